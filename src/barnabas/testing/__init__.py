@@ -1,4 +1,4 @@
-"""For users' tests: `Broker`, a broker in well under a second; and Apache Kafka as a reference
+"""Helpers for users' tests: `Broker`, which starts in well under a second, and Apache Kafka as a reference
 (`testing.apache`).
 """
 

@@ -1,8 +1,9 @@
-"""Apache Kafka as a reference: the real thing from Maven Central, one node, for comparing and measuring.
+"""Apache Kafka from Maven Central as a reference: one node, for comparisons and measurements.
 
 In: a folder, settings to override. Out: a running node with its address, Kafka's own tools, and small Java
-programs run on Kafka's class path. Needs Java 17 and Maven; `available()` says what is missing.
-Does not know: our broker. Nothing here is needed to run Barnabas, and no third-party package is imported.
+programs on Kafka's class path. Needs Java 17 and Maven; `available()` tells what is missing. Imports no
+third-party package.
+Does not know: our broker.
 """
 
 import atexit
@@ -29,7 +30,7 @@ START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 120.0
 COMPILE_TIMEOUT_S = 300.0
 
-# Tools live for a second: the quick compiler and the simplest collector start fastest.
+# Tools run for a second: the fast compiler and the simplest collector start fastest.
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.statusLoggerLevel=OFF")
 
 COMPILER_FLAGS = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xmx256m")
@@ -38,10 +39,10 @@ NAME = f"apache-kafka-{VERSION}"
 SERVER = (
     f"org.apache.kafka:kafka_2.13:{VERSION}",
     f"org.apache.kafka:kafka-tools:{VERSION}",
-    "org.slf4j:slf4j-nop:1.7.36",  # the server's log stays silent
+    "org.slf4j:slf4j-nop:1.7.36",  # disables the server's log
 )
 STREAMS_NAME = f"apache-kafka-streams-{VERSION}"
-STREAMS = (f"org.apache.kafka:kafka-streams:{VERSION}",)  # brings a database of its own, which is large
+STREAMS = (f"org.apache.kafka:kafka-streams:{VERSION}",)  # includes a large database
 
 
 class ApacheKafkaError(Exception):
@@ -50,7 +51,7 @@ class ApacheKafkaError(Exception):
 
 @functools.cache
 def available() -> str | None:
-    """None when Apache Kafka can be run here, else the reason why not."""
+    """None if Apache Kafka can run here, otherwise the reason."""
     return maven.missing(NAME, SERVER)
 
 
@@ -62,11 +63,11 @@ def jars() -> Path:
 
 @functools.cache
 def streams_jars() -> Path:
-    """The folder of Kafka Streams' jars, to be used beside the others."""
+    """The folder of Kafka Streams' jars, to use in addition to the others."""
     return maven.fetch(STREAMS_NAME, STREAMS)
 
 
-_class_flags: tuple[str, ...] = ()  # what every JVM is started with, see `share_classes`
+_class_flags: tuple[str, ...] = ()  # flags of every JVM, see `share_classes`
 
 
 def jvm(*flags: str) -> list[str]:
@@ -75,9 +76,9 @@ def jvm(*flags: str) -> list[str]:
 
 
 def share_classes() -> None:
-    """From now on JVMs map Kafka's classes from an archive instead of parsing jars: tests start hundreds of
-    them, and each takes half of the processor time. The archive is made once, beside the jars. Whoever
-    measures how long Apache Kafka takes does not want this."""
+    """From now on, JVMs map Kafka's classes from an archive instead of parsing jars, which halves their
+    processor time; tests start hundreds of them. The archive is created once, beside the jars. Do not use
+    this for measurements of Apache Kafka."""
     global _class_flags
     java = Path(os.path.realpath(shutil.which("java") or "java"))
     archive = jars().parent / f"{NAME}-{zlib.crc32(f'{java} {java.stat().st_mtime_ns}'.encode()):08x}.jsa"
@@ -85,11 +86,11 @@ def share_classes() -> None:
         _archive_classes(archive)
     if archive.exists():
         shared = (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable")
-        _class_flags = (*shared, "-XX:TieredStopAtLevel=1")  # none lives long enough for the slow compiler
+        _class_flags = (*shared, "-XX:TieredStopAtLevel=1")  # no JVM runs long enough for the slow compiler
 
 
 def _archive_classes(archive: Path) -> None:
-    """A node lives for a moment and leaves the classes that it has loaded."""
+    """Run a node for a moment and store the classes that it has loaded."""
     global _class_flags
     made = archive.with_suffix(f".{os.getpid()}")
     node = ApacheKafka(heap="512M")
@@ -108,7 +109,7 @@ def _archive_classes(archive: Path) -> None:
 
 
 def compiled(source: Path, folder: Path, *, streams: bool = False) -> list[str]:
-    """Compiles one Java source file into a folder; the command that runs it, for arguments to be added."""
+    """Compile one Java source file into a folder. Returns the command to run it, without arguments."""
     paths = [f"{jars()}/*"] + ([f"{streams_jars()}/*"] if streams else [])
     done = subprocess.run(
         ["javac", *COMPILER_FLAGS, "-cp", os.pathsep.join(paths), "-d", str(folder), str(source)],
@@ -184,7 +185,7 @@ class ApacheKafka:
         }
 
     def override(self, settings: Mapping[str, str]) -> None:
-        """Settings for the next start."""
+        """Change settings for the next start."""
         self._settings |= settings
 
     @property
@@ -194,7 +195,7 @@ class ApacheKafka:
         return self._process.pid
 
     def start(self) -> None:
-        """Formats an empty folder, starts the node, returns when it answers."""
+        """Format an empty folder, start the node, and return when it responds."""
         if self._process is not None:
             raise ApacheKafkaError(f"Apache Kafka is running already, pid {self._process.pid}")
         self.properties.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
@@ -249,7 +250,7 @@ class ApacheKafka:
             atexit.unregister(self.kill)
 
     def close(self) -> None:
-        """Ends the node at once and removes what it wrote, a `data` folder of the caller's apart."""
+        """Kill the node and remove its files, except a `data` folder of the caller."""
         self.kill()
         shutil.rmtree(self._work, ignore_errors=True)
 
@@ -271,7 +272,7 @@ class ApacheKafka:
         self.close()
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        """Makes a topic with Kafka's own tool (a second: prefer a client where many are made)."""
+        """Create a topic with Kafka's own tool. It takes a second: for many topics, use a client."""
         settings = [part for key, value in (configs or {}).items() for part in ("--config", f"{key}={value}")]
         done = tool(
             "org.apache.kafka.tools.TopicCommand",
@@ -283,7 +284,7 @@ class ApacheKafka:
 
 
 def answers(host: str, port: int, timeout: float = 5.0) -> bool:
-    """Whether a broker answers ApiVersions there."""
+    """Whether a broker responds to ApiVersions at this address."""
     request = struct.pack(">hhih", 18, 0, 1, -1)
     try:
         with socket.create_connection((host, port), timeout) as connection:

@@ -1,7 +1,7 @@
-"""Several nodes of Apache Kafka as one cluster: the reference for what more than one node does.
+"""A cluster of several Apache Kafka nodes as a reference.
 
-In: how many nodes, settings to override. Out: running nodes, each broker and controller, with their
-addresses; one of them may be stopped, killed and started again. Needs what `apache` needs.
+In: the number of nodes, settings to override. Out: running nodes, each broker and controller, with their
+addresses. Each can be stopped, killed and restarted. Has the same requirements as `apache`.
 Does not know: our nodes.
 """
 
@@ -54,7 +54,7 @@ class ApacheCluster:
         return list(self._nodes.values())
 
     def start(self) -> None:
-        """All at once: none is ready before most of them are."""
+        """Start all nodes at once: a node is ready only when a majority runs."""
         with ThreadPoolExecutor(len(self._nodes)) as pool:
             list(pool.map(ApacheKafka.start, self._nodes.values()))
 

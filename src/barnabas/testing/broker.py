@@ -1,7 +1,7 @@
-"""A broker for a test: `with Broker() as broker:`, up in well under a second, gone without a trace.
+"""A broker for tests: `with Broker() as broker:`. It starts in well under a second and removes all its files.
 
-In: nothing, or settings to override. Out: an address for any Kafka client, topics by one call. In the
-test's own process (a thread with a loop of its own), or as a child process, which can be killed.
+In: settings to override. Out: an address for any Kafka client, and methods to create topics. It runs in a
+thread of the test process with its own loop, or as a child process, which can be killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READY = b"ready"
 
 
 class Broker:
-    """One node, broker and controller. Stops and starts again on the same folder and port."""
+    """One node, broker and controller. It can be stopped and restarted with the same folder and port."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Broker:
         port: int = 0,
         open_files: int | None = None,
     ) -> None:
-        """`open_files` limits what a child process may open (RLIMIT_NOFILE, soft and hard)."""
+        """`open_files` limits the open files of a child process (RLIMIT_NOFILE, soft and hard)."""
         self._temporary = tempfile.mkdtemp(prefix="barnabas-") if data is None else None
         self.data = Path(data if data is not None else f"{self._temporary}/data")
         free_port, self._controller_port = free_ports(2)
@@ -64,13 +64,13 @@ class Broker:
 
     @property
     def log_text(self) -> str:
-        """The last lines that a child process wrote."""
+        """The last lines of a child process's output."""
         assert isinstance(self._runner, ChildProcess), "only a broker of its own process has a log"
         return "".join(list(self._runner.log))
 
     @property
     def properties(self) -> dict[str, str]:
-        """What a `server.properties` of this broker would hold."""
+        """The `server.properties` of this broker."""
         return {
             **one_node_properties(self.port, self._controller_port),
             "log.dirs": str(self.data),
@@ -127,7 +127,7 @@ class Broker:
 
 
 class InProcess:
-    """A node in a thread of this process, with a loop of its own."""
+    """A node in a thread of this process, with its own loop."""
 
     pid = os.getpid()
 
@@ -138,8 +138,8 @@ class InProcess:
         self._error: BaseException | None = None
 
     def start(self, properties: Mapping[str, str]) -> None:
-        # Imported by one thread, before there are two: pytest rewrites what it imports, and CPython 3.11 may
-        # stumble where two threads parse at once (gh-106905).
+        # Import before the thread starts: pytest rewrites imported modules, and CPython 3.11 may crash if two
+        # threads parse at once (gh-106905).
         from barnabas.broker import node
         from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
         from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
@@ -205,7 +205,7 @@ class InProcess:
 
 
 class ChildProcess:
-    """A node as a child: a real process, for kill -9 and for measuring."""
+    """A node as a child process, for kill -9 and for measurements."""
 
     def __init__(self, open_files: int | None = None) -> None:
         self._open_files = open_files
@@ -250,7 +250,7 @@ class ChildProcess:
 
 
 def drain(stream: Any, log: deque[str]) -> None:
-    """Keep a child's output from filling its pipe."""
+    """Read a child's output, so that its pipe does not fill up."""
     with stream:
         for line in stream:
             log.append(line.decode(errors="replace"))

@@ -1,7 +1,8 @@
-"""A cluster for a test: `with Cluster(brokers=3) as cluster:`, each node a process, gone without a trace.
+"""A cluster for tests: `with Cluster(brokers=3) as cluster:`. Each node is a process; all files are removed.
 
-In: how many brokers and controllers, or combined nodes; settings to override. Out: `bootstrap` for any Kafka
-client; nodes that can be stopped, killed, paused and started again one by one, topics by one call.
+In: the number of brokers and controllers, or of combined nodes; settings to override. Out: `bootstrap` for
+any Kafka client; nodes that can be stopped, killed, paused and restarted individually; methods to create
+topics.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ BARNABAS, APACHE = "barnabas", "apache"
 
 
 class ClusterNode:
-    """One process. `stop`, `kill`, `pause` and `resume` are what happens to processes; `start` brings it
-    back on the same folder and ports; `wipe` empties its folder and formats it again. `voters` is whom
-    formatting names as the first controllers of a dynamic quorum."""
+    """One process. `start` restarts it with the same folder and ports. `wipe` empties its folder and formats
+    it again. `voters` are the initial controllers of a dynamic quorum, for formatting."""
 
     def __init__(
         self, node_id: int, roles: str, properties: dict[str, str], voters: Sequence[Voter] | None = None
@@ -44,12 +44,12 @@ class ClusterNode:
         self.roles = roles
         self.properties = properties
         self.log_level = "INFO"
-        self.open_files: int | None = None  # RLIMIT_NOFILE of its next life, soft and hard
-        self.python = [sys.executable]  # and what it runs the node under: a profiler, for instance
-        self.class_path = ""  # in front of Apache Kafka's own: a logger, to see what it does
-        self.release_version: str | None = None  # whose features a new cluster begins with; the newest's
-        self.product = BARNABAS  # or Apache Kafka, on the same folder: it may change between two lives
-        self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last of its log
+        self.open_files: int | None = None  # RLIMIT_NOFILE of its next process, soft and hard
+        self.python = [sys.executable]  # may include a profiler, for instance
+        self.class_path = ""  # put in front of Apache Kafka's, e.g. a logger
+        self.release_version: str | None = None  # feature levels of a new cluster; None: the newest
+        self.product = BARNABAS  # or Apache Kafka, on the same folder; may change between two starts
+        self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last lines of its log
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,7 +66,7 @@ class ClusterNode:
 
     @property
     def address(self) -> str:
-        """Where clients (of a controller: other nodes) reach it."""
+        """Its address for clients, or for other nodes if it is a controller."""
         return self.properties["listeners"].partition(",")[0].partition("://")[2]
 
     @property
@@ -79,7 +79,7 @@ class ClusterNode:
         return self._child is not None and self._child.poll() is None
 
     def spawn(self) -> None:
-        """Start the process, without waiting for it."""
+        """Start the process without waiting until it is ready."""
         path = self.folder.parent / f"{self.id}.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         self._child = subprocess.Popen(
@@ -109,7 +109,7 @@ class ClusterNode:
         ready.set()  # it has ended
 
     def wait(self) -> None:
-        """Return when it serves; RuntimeError with its last lines when it does not come up."""
+        """Wait until it is ready; RuntimeError with its last log lines if it does not start."""
         is_ready = self._answers() if self.product == APACHE else self._ready.wait(START_SECONDS_MAX)
         if not is_ready or not self.is_running:
             tail = "\n".join(list(self.lines)[-20:])
@@ -159,8 +159,8 @@ class ClusterNode:
             raise
 
     def wipe(self) -> None:
-        """A new, empty disk with this node's name on it; the process must not run. A controller of a dynamic
-        quorum comes back without a vote: it cannot know what it voted for."""
+        """Empty and format its folder. The process must not run. A controller of a dynamic quorum returns
+        without a vote, since it has forgotten its votes."""
         for path in self.properties["log.dirs"].split(","):
             shutil.rmtree(path, ignore_errors=True)
         if self.voters is not None:
@@ -188,7 +188,7 @@ class ClusterNode:
 
 
 class Cluster:
-    """`brokers` and `controllers` in processes of their own; or `combined` nodes that are both. The quorum is
+    """`brokers` and `controllers` as separate processes, or `combined` nodes that are both. The quorum is
     static, or `dynamic`: then controllers can be added."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Cluster:
         racks: Sequence[str] = (),
         parent: Path | None = None,
     ) -> None:
-        """`parent` is the folder that the cluster's own is made in: the system's for temporary files."""
+        """`parent` contains the cluster's folder; by default it is the system's temporary folder."""
         self.folder = Path(tempfile.mkdtemp(prefix="barnabas-cluster-", dir=parent))
         replicas = str(min(3, brokers or combined))
         self._overrides = {
@@ -263,13 +263,13 @@ class Cluster:
         return {"controller.quorum.bootstrap.servers": ",".join(servers)}
 
     def add_broker(self, node_id: int) -> ClusterNode:
-        """A further broker, formatted and not started."""
+        """Add a broker. It is formatted but not started."""
         self._add(node_id, "broker", f"PLAINTEXT://127.0.0.1:{free_ports(1)[0]}")
         self.nodes[node_id].format()
         return self.nodes[node_id]
 
     def add_controller(self, node_id: int, **settings: object) -> ClusterNode:
-        """A further controller of a dynamic quorum, formatted and not started; settings with _ for dots."""
+        """Add a controller of a dynamic quorum. It is formatted but not started. Settings have _ for dots."""
         self._add(node_id, "controller", f"CONTROLLER://127.0.0.1:{free_ports(1)[0]}")
         node = self.nodes[node_id]
         node.properties |= {name.replace("_", "."): str(value) for name, value in settings.items()}
@@ -280,7 +280,7 @@ class Cluster:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether voters may come and go."""
+        """Whether voters can be added and removed."""
         return self._first_voters is not None
 
     @property
@@ -308,13 +308,13 @@ class Cluster:
         return self
 
     def start_again(self) -> None:
-        """Whoever does not run."""
+        """Start all nodes that do not run."""
         for node in self.nodes.values():
             if not node.is_running:
                 node.start()
 
     def stop(self) -> None:
-        """Brokers first: without a controller they could not say goodbye."""
+        """Stop all nodes. Brokers first: their controlled shutdown needs a controller."""
         for node in sorted(self.nodes.values(), key=lambda node: node.is_controller):
             node.stop()
 

@@ -1,6 +1,6 @@
-"""Java libraries from Maven Central, for tests and comparisons: fetched once, kept between runs.
+"""Java libraries from Maven Central, for tests and comparisons. They are fetched once and kept between runs.
 
-In: what a set of jars is called and which artifacts it holds. Out: a folder with them and all they need.
+In: the name of a set of jars and its artifacts. Out: a folder with them and their dependencies.
 Does not know: what the jars are for.
 """
 
@@ -33,7 +33,8 @@ class MavenError(Exception):
 
 
 def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> Path:
-    """The folder of a set. `artifacts` are group:artifact:version; the first one tells if it is there."""
+    """The folder of a set. `artifacts` are group:artifact:version; the set is complete if the first one
+    exists."""
     folder = cache_folder(name)
     if jar(name, artifacts).exists():
         return folder
@@ -57,14 +58,14 @@ def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = 
         if fetched.returncode != 0:
             first = (fetched.stdout + fetched.stderr).strip().splitlines()[:1]
             raise MavenError(f"Maven cannot fetch {name}: {' '.join(first)}")
-        # Another process may have been quicker: its folder is as good as ours.
+        # Another process may have created the folder meanwhile; its content is the same.
         with contextlib.suppress(OSError):
             (Path(work) / "jars").rename(folder)
     return folder
 
 
 def missing(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> str | None:
-    """Why a set of jars cannot be used here; None when it can (it is fetched by this)."""
+    """Fetch a set of jars. None if it can be used, otherwise the reason."""
     if shutil.which("java") is None:
         return "Java is not installed"
     if not jar(name, artifacts).exists() and shutil.which("mvn") is None:
@@ -77,7 +78,7 @@ def missing(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] 
 
 
 def jar(name: str, artifacts: Sequence[str]) -> Path:
-    """The first jar of a set: where it is, the others are."""
+    """The path of the first jar of a set. If it exists, the set is complete."""
     _, artifact, version = artifacts[0].split(":")
     return cache_folder(name) / f"{artifact}-{version}.jar"
 

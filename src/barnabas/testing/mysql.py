@@ -1,7 +1,7 @@
-"""A server that speaks MySQL, of its own for a test: Debian's MariaDB, a data folder that is thrown away.
+"""A MySQL server for a test: Debian's MariaDB with a temporary data folder.
 
-In: nothing. Out: an address on loopback, statements by its own client. `available()` says why there can be
-none. Runs as another user when the tests run as root.
+Out: an address on loopback, and execution of statements with its own client. `available()` tells why it
+cannot run. It runs as another user if the tests run as root.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def program(name: str) -> str | None:
 
 
 def available() -> str | None:
-    """None when a server can be started here, else the reason why not."""
+    """None if a server can run here, otherwise the reason."""
     missing = [name for name in PROGRAMS if program(name) is None]
     return f"needs {', '.join(missing)} (on Debian: apt install mariadb-server)" if missing else None
 
@@ -98,7 +98,8 @@ class MySqlServer:
             process.wait(START_S_MAX)
 
     def execute(self, statements: str) -> str:
-        """By the server's own client, as the user; what it answers, a line for each row."""
+        """Execute statements with the server's own client, as the user. Returns its output, a line for each
+        row."""
         given = ["-h127.0.0.1", f"-P{self.port}", f"-u{self.user}", f"-p{self.password}", self.database]
         return self._client(statements, *given)
 
@@ -132,7 +133,7 @@ class MySqlServer:
 
 
 def other_user() -> str | None:
-    """Who runs the server in place of root."""
+    """The user that runs the server in place of root."""
     if os.getuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}

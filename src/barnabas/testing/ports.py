@@ -1,9 +1,8 @@
-"""Ports for the brokers of tests, which no other test run on this machine is given.
+"""Ports for the brokers of tests, which no other test run on this machine uses.
 
-A port of the ephemeral range may be taken by any outgoing connection while its broker restarts. These ports
-lie below that range. Each process claims blocks of them: the claim is an abstract socket name, which the
-kernel releases when the process ends. Systems without abstract names (macOS) only get the check that nobody
-listens on the port now.
+An outgoing connection may use any port of the ephemeral range while a broker restarts, so these ports lie
+below that range. Each process claims blocks of them with an abstract socket name, which the kernel releases
+when the process ends. Systems without abstract names (macOS) only check that the port is free now.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 FIRST, BLOCK, BLOCKS = 14_000, 100, 180  # 14000 to 31999; Linux's ephemeral ports begin at 32768
-BLOCKS_MAX = 8  # of one process; then it uses its first ports again
+BLOCKS_MAX = 8  # of one process, which then uses its first ports again
 
 _lock = threading.Lock()
 _ports: Iterator[int] | None = None
@@ -23,7 +22,7 @@ _owner = 0
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
+    """Return `count` different free ports."""
     global _ports, _owner
     with _lock:
         if _ports is None or _owner != os.getpid():  # a forked child claims its own
@@ -38,7 +37,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def claim(name: str) -> bool:
-    """Take a name for as long as this process lives; False where another process has it."""
+    """Claim a name until this process ends. False if another process has it."""
     taken = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         taken.bind(f"\0barnabas-testing-{name}")
@@ -76,7 +75,7 @@ def _ports_of(block: int) -> range:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a broker that starts
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a starting broker does
         try:
             tried.bind(("127.0.0.1", port))
         except OSError:

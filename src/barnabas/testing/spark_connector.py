@@ -14,14 +14,14 @@ VERSION = "4.2.0"
 NAME = f"spark-kafka-{VERSION}"
 ARTIFACTS = (
     f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",  # the newest that is there
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",  # the newest version on Maven Central
 )
 IN_SPARK = ("org.scala-lang", "org.apache.hadoop", "org.slf4j", "com.google.code.findbugs")
 
 
 @functools.cache
 def available() -> str | None:
-    """None when the connector can be used here, else the reason why not."""
+    """None if the connector can be used here, otherwise the reason."""
     return maven.missing(NAME, ARTIFACTS, IN_SPARK)
 
 

@@ -1,7 +1,7 @@
-"""Waiting in tests: for a condition, never for luck.
+"""Waiting in tests until a condition is true.
 
-In: a question that is asked again and again. Out: nothing, once the answer is yes; an error that says what
-was waited for when it never is. The one place that pauses between two looks.
+In: a condition that is evaluated repeatedly. Returns when it is true. Otherwise raises an error that names
+what was awaited. No other code of the tests sleeps between two checks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PATIENCE_S = 10.0
 def wait_until(
     condition: Callable[[], object], seconds: float = PATIENCE_S, what: str | Callable[[], str] = ""
 ) -> None:
-    """Until the condition holds. `what` says what was waited for, or asks how far it came."""
+    """Wait until the condition is true. `what` is a text for the error, or a function that returns one."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -30,7 +30,7 @@ async def until(
     seconds: float = PATIENCE_S,
     what: str | Callable[[], str] = "",
 ) -> None:
-    """The same on a loop, where others go on meanwhile; the condition may be one that is awaited."""
+    """Like `wait_until`, on an event loop. The condition may be awaitable."""
     deadline = time.monotonic() + seconds
     while not await holds(condition):
         if time.monotonic() > deadline:

@@ -20,12 +20,12 @@ Held = dict[str, dict[bytes, set[int]]]
 
 
 def balance(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
-    held, load, free = yield from keep(spec)
+    held, load, free = yield from keep_valid(spec)
     readers = yield from readers_by_topic(spec)
     # Topics with few readers first: they have the least choice.
     order = sorted(readers, key=lambda topic_id: (len(readers[topic_id]), topic_id))
     for topic_id in order:
-        give_free(topic_id, free[topic_id], readers[topic_id], held, load)
+        assign_free(topic_id, free[topic_id], readers[topic_id], held, load)
         yield
     for _ in range(ROUNDS_MAX):
         has_moved = False
@@ -43,22 +43,24 @@ def balance(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
     return assigned
 
 
-def keep(spec: GroupSpec) -> Steps[tuple[Held, dict[str, int], dict[bytes, list[int]]]]:
+def keep_valid(spec: GroupSpec) -> Steps[tuple[Held, dict[str, int], dict[bytes, list[int]]]]:
     """The partitions that stay with their members, how many each member has, and the free ones."""
     held: Held = {member_id: {} for member_id in sorted(spec.members)}
-    taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
+    assigned_to_any: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
     for member_id, topics in held.items():
         member = spec.members[member_id]
         for topic_id, partitions in member.assigned.items():
             if topic_id in member.topic_ids:
                 count = spec.topics[topic_id].partition_count
-                kept = {number for number in partitions - taken[topic_id] if number < count}
-                taken[topic_id] |= kept
+                kept = {number for number in partitions - assigned_to_any[topic_id] if number < count}
+                assigned_to_any[topic_id] |= kept
                 topics[topic_id] = kept
         yield
     load = {member_id: sum(map(len, topics.values())) for member_id, topics in held.items()}
     free = {
-        topic_id: [number for number in range(topic.partition_count) if number not in taken[topic_id]]
+        topic_id: [
+            number for number in range(topic.partition_count) if number not in assigned_to_any[topic_id]
+        ]
         for topic_id, topic in spec.topics.items()
     }
     return held, load, free
@@ -73,7 +75,9 @@ def readers_by_topic(spec: GroupSpec) -> Steps[dict[bytes, list[str]]]:
     return {topic_id: found for topic_id, found in readers.items() if found}
 
 
-def give_free(topic_id: bytes, free: list[int], readers: list[str], held: Held, load: dict[str, int]) -> None:
+def assign_free(
+    topic_id: bytes, free: list[int], readers: list[str], held: Held, load: dict[str, int]
+) -> None:
     if not free:
         return
     least = [(load[member_id], member_id) for member_id in readers]

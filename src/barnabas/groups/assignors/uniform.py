@@ -29,10 +29,10 @@ class UniformAssignor:
 
 def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
     """Equal shares of the same topics. A member keeps what it already has, up to its share."""
-    taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
+    assigned_to_any: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
     held: dict[str, list[tuple[bytes, int]]] = {}
     for member_id in sorted(spec.members):
-        held[member_id] = still_valid(spec, member_id, taken)
+        held[member_id] = still_valid(spec, member_id, assigned_to_any)
         yield
     total = sum(topic.partition_count for topic in spec.topics.values())
     smaller, larger_shares = divmod(total, len(spec.members))
@@ -40,7 +40,7 @@ def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
     # Larger shares go first to members that would otherwise have to give up partitions.
     order = sorted(held, key=lambda member_id: (-len(held[member_id]), member_id))
     free: list[tuple[bytes, int]] = []
-    wanting: list[tuple[str, int]] = []
+    below_share: list[tuple[str, int]] = []
     for position, member_id in enumerate(order):
         share = smaller + (position < larger_shares)
         partitions = held[member_id]
@@ -48,14 +48,14 @@ def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
             free.extend(partitions[share:])
             del partitions[share:]
         elif len(partitions) < share:
-            wanting.append((member_id, share - len(partitions)))
+            below_share.append((member_id, share - len(partitions)))
 
     yield
-    free.extend(not_taken(spec, taken))
+    free.extend(unassigned(spec, assigned_to_any))
     yield
     free.sort()
     supply = iter(free)
-    for member_id, count in wanting:
+    for member_id, count in below_share:
         held[member_id].extend(islice(supply, count))
         yield
     assigned = {}
@@ -65,7 +65,9 @@ def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
     return assigned
 
 
-def still_valid(spec: GroupSpec, member_id: str, taken: dict[bytes, set[int]]) -> list[tuple[bytes, int]]:
+def still_valid(
+    spec: GroupSpec, member_id: str, assigned_to_any: dict[bytes, set[int]]
+) -> list[tuple[bytes, int]]:
     """The partitions that a member may keep: it reads the topic, the partition exists, no other member has
     it."""
     member = spec.members[member_id]
@@ -73,7 +75,7 @@ def still_valid(spec: GroupSpec, member_id: str, taken: dict[bytes, set[int]]) -
     for topic_id in sorted(member.assigned):
         if topic_id not in member.topic_ids:
             continue
-        count, of_topic = spec.topics[topic_id].partition_count, taken[topic_id]
+        count, of_topic = spec.topics[topic_id].partition_count, assigned_to_any[topic_id]
         for partition in sorted(member.assigned[topic_id]):
             if partition < count and partition not in of_topic:
                 of_topic.add(partition)
@@ -81,9 +83,9 @@ def still_valid(spec: GroupSpec, member_id: str, taken: dict[bytes, set[int]]) -
     return kept
 
 
-def not_taken(spec: GroupSpec, taken: Mapping[bytes, set[int]]) -> Iterator[tuple[bytes, int]]:
+def unassigned(spec: GroupSpec, assigned_to_any: Mapping[bytes, set[int]]) -> Iterator[tuple[bytes, int]]:
     for topic_id, topic in spec.topics.items():
-        of_topic = taken[topic_id]
+        of_topic = assigned_to_any[topic_id]
         for partition in range(topic.partition_count):
             if partition not in of_topic:
                 yield topic_id, partition

@@ -93,7 +93,7 @@ class ClassicGroups:
             if deleted is not None:
                 self._mark_dead(deleted)
         elif isinstance(value, GroupMetadataValue) and not (self._is_loaded and key.group in groups):
-            groups[key.group] = ClassicGroup.restored(key.group, value, self.state.sharing)
+            groups[key.group] = ClassicGroup.restored(key.group, value, self.state.shared)
 
     def create_simple(self, group_id: str, now_ms: int) -> None:
         """Create a group that only holds offsets. It has no record of its own."""

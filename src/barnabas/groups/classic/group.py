@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from barnabas.groups.basics.deadlines import Timer
-from barnabas.groups.basics.sharing import Sharing
+from barnabas.groups.basics.shared_values import SharedValues
 from barnabas.groups.classic.member import ClassicMember, Protocols, restored
 from barnabas.groups.classic.members import Members
 from barnabas.groups.classic.states import (
@@ -310,16 +310,16 @@ class ClassicGroup(Timer):
         )
 
     @classmethod
-    def restored(cls, group_id: str, value: GroupMetadataValue, sharing: Sharing) -> ClassicGroup:
+    def restored(cls, group_id: str, value: GroupMetadataValue, shared: SharedValues) -> ClassicGroup:
         group = cls(group_id, value.current_state_timestamp)
         group.generation = value.generation
-        group.protocol = sharing.same(value.protocol)
+        group.protocol = shared.get(value.protocol)
         for record in value.members:
-            member = restored(record, value.protocol, sharing)
+            member = restored(record, value.protocol, shared)
             if member.member_id not in group.members and member.instance_id not in group.static_members:
                 group.add(member, value.protocol_type)
         group.state = STABLE if group.members else EMPTY
-        group.protocol_type = sharing.same(value.protocol_type) or None
+        group.protocol_type = shared.get(value.protocol_type) or None
         group.leader = value.leader if value.leader in group.members else next(iter(group.members), None)
         group.store_subscriptions()
         return group

@@ -85,7 +85,7 @@ class Joining:
         self.group = group
         self.outcome = outcome
         self.now_ms = now_ms
-        self.protocols = state.sharing.same(protocols_of(request))
+        self.protocols = state.shared.get(protocols_of(request))
 
     def decide(self) -> None:
         group, request, outcome = self.group, self.request, self.outcome
@@ -145,7 +145,7 @@ class Joining:
 
     def add(self, member_id: str) -> None:
         group, request, now_ms = self.group, self.request, self.now_ms
-        same = self.state.sharing.same
+        same = self.state.shared.get
         member = ClassicMember(
             member_id,
             request.group_instance_id,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from barnabas.groups.basics.deadlines import Timer
 from barnabas.groups.basics.outcome import Token
-from barnabas.groups.basics.sharing import Sharing
+from barnabas.groups.basics.shared_values import SharedValues
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
@@ -89,17 +89,17 @@ class ClassicMember(Timer):
 
 
 def restored(
-    record: GroupMetadataValue.MemberMetadata, protocol: str | None, sharing: Sharing
+    record: GroupMetadataValue.MemberMetadata, protocol: str | None, shared: SharedValues
 ) -> ClassicMember:
     """A member as the log records it: with the one protocol that the group had chosen."""
     timeout_ms = record.rebalance_timeout if record.rebalance_timeout != -1 else record.session_timeout
     member = ClassicMember(
         record.member_id,
         record.group_instance_id,
-        (sharing.same(record.client_id), sharing.same(record.client_host)),
-        sharing.same(timeout_ms),
-        sharing.same(record.session_timeout),
-        sharing.same(((protocol or "", bytes(record.subscription)),)),
+        (shared.get(record.client_id), shared.get(record.client_host)),
+        shared.get(timeout_ms),
+        shared.get(record.session_timeout),
+        shared.get(((protocol or "", bytes(record.subscription)),)),
     )
     member.assignment = bytes(record.assignment)
     return member

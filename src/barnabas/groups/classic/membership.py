@@ -104,7 +104,7 @@ def assign(
     state: ClassicState, group: ClassicGroup, request: SyncGroupRequest, outcome: Outcome, now_ms: int
 ) -> None:
     """Record the leader's assignment, and send every waiting member its part."""
-    same = state.parts.same
+    same = state.assignments.get
     given = {part.member_id: same(bytes(part.assignment)) for part in request.assignments}
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     if record_size(group, assignments) > state.settings.record_bytes_max:

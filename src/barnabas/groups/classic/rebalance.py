@@ -14,7 +14,7 @@ from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Outcome, Token, Tokens
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.basics.settings import GroupSettings
-from barnabas.groups.basics.sharing import Sharing
+from barnabas.groups.basics.shared_values import SharedValues
 from barnabas.groups.classic.group import NO_ENTRIES, ClassicGroup, Due
 from barnabas.groups.classic.member import ClassicMember
 from barnabas.groups.classic.states import (
@@ -41,9 +41,9 @@ class ClassicState:
     tokens: Tokens
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     deadlines: Deadlines[Timer] = field(default_factory=Deadlines)
-    sharing: Sharing = field(default_factory=Sharing)
+    shared: SharedValues = field(default_factory=SharedValues)
     # assignments: groups with one member often have equal ones
-    parts: Sharing = field(default_factory=Sharing)
+    assignments: SharedValues = field(default_factory=SharedValues)
 
 
 # Responses to waiting requests

@@ -14,13 +14,13 @@ VALUES_MAX = 4096
 Value = TypeVar("Value", bound=Hashable)
 
 
-class Sharing:
+class SharedValues:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Hashable] = {}
 
-    def same(self, value: Value) -> Value:
+    def get(self, value: Value) -> Value:
         known = self._known
         if len(known) >= VALUES_MAX and value not in known:
             known.clear()

@@ -9,7 +9,7 @@ from barnabas.groups.assignors.range import RangeAssignor
 from barnabas.settings.errors import SettingsError
 
 
-def test_entry_points_are_loaded_and_names_of_built_in_ones_are_left_alone() -> None:
+def test_loads_entry_points_and_skips_names_of_built_in_assignors() -> None:
     found = load(["uniform", "barnabas.groups.assignors.range:RangeAssignor"])
 
     assert list(found) == ["barnabas.groups.assignors.range:RangeAssignor"]
@@ -17,11 +17,11 @@ def test_entry_points_are_loaded_and_names_of_built_in_ones_are_left_alone() -> 
 
 
 @pytest.mark.parametrize("name", ["no.such:Thing", "barnabas.groups.assignors.range:Nothing"])
-def test_an_entry_point_that_is_not_there_is_refused(name: str) -> None:
+def test_a_missing_entry_point_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=r"group\.consumer\.assignors: it cannot be created"):
         load([name])
 
 
-def test_what_is_no_assignor_is_refused() -> None:
+def test_an_object_without_assign_is_refused_as_assignor() -> None:
     with pytest.raises(SettingsError, match="an assignor has a `name`"):
         load(["collections:OrderedDict"])

@@ -51,7 +51,7 @@ def test_a_topic_that_was_just_deleted_does_not_look_like_a_new_one(broker: Brok
         assert codes(talk.ask(asked("t"), VERSION)) == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_name_is_asked_for_once_at_a_time() -> None:
+def test_concurrent_requests_for_a_topic_create_it_once() -> None:
     async def scenario() -> None:
         controller = SlowController()
         loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ def test_a_name_is_asked_for_once_at_a_time() -> None:
     asyncio.run(scenario())
 
 
-def test_names_that_are_created_at_a_time_are_bounded() -> None:
+def test_the_number_of_topics_being_created_is_bounded() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         creation = AutoCreation(SimpleNamespace(loop=loop, settings=SETTINGS, controller=SlowController()))  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ class SlowController:
         return await self.answer
 
 
-def test_names_that_cannot_be_are_refused_and_the_others_made(broker: Broker) -> None:
+def test_invalid_names_are_refused_and_the_others_created(broker: Broker) -> None:
     with Conversation(broker) as talk:
         found = codes(talk.ask(asked("not a name", "good"), VERSION))
         assert found == {

@@ -76,7 +76,7 @@ def test_segments_come_one_after_the_other(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_segment_that_is_not_wanted_ends_the_pass_and_not_the_worker(kind: str, tmp_path: Path) -> None:
+def test_a_refused_segment_ends_the_pass_and_not_the_worker(kind: str, tmp_path: Path) -> None:
     wanted = job(tmp_path)
 
     async def refuse(group: CleanedGroup) -> bool:
@@ -94,7 +94,7 @@ def test_a_segment_that_is_not_wanted_ends_the_pass_and_not_the_worker(kind: str
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_worker_that_is_stopped_says_so(kind: str, tmp_path: Path) -> None:
+def test_a_stopped_worker_abandons_its_pass(kind: str, tmp_path: Path) -> None:
     wanted = job(tmp_path)
 
     async def work(worker: Worker) -> None:
@@ -109,7 +109,7 @@ def test_a_worker_that_is_stopped_says_so(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_and_a_failing_disk_are_told_apart(kind: str, tmp_path: Path) -> None:
+def test_damage_and_a_failing_disk_raise_different_errors(kind: str, tmp_path: Path) -> None:
     wanted = job(tmp_path)
     first = Path(f"{wanted.directory}/{0:020d}.log")
 
@@ -129,7 +129,7 @@ def test_damage_and_a_failing_disk_are_told_apart(kind: str, tmp_path: Path) -> 
     asyncio.run(with_worker(kind, work))
 
 
-def test_a_process_without_work_is_let_go(tmp_path: Path) -> None:
+def test_an_idle_process_is_stopped(tmp_path: Path) -> None:
     wanted = job(tmp_path)
 
     async def place(group: CleanedGroup) -> bool:

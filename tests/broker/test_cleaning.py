@@ -84,7 +84,7 @@ def group(broker: Broker, name: str) -> Consumer:
 # Coordinators
 
 
-def test_a_busy_offsets_topic_shrinks_and_tells_the_same_offsets_after_a_restart(tmp_path: Path) -> None:
+def test_a_cleaned_offsets_topic_has_the_same_offsets_after_a_restart(tmp_path: Path) -> None:
     settings = {**EAGER, **ONE_PARTITION, "offsets.topic.segment.bytes": MEGABYTE}
     note = "n" * 4000
     with Broker(tmp_path / "data", overrides=settings) as broker:
@@ -129,7 +129,7 @@ def keys_in(path: Path) -> list[bytes | None]:
     ]
 
 
-def test_the_topic_of_transactions_shrinks_and_their_ids_go_on(tmp_path: Path) -> None:
+def test_a_cleaned_transaction_topic_keeps_its_transactional_ids(tmp_path: Path) -> None:
     with Broker(tmp_path / "data", overrides={**EAGER, **ONE_PARTITION}) as broker:
         broker.create_topic("written")
 
@@ -221,7 +221,7 @@ def is_zombie(pid: int) -> bool:
         return True
 
 
-def test_a_broker_stops_in_the_middle_of_cleaning_and_goes_on_later(tmp_path: Path) -> None:
+def test_a_broker_stops_during_cleaning_and_resumes_it_later(tmp_path: Path) -> None:
     slow = {**EAGER, "log.cleaner.io.max.bytes.per.second": 4000}
     with Broker(tmp_path / "data", overrides=slow) as broker:
         size = dirty(broker, "slow")
@@ -231,7 +231,7 @@ def test_a_broker_stops_in_the_middle_of_cleaning_and_goes_on_later(tmp_path: Pa
         wait_until(lambda: is_cleaned(broker, "slow", size), 30)
 
 
-def test_a_topic_is_deleted_in_the_middle_of_cleaning_and_made_anew(tmp_path: Path) -> None:
+def test_a_topic_is_deleted_during_cleaning_and_created_again(tmp_path: Path) -> None:
     slow = {**EAGER, "log.cleaner.io.max.bytes.per.second": 4000}
     with Broker(tmp_path / "data", overrides=slow) as broker:
         dirty(broker, "slow")
@@ -242,7 +242,7 @@ def test_a_topic_is_deleted_in_the_middle_of_cleaning_and_made_anew(tmp_path: Pa
         wait_until(lambda: is_cleaned(broker, "slow", small), 30)
 
 
-def test_what_was_clean_of_a_deleted_topic_is_not_clean_of_the_next_of_that_name(tmp_path: Path) -> None:
+def test_a_new_topic_does_not_inherit_the_checkpoint_of_a_deleted_one(tmp_path: Path) -> None:
     with Broker(tmp_path / "data", overrides=EAGER) as broker:
         checkpoint = broker.data / "cleaner-offset-checkpoint"
         size = dirty(broker, "again")
@@ -264,7 +264,7 @@ def metric(port: int, name: str) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
 
 
-def test_a_damaged_log_is_marked_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_damaged_log_is_marked_and_the_others_are_cleaned(tmp_path: Path) -> None:
     [port] = free_ports(1)
     settings = {**EAGER, "barnabas.metrics.port": port}
     with Broker(tmp_path / "data", overrides={**settings, "log.cleaner.enable": False}) as broker:
@@ -283,7 +283,7 @@ def test_a_damaged_log_is_marked_and_the_others_go_on(tmp_path: Path) -> None:
         assert not files(broker, "damaged-0", ".cleaned")
 
 
-def test_records_that_are_none_are_named_and_the_other_logs_go_on(
+def test_malformed_records_are_logged_and_the_other_logs_are_cleaned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They came while nobody looked at records, and the log was not compacted."""
@@ -324,7 +324,7 @@ def test_several_cleaners_share_the_work(tmp_path: Path) -> None:
         wait_until(lambda: all(is_cleaned(broker, topic, size) for topic, size in sizes.items()), 30)
 
 
-def test_the_cleaner_hears_of_new_settings_at_once(tmp_path: Path) -> None:
+def test_the_cleaner_applies_new_settings_at_once(tmp_path: Path) -> None:
     [port] = free_ports(1)
     never = {**EAGER, "log.cleaner.backoff.ms": 3_600_000, "barnabas.metrics.port": port}
     with Broker(tmp_path / "data", overrides=never) as broker:

@@ -55,13 +55,13 @@ def test_an_entry_follows_its_log_to_another_dir(log_dirs: LogDirs, tmp_path: Pa
     assert (tmp_path / "2" / "cleaner-offset-checkpoint").read_text() == "0\n1\na 0 5\n"
 
 
-def test_of_two_entries_that_of_the_dir_with_the_log_counts(log_dirs: LogDirs, tmp_path: Path) -> None:
+def test_of_two_checkpoints_the_one_in_the_dir_of_the_log_counts(log_dirs: LogDirs, tmp_path: Path) -> None:
     (tmp_path / "1" / "cleaner-offset-checkpoint").write_text("0\n1\nb 1 3\n")
     (tmp_path / "2" / "cleaner-offset-checkpoint").write_text("0\n1\nb 1 7\n")
     assert CleaningState(log_dirs).checkpoint(B) == 7
 
 
-def test_a_log_that_was_cut_short_is_clean_no_further_than_its_end(log_dirs: LogDirs) -> None:
+def test_a_truncated_log_is_clean_no_further_than_its_end(log_dirs: LogDirs) -> None:
     state = CleaningState(log_dirs)
     state.clean_to(A, 50)
     state.truncated(A, 60)
@@ -72,7 +72,7 @@ def test_a_log_that_was_cut_short_is_clean_no_further_than_its_end(log_dirs: Log
     assert state.checkpoint(B) is None
 
 
-def test_what_is_gone_is_forgotten(log_dirs: LogDirs) -> None:
+def test_deleted_topics_are_forgotten(log_dirs: LogDirs) -> None:
     state = CleaningState(log_dirs)
     state.clean_to(A, 50)
     state.mark_uncleanable(A, "damaged")
@@ -83,7 +83,7 @@ def test_what_is_gone_is_forgotten(log_dirs: LogDirs) -> None:
     assert state.is_uncleanable(B)
 
 
-def test_a_mark_goes_with_its_log(log_dirs: LogDirs) -> None:
+def test_an_uncleanable_mark_ends_with_its_log(log_dirs: LogDirs) -> None:
     state = CleaningState(log_dirs)
     state.mark_uncleanable(A, "damaged")
     state.mark_uncleanable(B, "damaged")
@@ -92,7 +92,7 @@ def test_a_mark_goes_with_its_log(log_dirs: LogDirs) -> None:
     assert state.uncleanable() == [B]
 
 
-def test_the_dirtiest_and_the_latest_are_shown(log_dirs: LogDirs) -> None:
+def test_metrics_show_the_dirtiest_log_and_the_longest_delay(log_dirs: LogDirs) -> None:
     state = CleaningState(log_dirs)
     state.end_look([Cleanable(0, 1, 50, 50, 0, False), Cleanable(0, 1, 90, 10, 7000, False)])
     assert (state.max_dirty_ratio, state.max_delay_ms) == (0.5, 7000)

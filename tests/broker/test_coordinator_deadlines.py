@@ -115,7 +115,7 @@ def test_a_clock_that_is_set_is_noticed_when_a_deadline_is_made(world: World, by
     assert world.host.rang_ms == [510]
 
 
-def test_a_process_that_stood_still_looks_at_its_sockets_first(world: World) -> None:
+def test_a_paused_process_reads_its_sockets_before_sessions_expire(world: World) -> None:
     world.due_in(500)
     world.steady_ms = 3000
     world.pass_ms(0)

@@ -54,7 +54,7 @@ def aged(now_ms: int, days: float) -> bytes:
     return bytes(build_batch([Record(timestamp=now_ms - int(days * DAY_MS), value=b"x" * 100)]))
 
 
-def test_of_segments_of_12_10_6_5_and_2_days_the_two_oldest_go(quick: Broker, data: Path) -> None:
+def test_segments_older_than_seven_days_are_deleted(quick: Broker, data: Path) -> None:
     now_ms = int(time.time() * 1000)
     quick.create_topic("aged", configs={"retention.ms": 7 * DAY_MS, "segment.ms": DAY_MS // 2})
     with Conversation(quick) as talk:
@@ -69,7 +69,7 @@ def test_of_segments_of_12_10_6_5_and_2_days_the_two_oldest_go(quick: Broker, da
     wait_until(lambda: len(list((data / "aged-0").glob("*.log*"))) == 3)
 
 
-def test_a_topic_that_was_changed_to_keep_less_loses_the_rest(quick: Broker) -> None:
+def test_lower_retention_bytes_delete_the_oldest_segments(quick: Broker) -> None:
     from confluent_kafka.admin import (
         AdminClient,
         AlterConfigOpType,
@@ -109,7 +109,7 @@ def test_records_before_an_offset_are_deleted(quick: Broker) -> None:
         assert (start_offset(talk, "some"), end_offset(talk, "some")) == (10, 11)
 
 
-def test_what_cannot_be_deleted_says_why(quick: Broker) -> None:
+def test_refused_deletions_have_an_error(quick: Broker) -> None:
     quick.create_topic("keyed", configs={"cleanup.policy": "compact"})
     quick.create_topic("both", configs={"cleanup.policy": "compact,delete"})
     with Conversation(quick) as talk:
@@ -119,7 +119,7 @@ def test_what_cannot_be_deleted_says_why(quick: Broker) -> None:
         assert result(talk, "nowhere", 0) == (-1, "UNKNOWN_TOPIC_OR_PARTITION")
 
 
-def test_segments_of_deleted_records_go_with_the_next_look(quick: Broker, data: Path) -> None:
+def test_retention_removes_segments_of_deleted_records(quick: Broker, data: Path) -> None:
     quick.create_topic("large", configs={"segment.bytes": 1048576})
     with Conversation(quick) as talk:
         for _ in range(4):
@@ -158,7 +158,7 @@ def test_the_start_of_a_log_survives_kill_nine_once_it_is_in_the_checkpoint(data
             assert (start_offset(talk, "some"), end_offset(talk, "some")) == (7, 10)
 
 
-def test_a_consumer_that_is_behind_the_start_goes_on_at_the_start(quick: Broker) -> None:
+def test_a_consumer_below_the_log_start_resets_to_it(quick: Broker) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
     quick.create_topic("some")

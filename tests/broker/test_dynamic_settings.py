@@ -65,7 +65,7 @@ def finalize(broker: Broker, feature: str, level: int) -> None:
     assert answer.error_code == ErrorCode.NONE, answer.error_message
 
 
-def test_a_larger_message_is_taken_as_soon_as_it_may_be(topic: str) -> None:
+def test_a_raised_message_limit_applies_at_once(topic: str) -> None:
     with Broker(overrides={"message.max.bytes": 1_000}) as broker:
         broker.create_topic(topic)
         assert produced(broker, topic, 2_000) == ErrorCode.MESSAGE_TOO_LARGE
@@ -77,7 +77,7 @@ def test_a_larger_message_is_taken_as_soon_as_it_may_be(topic: str) -> None:
         assert produced(broker, topic, 2_000) == ErrorCode.NONE
 
 
-def test_changes_outlive_a_restart(tmp_path: Path, topic: str) -> None:
+def test_changes_survive_a_restart(tmp_path: Path, topic: str) -> None:
     with Broker(tmp_path / "data") as broker:
         broker.create_topic(topic)
         set_configs(broker, message_max_bytes="1500")
@@ -90,7 +90,9 @@ def everything_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_secret_is_nowhere_to_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_secret_is_not_readable_in_files_logs_or_responses(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     with Broker(tmp_path / "data") as broker:
         alter_configs(broker, ME, BROKER, {SECRET: "s3cret-v4lue"})
@@ -125,7 +127,7 @@ def shown_names(broker: Broker) -> list[str]:
     return [config.name for config in result.configs]
 
 
-def test_a_logger_says_more_when_it_is_told_to(broker: Broker) -> None:
+def test_a_lower_log_level_logs_more(broker: Broker) -> None:
     name = "barnabas.server"
     logger = logging.getLogger(name)
     was = logger.level
@@ -153,7 +155,7 @@ def test_one_wrong_level_changes_no_logger(broker: Broker) -> None:
     assert logger.level != logging.DEBUG
 
 
-def test_the_consumer_protocol_goes_with_its_feature(tmp_path: Path) -> None:
+def test_the_consumer_protocol_needs_its_feature(tmp_path: Path) -> None:
     with Broker() as broker, Conversation(broker) as talk:
         finalize(broker, "group.version", 0)
         heartbeat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", subscribed_topic_names=["t"])

@@ -97,7 +97,7 @@ def test_the_response_has_the_same_bytes(version: int, sizes: list[int]) -> None
     assert packed(EncodedTopics(), image, form, errors) == plain(image, form, errors)
 
 
-def test_whatever_changes_is_seen_in_the_next_response() -> None:
+def test_every_change_shows_in_the_next_response() -> None:
     """Topics come, go and change, brokers are fenced; responses of several versions in between."""
     rng, cache = random.Random(1), EncodedTopics()
     topics: dict[str, TopicImage] = {}
@@ -139,7 +139,7 @@ def test_encoding_pauses_every_few_partitions() -> None:
     assert sum(1 for _ in steps) >= 1000 // PARTITIONS_A_STEP
 
 
-def test_what_is_kept_has_a_bound() -> None:
+def test_the_cache_of_encoded_topics_is_bounded() -> None:
     cache, cluster = EncodedTopics(), brokers()
     for number in range(1000):
         name = f"topic-{number}"

@@ -134,7 +134,7 @@ def test_static_and_dynamic_voters_exclude_each_other(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_an_older_release_can_be_asked_for(tmp_path: Path) -> None:
+def test_formatting_accepts_an_older_release(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     [line] = formatted(settings_for(folder), release_version="4.0", features={"group.version": 0})
     assert line.endswith("with metadata.version 4.0-IV3.")
@@ -149,7 +149,7 @@ def test_wrong_features_are_refused_and_nothing_is_written(tmp_path: Path) -> No
     assert not (tmp_path / "data").exists()
 
 
-def test_a_user_is_among_the_first_records(tmp_path: Path) -> None:
+def test_a_scram_user_is_in_the_bootstrap_records(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     formatted(settings_for(folder), add_scram=["SCRAM-SHA-256=[name=alice,password=alice-secret]"])
     user = load_bootstrap(REAL_DISK, str(folder))[-1]
@@ -194,7 +194,7 @@ def test_a_scram_credential_proves_the_password() -> None:
         ("SCRAM-SHA-256=[name=a,password=b,color=c]", "Unknown SCRAM configurations: color"),
     ],
 )
-def test_a_wrong_user_is_refused_in_kafkas_words(argument: str, reason: str) -> None:
+def test_an_invalid_scram_argument_has_kafkas_error(argument: str, reason: str) -> None:
     with pytest.raises(ValueError) as refused:
         scram_record(argument, os.urandom)
     assert str(refused.value) == reason

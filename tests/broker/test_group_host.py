@@ -109,7 +109,7 @@ def error_of(answer: Any) -> int:
     return code
 
 
-def test_a_commit_is_answered_after_it_is_written(play: Play) -> None:
+def test_the_response_to_a_commit_follows_its_write(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         answer = world.ask(commit(7))
@@ -120,7 +120,7 @@ def test_a_commit_is_answered_after_it_is_written(play: Play) -> None:
     play(scenario)
 
 
-def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Play) -> None:
+def test_a_response_waits_for_earlier_uncommitted_records(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         world.ask(commit(7))
@@ -132,7 +132,7 @@ def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Play) -> No
     play(scenario)
 
 
-def test_what_is_appended_in_one_tick_shares_a_batch(play: Play) -> None:
+def test_records_of_one_tick_share_a_batch(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         answers = [world.ask(commit(offset)) for offset in range(10)]
@@ -176,7 +176,7 @@ def test_a_refused_append_keeps_what_others_appended_in_the_same_tick(
     play(scenario)
 
 
-def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
+def test_a_response_waits_for_the_followers(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.partition.lead(1, (1, 2))
         world.lead()
@@ -190,7 +190,7 @@ def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
     play(scenario)
 
 
-def test_beyond_a_bound_of_waiting_requests_others_are_refused_before_anything_is_appended(
+def test_too_many_waiting_responses_refuse_requests_before_an_append(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uncommitted, "WAITING_MAX", 3)
@@ -213,7 +213,7 @@ def test_beyond_a_bound_of_waiting_requests_others_are_refused_before_anything_i
     play(scenario)
 
 
-def test_who_waits_for_a_follower_for_too_long_is_told_so(
+def test_a_response_that_waits_too_long_for_followers_is_an_error(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SETTINGS, "offsets.commit.timeout.ms", "20")
@@ -232,7 +232,7 @@ def test_who_waits_for_a_follower_for_too_long_is_told_so(
     play(scenario)
 
 
-def test_records_come_back_from_the_log(play: Play) -> None:
+def test_a_new_host_replays_the_log(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         await resolved(world.ask(commit(7)))
@@ -251,7 +251,7 @@ def test_records_come_back_from_the_log(play: Play) -> None:
     play(scenario)
 
 
-def test_who_waits_is_sent_away_with_the_partition(play: Play) -> None:
+def test_waiting_requests_get_an_error_when_leadership_is_lost(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         waiting = world.ask(join())
@@ -262,7 +262,7 @@ def test_who_waits_is_sent_away_with_the_partition(play: Play) -> None:
     play(scenario)
 
 
-def test_who_waits_for_an_answer_that_is_never_committed_is_sent_away_with_the_partition(play: Play) -> None:
+def test_uncommitted_responses_become_errors_when_leadership_is_lost(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.partition.lead(1, (1, 2))
         world.lead()
@@ -277,7 +277,7 @@ def test_who_waits_for_an_answer_that_is_never_committed_is_sent_away_with_the_p
     play(scenario)
 
 
-def test_a_refusal_rests_on_nothing_and_waits_for_nobody(play: Play) -> None:
+def test_an_error_response_does_not_wait_for_followers(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.partition.lead(1, (1, 2))
         host = world.lead()
@@ -313,7 +313,7 @@ def test_offsets_of_a_transaction_whose_coordinator_moves_away_meanwhile_are_ref
     play(scenario)
 
 
-def test_who_waits_is_answered_when_the_records_of_the_answer_are_written(
+def test_waiting_requests_get_their_response_after_the_write(
     play: Play,
 ) -> None:
     async def scenario(world: World) -> None:
@@ -327,7 +327,7 @@ def test_who_waits_is_answered_when_the_records_of_the_answer_are_written(
     play(scenario)
 
 
-def test_who_waits_is_told_when_the_records_of_the_answer_are_refused(play: Play) -> None:
+def test_waiting_requests_get_an_error_when_the_append_is_refused(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         waiting = world.ask(join())
@@ -340,7 +340,7 @@ def test_who_waits_is_told_when_the_records_of_the_answer_are_refused(play: Play
     play(scenario)
 
 
-def test_a_connection_that_is_gone_is_forgotten(play: Play) -> None:
+def test_a_waiting_request_of_a_closed_connection_is_forgotten(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         waiting = world.ask(join())
@@ -397,7 +397,7 @@ def test_a_failed_write_drops_the_shard_and_replays_the_log(
     play(scenario)
 
 
-def test_a_commit_that_is_too_large_harms_nobody_else(play: Play) -> None:
+def test_a_commit_that_is_too_large_does_not_affect_other_groups(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         await resolved(world.ask(commit(7)))
@@ -425,7 +425,7 @@ def test_tombstones_are_written_in_as_many_batches_as_they_need(play: Play) -> N
     play(scenario)
 
 
-def test_offsets_of_transactions_count_when_their_marker_says_so(play: Play) -> None:
+def test_transactional_offsets_become_valid_with_the_marker(play: Play) -> None:
     def offset(topic: str, value: int) -> Record:
         entry = Entry(OffsetCommitKey(group="g", topic=topic, partition=0), OffsetCommitValue(offset=value))
         key, encoded = encode(entry)
@@ -452,7 +452,7 @@ def test_offsets_of_transactions_count_when_their_marker_says_so(play: Play) -> 
     play(scenario)
 
 
-def test_records_of_unknown_types_are_left_alone(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_unknown_types_are_skipped(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> None:
         world.write(build_batch([Record(key=b"\x7f\x00?", value=b"?")]))
         world.lead()
@@ -476,7 +476,7 @@ def test_a_damaged_log_has_no_coordinator(play: Play) -> None:
 @pytest.mark.parametrize(
     "poison", [UNCOMPRESSED["text instead of a record"], compressed(Compression.ZSTD)["no compressed bytes"]]
 )
-def test_a_batch_that_cannot_be_read_is_named_while_loading(
+def test_loading_logs_the_offsets_of_an_unreadable_batch(
     play: Play, caplog: pytest.LogCaptureFixture, poison: bytes
 ) -> None:
     async def scenario(world: World) -> None:

@@ -115,7 +115,7 @@ def sync(group: str, member: JoinGroupResponse) -> tuple[SyncGroupRequest, int]:
 # Which partition
 
 
-def test_groups_lie_where_apache_kafka_puts_them() -> None:
+def test_groups_have_the_same_partition_as_in_apache_kafka() -> None:
     assert java_hash("hello") == 99162322
     assert java_hash("\U0001f600") == 1772899
     assert java_hash("polygenelubricants") == -(2**31)
@@ -125,7 +125,7 @@ def test_groups_lie_where_apache_kafka_puts_them() -> None:
 
 
 @given(st.text(st.characters(max_codepoint=0x17F), max_size=200))
-def test_the_quick_hash_of_plain_text_is_the_slow_one(text: str) -> None:
+def test_the_fast_hash_of_ascii_equals_the_slow_one(text: str) -> None:
     slow = 0
     for unit in memoryview(text.encode("utf-16-le")).cast("H"):
         slow = 31 * slow + unit & 0xFFFF_FFFF
@@ -148,7 +148,7 @@ def test_a_coordinator_is_found_in_every_version(broker: Broker, version: int) -
             assert (each.error_code, each.node_id, each.port) == (ErrorCode.NONE, 1, broker.port)
 
 
-def test_coordinators_that_are_not_built_say_so(broker: Broker) -> None:
+def test_a_share_coordinator_is_refused(broker: Broker) -> None:
     with Conversation(broker) as talk:
         request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=["k"])
         [answer] = talk.ask(request, 6).coordinators
@@ -156,7 +156,7 @@ def test_coordinators_that_are_not_built_say_so(broker: Broker) -> None:
         assert "not built" in answer.error_message
 
 
-def test_the_first_who_asks_makes_the_topic(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_request_creates_the_topic(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     overrides = {"offsets.topic.num.partitions": 7, "offsets.topic.segment.bytes": 12_345_678}
     with Broker(tmp_path, overrides=overrides) as broker, Conversation(broker) as talk:
@@ -171,7 +171,7 @@ def test_the_first_who_asks_makes_the_topic(tmp_path: Path, caplog: pytest.LogCa
         assert len(list(tmp_path.glob(f"{OFFSETS}-*"))) == 7
 
 
-def test_a_topic_that_cannot_be_made_leaves_groups_without_a_coordinator(tmp_path: Path) -> None:
+def test_without_its_topic_groups_have_no_coordinator(tmp_path: Path) -> None:
     overrides = {"offsets.topic.replication.factor": 3}
     with Broker(tmp_path, overrides=overrides) as broker, Conversation(broker) as talk:
         answer = talk.ask(FindCoordinatorRequest(key="g"), 3)
@@ -183,7 +183,7 @@ def test_a_topic_that_cannot_be_made_leaves_groups_without_a_coordinator(tmp_pat
 # Offsets
 
 
-def test_pipelined_commits_are_answered_in_order_and_kept(broker: Broker) -> None:
+def test_pipelined_commits_get_responses_in_order(broker: Broker) -> None:
     with Conversation(broker) as talk:
         talk.send(*[commit(f"pipelined-{number % 7}", number) for number in range(1000)])
         for _ in range(1000):
@@ -194,7 +194,7 @@ def test_pipelined_commits_are_answered_in_order_and_kept(broker: Broker) -> Non
         ]
 
 
-def test_groups_of_several_shards_are_answered_together(broker: Broker) -> None:
+def test_groups_of_several_shards_share_one_response(broker: Broker) -> None:
     groups = [f"shards-{number}" for number in range(20)]
     with Conversation(broker) as talk:
         for number, group in enumerate(groups):
@@ -214,7 +214,7 @@ def test_groups_of_several_shards_are_answered_together(broker: Broker) -> None:
         assert committed(talk, *groups) == [-1] * 20
 
 
-def test_offsets_are_there_after_a_restart(tmp_path: Path) -> None:
+def test_offsets_survive_a_restart(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         broker.create_topic("topic", partitions=3)
         with Conversation(broker) as talk:
@@ -247,7 +247,7 @@ def test_acknowledged_offsets_survive_kill_9(tmp_path: Path) -> None:
 # Members
 
 
-def test_a_member_that_joined_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_member_stays_in_its_group_after_a_restart(tmp_path: Path) -> None:
     with Broker(tmp_path, overrides={"group.initial.rebalance.delay.ms": 0}) as broker:
         with Conversation(broker) as talk:
             find(talk, "g")
@@ -276,7 +276,7 @@ def test_requests_behind_a_waiting_join_wait_for_it(broker: Broker) -> None:
         assert second.receive().groups[0].group_id == "waiting"
 
 
-def test_a_connection_that_closes_while_it_waits_harms_nobody(broker: Broker) -> None:
+def test_a_connection_that_closes_during_a_join_affects_no_others(broker: Broker) -> None:
     with Conversation(broker) as first:
         leader = joined(first, "closing")
         first.ask(*sync("closing", leader))
@@ -294,7 +294,7 @@ def test_a_connection_that_closes_while_it_waits_harms_nobody(broker: Broker) ->
         assert len(again.members) == 2
 
 
-def test_who_waits_is_answered_when_the_broker_stops(tmp_path: Path) -> None:
+def test_waiting_requests_get_a_response_when_the_broker_stops(tmp_path: Path) -> None:
     overrides = {"group.initial.rebalance.delay.ms": 60_000}
     with Broker(tmp_path, overrides=overrides) as broker, Conversation(broker) as talk:
         find(talk, "g")

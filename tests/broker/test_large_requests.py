@@ -52,7 +52,7 @@ def fetch() -> OffsetFetchRequest:
 
 
 @pytest.mark.parametrize("version", [7, 9])
-def test_large_and_small_requests_are_answered_in_order(broker: Broker, version: int) -> None:
+def test_large_and_small_requests_get_responses_in_order(broker: Broker, version: int) -> None:
     assert len(commit(1).encode(version)) > LARGE_FRAME_BYTES
     with Conversation(broker) as talk:
         talk.send(
@@ -73,7 +73,7 @@ def test_large_and_small_requests_are_answered_in_order(broker: Broker, version:
     assert found == [version + 1] + [version] * (WIDTH - 1)
 
 
-def test_many_names_are_answered_in_their_order(broker: Broker) -> None:
+def test_results_of_many_names_keep_their_order(broker: Broker) -> None:
     names = [f"nobody-{number}" for number in range(5_000)]
     names[77] = "g"
     with Conversation(broker) as talk:
@@ -88,7 +88,7 @@ def test_many_names_are_answered_in_their_order(broker: Broker) -> None:
         assert "g" in {group.group_id for group in talk.ask(ListGroupsRequest(), 4).groups}
 
 
-def test_a_large_request_that_is_malformed_ends_the_conversation(broker: Broker) -> None:
+def test_a_malformed_large_request_closes_the_connection(broker: Broker) -> None:
     with Conversation(broker) as talk, Conversation(broker) as other:
         request = commit(1).encode(9)
         header = b"\0\x08\0\x09\0\0\0\x01\0\x01c\0"
@@ -98,7 +98,7 @@ def test_a_large_request_that_is_malformed_ends_the_conversation(broker: Broker)
         assert not other.ask(MetadataRequest(topics=[]), 12).topics
 
 
-def test_a_client_that_leaves_while_its_request_is_read_disturbs_nobody(broker: Broker) -> None:
+def test_a_client_that_disconnects_during_decoding_affects_no_others(broker: Broker) -> None:
     with Conversation(broker) as other:
         for _ in range(5):
             with Conversation(broker) as talk:

@@ -61,7 +61,7 @@ def sync_all(logs: list[Log]) -> list[int]:
     return list(threads.portions)
 
 
-def test_many_logs_are_synced_some_by_each_call_to_a_thread(tmp_path: Path) -> None:
+def test_one_call_to_a_thread_syncs_many_logs(tmp_path: Path) -> None:
     logs = new_logs(tmp_path, 2 * LOGS_A_THREAD + 1, LogContext(FailingDisk("nothing")))
     assert all(log.folder_dirty for log in logs)
     assert sync_all(logs) == [LOGS_A_THREAD, LOGS_A_THREAD, 1]
@@ -69,7 +69,7 @@ def test_many_logs_are_synced_some_by_each_call_to_a_thread(tmp_path: Path) -> N
     assert sync_all(logs) == []
 
 
-def test_a_folder_that_cannot_be_synced_is_told_of_when_the_others_are(tmp_path: Path) -> None:
+def test_a_failed_sync_of_a_folder_is_raised_after_the_others(tmp_path: Path) -> None:
     logs = new_logs(tmp_path, LOGS_A_THREAD + 2, LogContext(FailingDisk("/many-1/")))
     with pytest.raises(KafkaError, match="many-1"):
         sync_all(logs)

@@ -81,7 +81,7 @@ def errors(answer: Any) -> set[int]:
     return {each.error_code for topic in answer.topics for each in topic.partitions}
 
 
-def test_others_have_their_turn_and_those_of_the_shard_wait_in_order(play: Play) -> None:
+def test_other_shards_proceed_and_requests_of_the_shard_wait_in_order(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         answers: dict[str, Any] = {}
@@ -112,7 +112,7 @@ def test_others_have_their_turn_and_those_of_the_shard_wait_in_order(play: Play)
     play(scenario)
 
 
-def test_a_long_commit_is_one_batch_and_comes_back_from_the_log(play: Play) -> None:
+def test_a_long_commit_is_one_batch_and_is_replayed(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         assert errors(await resolved(world.ask(commit(5), 7))) == {0}
@@ -130,7 +130,7 @@ def test_a_long_commit_is_one_batch_and_comes_back_from_the_log(play: Play) -> N
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3, 8, 12, 15, 18])
-def test_a_shard_that_is_given_up_on_the_way_refuses_all_in_line(play: Play, turns: int) -> None:
+def test_a_dropped_shard_refuses_all_requests_in_its_queue(play: Play, turns: int) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         asked = [world.ask(commit(5), 7), world.ask(fetch(1), 7), world.ask(commit(6), 7)]
@@ -149,7 +149,7 @@ def test_a_shard_that_is_given_up_on_the_way_refuses_all_in_line(play: Play, tur
     play(scenario)
 
 
-def test_time_and_metadata_wait_in_line_too(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadlines_and_metadata_wait_in_the_queue_too(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         seen: list[tuple[str, int]] = []
@@ -191,7 +191,7 @@ def test_a_commit_that_the_log_refuses_leaves_the_shard_as_it_was(
     play(scenario)
 
 
-def test_markers_wait_and_commits_in_transactions_stand_in_line(play: Play) -> None:
+def test_markers_are_retried_and_transactional_commits_wait_in_the_queue(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         end = TransactionEnd(7, 0, 0, True, 0)
@@ -237,7 +237,7 @@ def test_a_group_of_many_offsets_is_deleted_in_pieces(play: Play) -> None:
     play(scenario)
 
 
-def test_a_list_of_many_groups_holds_up_nobody(play: Play) -> None:
+def test_a_list_of_many_groups_delays_no_other_request(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         for number in range(500):
@@ -253,7 +253,7 @@ def test_a_list_of_many_groups_holds_up_nobody(play: Play) -> None:
     play(scenario)
 
 
-def test_the_line_is_bounded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_work_queue_is_bounded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_queue, "WAITING_MAX", 3)
 
     async def scenario(world: World) -> None:
@@ -294,7 +294,7 @@ def test_a_shard_is_loaded_in_pieces_and_has_everything(play: Play) -> None:
     play(scenario)
 
 
-def test_a_shard_that_is_given_up_while_it_loads_is_not_taken_up(play: Play) -> None:
+def test_a_shard_that_is_dropped_while_loading_does_not_become_active(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         await resolved(world.ask(commit(5), 7))
@@ -313,7 +313,7 @@ def test_a_shard_that_is_given_up_while_it_loads_is_not_taken_up(play: Play) -> 
     play(scenario)
 
 
-def test_a_group_too_large_for_the_log_costs_the_others_nothing(play: Play) -> None:
+def test_a_group_too_large_for_the_log_does_not_affect_others(play: Play) -> None:
     """The record of one member's assignment would be larger than a batch may be."""
 
     async def scenario(world: World) -> None:

@@ -70,7 +70,7 @@ class Scene:
         self.sending.send(LEADER, markers, where, told or default)
 
 
-def test_what_waits_for_one_broker_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markers_that_wait_for_a_broker_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marker_sender, "UNSENT_MAX", 3)
 
     async def play() -> None:
@@ -95,7 +95,7 @@ def test_what_waits_for_one_broker_has_a_bound(monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(play())
 
 
-def test_a_broker_that_cannot_be_reached_fails_all_that_waits_for_it_at_once(
+def test_an_unreachable_broker_fails_all_of_its_markers_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(marker_sender, "MARKERS_MAX", 2)
@@ -114,7 +114,7 @@ def test_a_broker_that_cannot_be_reached_fails_all_that_waits_for_it_at_once(
     asyncio.run(play())
 
 
-def test_one_that_fails_when_it_is_told_keeps_no_other_from_being_told() -> None:
+def test_a_failing_callback_does_not_keep_results_from_others() -> None:
     async def play() -> None:
         scene = Scene()
         scene.send(0, lambda error: [][1])  # type: ignore[arg-type, return-value]

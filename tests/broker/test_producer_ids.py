@@ -47,7 +47,7 @@ def test_ids_follow_each_other_over_blocks() -> None:
     play(scenario)
 
 
-def test_many_who_ask_at_once_share_a_block() -> None:
+def test_concurrent_requests_share_a_block() -> None:
     async def scenario(controller: Controller, ids: ProducerIds) -> None:
         found = await asyncio.gather(*(ids.next() for _ in range(50)))
         assert sorted(found) == list(range(50))
@@ -67,7 +67,7 @@ def test_the_next_block_is_fetched_before_the_last_id_is_taken() -> None:
     play(scenario)
 
 
-def test_without_an_id_at_hand_one_is_told_so() -> None:
+def test_without_an_id_pop_raises() -> None:
     async def scenario(controller: Controller, ids: ProducerIds) -> None:
         controller.open.clear()
         assert not ids.is_ready and ids.pop_if_ready() is None
@@ -80,7 +80,7 @@ def test_without_an_id_at_hand_one_is_told_so() -> None:
     play(scenario)
 
 
-def test_a_refused_block_is_asked_for_again() -> None:
+def test_a_refused_block_is_requested_again() -> None:
     async def scenario(controller: Controller, ids: ProducerIds) -> None:
         controller.error = ErrorCode.STALE_BROKER_EPOCH
         with pytest.raises(KafkaError) as refused:

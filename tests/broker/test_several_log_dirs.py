@@ -144,7 +144,7 @@ def test_a_partition_moves_while_it_is_written_to(node: Broker, dirs: list[Path]
     wait_until(lambda: folders(dirs, "busy") == {"busy-0": target.name})
 
 
-def test_a_slow_move_is_described_and_goes_on_after_a_restart(dirs: list[Path]) -> None:
+def test_a_slow_move_is_described_and_continues_after_a_restart(dirs: list[Path]) -> None:
     from confluent_kafka.admin import (
         AdminClient,
         AlterConfigOpType,
@@ -201,7 +201,7 @@ def test_a_move_back_ends_the_move(dirs: list[Path]) -> None:
         wait_until(lambda: folders(dirs, "kept") == {"kept-0": source})
 
 
-def test_moves_that_cannot_be_say_why(node: Broker, dirs: list[Path]) -> None:
+def test_impossible_moves_have_an_error(node: Broker, dirs: list[Path]) -> None:
     node.create_topic("here")
     node.create_topic("n" * 215)
     [source] = folders(dirs, "here").values()
@@ -213,7 +213,7 @@ def test_moves_that_cannot_be_say_why(node: Broker, dirs: list[Path]) -> None:
         assert move(talk, "here", dirs[[d.name for d in dirs].index(source)], 0) == ["NONE"]
 
 
-def test_a_partition_that_is_not_there_yet_goes_where_it_was_asked_to(node: Broker, dirs: list[Path]) -> None:
+def test_a_later_partition_is_created_in_its_preferred_dir(node: Broker, dirs: list[Path]) -> None:
     with Conversation(node) as talk:
         assert move(talk, "later", dirs[2], 0, 1) == ["UNKNOWN_TOPIC_OR_PARTITION"] * 2
     node.create_topic("later", partitions=2)
@@ -221,7 +221,7 @@ def test_a_partition_that_is_not_there_yet_goes_where_it_was_asked_to(node: Brok
     assert folders(dirs, "later") == {"later-0": "three", "later-1": "three"}
 
 
-def test_cordoned_dirs_take_nothing_new(dirs: list[Path]) -> None:
+def test_cordoned_dirs_get_no_new_partitions(dirs: list[Path]) -> None:
     with made(dirs, **{"cordoned.log.dirs": f"{dirs[1]},{dirs[2]}"}) as node:
         node.create_topic("new", partitions=4)
 

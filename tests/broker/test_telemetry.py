@@ -64,12 +64,12 @@ def payload(name: str, value: float, *, delta: bool = False) -> bytes:
     return length(length(length(metric, 2), 2), 1)
 
 
-def test_nobody_is_asked_where_nobody_listens(broker: Broker, watched: Watched) -> None:
+def test_telemetry_is_not_announced_without_a_receiver(broker: Broker, watched: Watched) -> None:
     assert not announced(broker) & TELEMETRY
     assert announced(watched) >= TELEMETRY
 
 
-def test_a_client_is_asked_for_what_its_subscriptions_name(watched: Watched) -> None:
+def test_a_client_gets_the_metrics_of_its_subscriptions(watched: Watched) -> None:
     subscribe(watched, "mine", metrics="org.apache.kafka.a.,org.apache.kafka.b.", match="client_id=asked.*")
     subscribe(watched, "others", metrics="*", match="client_id=someone")
     with Conversation(watched, client_id="asked-1") as talk:
@@ -81,7 +81,7 @@ def test_a_client_is_asked_for_what_its_subscriptions_name(watched: Watched) -> 
         assert talk.ask(GetTelemetrySubscriptionsRequest(), 0).requested_metrics == ["*"]
 
 
-def test_what_a_client_pushes_is_shown_and_differences_add_up(watched: Watched) -> None:
+def test_pushed_metrics_are_shown_and_deltas_add_up(watched: Watched) -> None:
     subscribe(watched, "pushed", metrics="org.", interval_ms="100", match="client_id=pusher")
     with Conversation(watched, client_id="pusher") as talk:
         asked = talk.ask(GetTelemetrySubscriptionsRequest(), 0)
@@ -104,7 +104,7 @@ def test_what_a_client_pushes_is_shown_and_differences_add_up(watched: Watched) 
         assert push(payload("org.example.total", 1)) == ErrorCode.INVALID_REQUEST
 
 
-def test_pushes_that_do_not_fit_are_refused(watched: Watched) -> None:
+def test_invalid_pushes_are_refused(watched: Watched) -> None:
     subscribe(watched, "wrong", metrics="org.", match="client_id=wrong")
     with Conversation(watched, client_id="wrong") as talk:
         asked = talk.ask(GetTelemetrySubscriptionsRequest(), 0)
@@ -121,7 +121,7 @@ def test_pushes_that_do_not_fit_are_refused(watched: Watched) -> None:
         assert talk.ask(PushTelemetryRequest(), 0).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_real_client_tells_of_itself(watched: Watched) -> None:
+def test_a_real_client_pushes_metrics(watched: Watched) -> None:
     watched.create_topic("told")
     subscribe(watched, "real", metrics="*", interval_ms="100", match="client_id=real-client")
     producer = Producer({"bootstrap.servers": watched.bootstrap, "client.id": "real-client"})
@@ -135,7 +135,7 @@ def test_a_real_client_tells_of_itself(watched: Watched) -> None:
     producer.flush(10)
 
 
-def test_bytes_that_are_no_metrics_are_noticed() -> None:
+def test_malformed_metrics_raise_value_error() -> None:
     for broken in (b"\x0a\xff", b"\x0b", b"\xff" * 12):
         with pytest.raises(ValueError):
             list(otlp.points(broken))

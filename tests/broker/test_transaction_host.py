@@ -172,7 +172,7 @@ def test_a_transaction_ends_within_one_tick(play: Play) -> None:
     play(scenario)
 
 
-def test_the_end_is_in_its_log_before_any_marker(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_prepared_end_is_written_before_any_marker(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         producer = await world.open_transaction()
@@ -190,7 +190,7 @@ def test_the_end_is_in_its_log_before_any_marker(play: Play, monkeypatch: pytest
     play(scenario)
 
 
-def test_a_partition_is_verified_once_that_is_in_the_log(play: Play) -> None:
+def test_verification_waits_until_its_record_is_written(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         producer = await world.begin()
@@ -206,7 +206,7 @@ def test_a_partition_is_verified_once_that_is_in_the_log(play: Play) -> None:
     play(scenario)
 
 
-def test_followers_come_first_at_every_step(play: Play) -> None:
+def test_every_step_waits_for_followers(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         producer = await world.begin()
@@ -237,7 +237,7 @@ def test_followers_come_first_at_every_step(play: Play) -> None:
     play(scenario)
 
 
-def test_who_waits_for_a_follower_for_too_long_is_told_so(
+def test_a_response_that_waits_too_long_for_followers_is_an_error(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SETTINGS, "request.timeout.ms", "20")
@@ -274,7 +274,7 @@ def test_an_end_that_cannot_be_written_leaves_no_marker(play: Play, monkeypatch:
     play(scenario)
 
 
-def test_others_of_the_same_tick_hear_that_their_records_are_lost(
+def test_other_requests_of_the_tick_get_the_error_of_lost_records(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(world: World) -> None:
@@ -291,7 +291,7 @@ def test_others_of_the_same_tick_hear_that_their_records_are_lost(
     play(scenario)
 
 
-def test_a_marker_that_cannot_be_written_is_tried_again(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_marker_is_retried(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         producer = await world.unmarked_transaction()
@@ -308,7 +308,7 @@ def test_a_marker_that_cannot_be_written_is_tried_again(play: Play, monkeypatch:
     play(scenario)
 
 
-def test_a_partition_that_is_gone_needs_no_marker(play: Play) -> None:
+def test_a_deleted_partition_needs_no_marker(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         producer = await world.open_transaction()
@@ -319,7 +319,7 @@ def test_a_partition_that_is_gone_needs_no_marker(play: Play) -> None:
     play(scenario)
 
 
-def test_a_partition_that_goes_away_while_its_marker_waits_needs_none(play: Play) -> None:
+def test_a_partition_deleted_while_its_marker_waits_needs_none(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         await world.unmarked_transaction()
@@ -330,7 +330,7 @@ def test_a_partition_that_goes_away_while_its_marker_waits_needs_none(play: Play
     play(scenario)
 
 
-def test_what_was_decided_is_finished_after_a_restart(play: Play) -> None:
+def test_a_prepared_transaction_is_completed_after_a_restart(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         await world.unmarked_transaction(commit=False)
@@ -360,7 +360,7 @@ def test_an_open_transaction_is_open_after_a_restart(play: Play) -> None:
     play(scenario)
 
 
-def test_who_lost_the_partition_writes_no_markers_any_more(play: Play) -> None:
+def test_a_host_without_leadership_writes_no_markers(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         await world.unmarked_transaction()

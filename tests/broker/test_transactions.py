@@ -54,7 +54,7 @@ def test_a_coordinator_of_transactions_is_found_in_every_version(broker: Broker,
             assert (each.error_code, each.node_id, each.port) == (ErrorCode.NONE, 1, broker.port)
 
 
-def test_the_topic_of_transactions_is_made_when_it_is_first_needed(tmp_path: Path) -> None:
+def test_the_transaction_topic_is_created_when_first_needed(tmp_path: Path) -> None:
     overrides = {
         "transaction.state.log.num.partitions": 3,
         "transaction.state.log.segment.bytes": 12_345_678,
@@ -86,7 +86,7 @@ def test_the_feature_of_transactions_is_announced(broker: Broker) -> None:
         assert levels["transaction.version"] == 2
 
 
-def test_without_the_topic_nobody_coordinates(tmp_path: Path) -> None:
+def test_without_its_topic_transactions_have_no_coordinator(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker, Conversation(broker) as talk:
         request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
         assert talk.ask(request, 5).error_code == ErrorCode.NOT_COORDINATOR
@@ -126,7 +126,7 @@ def test_an_open_transaction_holds_back_the_last_stable_offset(broker: Broker, t
         assert end_offset(talk, topic, committed=True) == end_offset(talk, topic) == 2
 
 
-def test_the_state_is_told_at_every_step(broker: Broker, topic: str) -> None:
+def test_describe_transactions_shows_every_state(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         producer = TransactionalProducer(talk, topic).begin(timeout_ms=12_345)
         assert producer.describe().transaction_state == "Empty"
@@ -142,7 +142,7 @@ def test_the_state_is_told_at_every_step(broker: Broker, topic: str) -> None:
         assert producer.describe().transaction_state == "CompleteAbort"
 
 
-def test_an_end_that_is_answered_is_complete(broker: Broker, topic: str) -> None:
+def test_a_transaction_is_complete_when_end_txn_responds(broker: Broker, topic: str) -> None:
     """A client that begins anew at once is never told to wait."""
     with Conversation(broker) as talk:
         producer = TransactionalProducer(talk, topic).begin()
@@ -176,7 +176,7 @@ def test_a_new_producer_fences_the_one_before(broker: Broker, topic: str) -> Non
         assert values_of(talk, topic) == [b"newer"]
 
 
-def test_who_takes_over_waits_until_the_open_transaction_is_aborted(broker: Broker, topic: str) -> None:
+def test_a_new_producer_waits_until_the_open_transaction_is_aborted(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         older = TransactionalProducer(talk, topic).begin()
         older.write(topic, b"older")
@@ -201,7 +201,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(tmp_path: Path) -> None:
         assert producer.send("t", b"late") == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_an_id_that_is_silent_for_long_is_forgotten(tmp_path: Path) -> None:
+def test_an_idle_transactional_id_expires(tmp_path: Path) -> None:
     overrides = {
         "transactional.id.expiration.ms": 50,
         "transaction.remove.expired.transaction.cleanup.interval.ms": 20,
@@ -225,7 +225,7 @@ def test_partitions_of_a_deleted_topic_need_no_marker(broker: Broker, topic: str
         assert values_of(talk, topic) == [b"x"]
 
 
-def test_metrics_count_what_was_not_verified(tmp_path: Path) -> None:
+def test_metrics_count_failed_verifications(tmp_path: Path) -> None:
     [port] = free_ports(1)
     with Broker(tmp_path, overrides={"barnabas.metrics.port": port}) as broker, Conversation(broker) as talk:
         broker.create_topic("t")
@@ -262,7 +262,7 @@ def test_transactions_are_listed_by_state_producer_age_and_pattern(broker: Broke
         assert answer.unknown_state_filters == ["Confused"]
 
 
-def test_many_ids_are_described_in_the_order_they_were_asked_for(broker: Broker, topic: str) -> None:
+def test_descriptions_keep_the_order_of_the_request(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         ids = [f"{topic}-{number}" for number in range(5)]
         for each in ids[::2]:
@@ -356,7 +356,7 @@ def test_a_commit_without_a_transaction_is_refused(broker: Broker, topic: str) -
         assert producer.describe().transaction_state == "Empty"
 
 
-def test_a_wrong_epoch_is_refused_in_the_words_of_the_version(broker: Broker, topic: str) -> None:
+def test_a_wrong_epoch_gets_the_error_of_the_request_version(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         producer = TransactionalProducer(talk, topic, new=False).begin()
         request = EndTxnRequest(
@@ -380,7 +380,7 @@ def test_an_empty_transactional_id_is_refused(broker: Broker) -> None:
         assert talk.ask(request, 5).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_partitions_of_unknown_topics_keep_the_others_out(broker: Broker, topic: str) -> None:
+def test_one_unknown_partition_fails_the_whole_request(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         producer = TransactionalProducer(talk, topic, new=False).begin()
         topics = [

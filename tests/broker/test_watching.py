@@ -64,7 +64,7 @@ def test_a_signal_shows_the_state_of_a_node_and_changes_nothing() -> None:
         talk.ask(MetadataRequest(topics=[]), 12)
 
 
-def test_a_callback_that_holds_the_loop_is_named(tmp_path: Path) -> None:
+def test_a_callback_that_blocks_the_loop_is_logged(tmp_path: Path) -> None:
     [metrics_port] = free_ports(1)
     broker = Broker(tmp_path / "data", overrides={"barnabas.metrics.port": metrics_port})
     with (tmp_path / "log").open("wb") as log:
@@ -88,7 +88,7 @@ def test_a_callback_that_holds_the_loop_is_named(tmp_path: Path) -> None:
             child.communicate()
 
 
-def test_an_exception_in_a_callback_is_counted_and_the_node_goes_on() -> None:
+def test_an_exception_in_a_callback_is_counted_and_the_node_continues() -> None:
     [metrics_port] = free_ports(1)
     with Broker(overrides={"barnabas.metrics.port": metrics_port}) as broker, Conversation(broker) as talk:
         name = "barnabas_node_unexpectederrors"
@@ -103,7 +103,7 @@ def test_an_exception_in_a_callback_is_counted_and_the_node_goes_on() -> None:
         talk.ask(MetadataRequest(topics=[]), 12)
 
 
-def test_a_loop_at_rest_has_no_lag_to_tell_of() -> None:
+def test_an_idle_loop_has_no_lag() -> None:
     async def main() -> int:
         watch = LoopWatch(asyncio.get_running_loop())
         watch.logs_slow_callbacks = True

@@ -30,7 +30,7 @@ def test_no_requests_have_no_percentiles() -> None:
     assert percentiles_ns(recent_buckets([ApiMetrics()]), [0.5, 0.99]) == [0.0, 0.0]
 
 
-def test_percentiles_tell_of_now_and_counts_of_always() -> None:
+def test_percentiles_are_recent_and_counts_are_total() -> None:
     api = ApiMetrics()
     for _ in range(100):
         api.observe(10**9)
@@ -52,7 +52,7 @@ def test_several_counters_make_one_histogram() -> None:
     assert high > 800_000
 
 
-def test_topics_add_up() -> None:
+def test_counters_of_topics_are_summed() -> None:
     first, second = TopicMetrics(), TopicMetrics()
     first.bytes_in, second.bytes_in, second.messages_in = 1, 2, 3
     first.add(second)

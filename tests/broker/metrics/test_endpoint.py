@@ -79,7 +79,7 @@ def test_a_request_gets_its_status(request_bytes: bytes, status: str) -> None:
     run(scenario)
 
 
-def test_a_long_answer_leaves_the_loop_free_in_between() -> None:
+def test_a_long_response_does_not_block_the_loop() -> None:
     async def scenario() -> None:
         metrics = Metrics()
         for number in range(1000):
@@ -90,7 +90,7 @@ def test_a_long_answer_leaves_the_loop_free_in_between() -> None:
     run(scenario)
 
 
-def test_a_crowd_is_turned_away() -> None:
+def test_too_many_scrapes_get_status_503() -> None:
     async def scenario() -> None:
         async with endpoint_of(Metrics()) as port:
             waiting = [

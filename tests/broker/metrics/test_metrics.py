@@ -43,7 +43,7 @@ def test_traffic_shows_by_topic_and_in_total() -> None:
     assert value(samples, "kafka_server_brokertopicmetrics_messagesin_total") == 3
 
 
-def test_totals_do_not_fall_when_a_topic_goes() -> None:
+def test_totals_keep_the_counts_of_deleted_topics() -> None:
     metrics = Metrics()
     metrics.topic("a").bytes_out += 100
     metrics.forget_topic("a")
@@ -53,7 +53,7 @@ def test_totals_do_not_fall_when_a_topic_goes() -> None:
     assert ("kafka_server_brokertopicmetrics_bytesout_total", (("topic", "a"),)) not in samples
 
 
-def test_the_same_counters_are_handed_out_again() -> None:
+def test_the_same_name_gets_the_same_counters() -> None:
     metrics = Metrics()
     assert metrics.topic("a") is metrics.topic("a")
     assert metrics.api(0, 9) is metrics.api(0, 9)
@@ -72,7 +72,7 @@ def test_requests_show_by_version_and_their_times_together() -> None:
     assert p99 == pytest.approx(3, rel=0.125)
 
 
-def test_fetches_show_together_and_by_who_fetches() -> None:
+def test_fetches_show_in_total_and_for_consumers() -> None:
     metrics = Metrics()
     metrics.api(ApiKey.FETCH, 17).observe(1)
     samples = scrape(metrics)
@@ -90,7 +90,7 @@ def test_old_times_leave_the_percentiles_and_stay_in_the_count() -> None:
     assert value(samples, f"{name}_count", request="Metadata") == 1
 
 
-def test_what_is_looked_up_is_asked_at_each_scrape() -> None:
+def test_callbacks_run_at_each_scrape() -> None:
     metrics = Metrics()
     sizes = {"0": 10.0}
     metrics.gauge("kafka.server", "ReplicaManager", "PartitionCount", "Partitions.", lambda: len(sizes))
@@ -114,7 +114,7 @@ def test_a_counter_by_callback_has_a_counters_name() -> None:
     assert value(scrape(metrics), "kafka_server_replicamanager_isrshrinks_total") == 4
 
 
-def test_odd_label_values_survive() -> None:
+def test_label_values_are_escaped() -> None:
     metrics = Metrics()
     odd = 'a"b\\c\nd'
     metrics.gauges("kafka.log", "LogManager", "x", "Odd.", lambda: [({"logDirectory": odd}, float("inf"))])

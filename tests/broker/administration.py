@@ -1,4 +1,4 @@
-"""What an administrator does to a running broker, in one call each."""
+"""Calls of an administrator to a running broker."""
 
 from __future__ import annotations
 

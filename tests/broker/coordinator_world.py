@@ -53,7 +53,7 @@ class Clock:
 
 
 class CoordinatorWorld:
-    """Whoever builds on this makes the `coordinator`, of one partition."""
+    """Subclasses create the `coordinator`, which has one partition."""
 
     coordinator: Any
 
@@ -83,7 +83,7 @@ class CoordinatorWorld:
         return partition
 
     def ask(self, request: Message, version: int = 5) -> Any:
-        """The answer, or a Deferred for one that waits."""
+        """Send a request. Out: the response, or a Deferred."""
         return self.coordinator.hosts[0].handle_part(request, self.context(version))
 
     def context(self, version: int) -> RequestContext:
@@ -91,7 +91,7 @@ class CoordinatorWorld:
         return cast(RequestContext, context)
 
     async def active(self) -> None:
-        """Until the host has loaded."""
+        """Wait until the host has loaded."""
         await until(lambda: self.coordinator.hosts[0].error is None, what="the host has loaded")
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ World = TypeVar("World", bound=CoordinatorWorld)
 def run(
     make: Callable[[asyncio.AbstractEventLoop], World], scenario: Callable[[World], Awaitable[None]]
 ) -> None:
-    """The scenario in a world of its own."""
+    """Run the scenario in a world of its own."""
 
     async def all_of_it() -> None:
         world = make(asyncio.get_running_loop())

@@ -1,4 +1,4 @@
-"""A shard that is easy to foresee: commits are records, joins wait until a given time or the next sync."""
+"""A predictable shard: commits are records, joins wait until a given time or the next sync."""
 
 from __future__ import annotations
 

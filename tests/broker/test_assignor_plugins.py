@@ -1,4 +1,4 @@
-"""Assignors of others are found by the entry point that the settings name."""
+"""Assignors from other packages, loaded by the entry points in the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that are made by asking for their metadata: told as unknown first, there a moment later."""
+"""Auto-created topics: the first Metadata response says unknown, and the topic exists a moment later."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_concurrent_requests_for_a_topic_create_it_once() -> None:
         assert [[topic.name for topic in request.topics] for request in controller.asked] == [["a", "b"]]
         controller.answer.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, "no controller"))
         while creation.missing(["b"]) == []:
-            await asyncio.sleep(0)  # refused: the next client may ask again
+            await asyncio.sleep(0)  # refused: the next client may retry
 
     asyncio.run(scenario())
 

@@ -1,4 +1,4 @@
-"""Workers of the cleaner: the process and the thread do the same, and say the same when it goes wrong."""
+"""Workers of the cleaner: the process and the thread do the same work and raise the same errors."""
 
 from __future__ import annotations
 

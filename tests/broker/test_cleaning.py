@@ -1,4 +1,4 @@
-"""The log cleaner in a broker: coordinators' topics shrink, workers come and go, damage is marked."""
+"""The log cleaner in a broker: it cleans coordinators' topics, restarts workers, and marks damaged logs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOUR_MS = 3_600_000
 
 
 def files(broker: Broker, folder: str, suffix: str = ".log") -> dict[str, int]:
-    """Names and sizes; none while files are being renamed."""
+    """Names and sizes of files; empty while files are being renamed."""
     found = {}
     for path in sorted((broker.data / folder).glob(f"*{suffix}")):
         try:
@@ -54,7 +54,7 @@ def produce(broker: Broker, topic: str, *pairs: tuple[str, str | None], at_ms: i
 
 
 def dirty(broker: Broker, topic: str, values: int = 100) -> int:
-    """A topic with a closed segment of one key; how large that is."""
+    """Create a topic with a closed segment of one key. Out: its size."""
     broker.create_topic(topic, configs=COMPACTED)
     produce(broker, topic, *((("key", f"{n} " * 20)) for n in range(values)))
     size = files(broker, f"{topic}-0")["00000000000000000000.log"]
@@ -113,7 +113,7 @@ def test_a_cleaned_offsets_topic_has_the_same_offsets_after_a_restart(tmp_path: 
 
 
 def clean_to(broker: Broker) -> int:
-    """How far the one log of this broker is clean."""
+    """The cleaner checkpoint of the only log of this broker."""
     checkpoint = broker.data / "cleaner-offset-checkpoint"
     return int(checkpoint.read_text().split()[-1]) if checkpoint.exists() else -1
 
@@ -164,7 +164,7 @@ def test_a_cleaned_transaction_topic_keeps_its_transactional_ids(tmp_path: Path)
 
 
 def wait_for_the_clock(duration_ms: int) -> None:
-    """Until records written from now on are that much younger than those written before."""
+    """Wait until new records are that much younger than the last ones."""
     end = time.time() + duration_ms / 1000
     wait_until(lambda: time.time() > end)
 
@@ -255,11 +255,11 @@ def test_a_new_topic_does_not_inherit_the_checkpoint_of_a_deleted_one(tmp_path: 
         wait_until(lambda: is_cleaned(broker, "again", size), 30)
 
 
-# What cannot be cleaned
+# Uncleanable logs
 
 
 def metric(port: int, name: str) -> float:
-    """The sum of all values whose metric begins so."""
+    """The sum of all samples whose name starts with the prefix."""
     text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
 
@@ -286,7 +286,7 @@ def test_a_damaged_log_is_marked_and_the_others_are_cleaned(tmp_path: Path) -> N
 def test_malformed_records_are_logged_and_the_other_logs_are_cleaned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They came while nobody looked at records, and the log was not compacted."""
+    """They were produced without validation, before the topic was compacted."""
     [port] = free_ports(1)
     settings = {**EAGER, "barnabas.metrics.port": port, "barnabas.produce.validation": "none"}
     with Broker(tmp_path / "data", overrides=settings) as broker:
@@ -310,7 +310,7 @@ def test_malformed_records_are_logged_and_the_other_logs_are_cleaned(
 
 
 def test_nothing_is_cleaned_where_the_cleaner_is_off(tmp_path: Path) -> None:
-    """Its state tells: nobody has looked."""
+    """The time of the last run shows that the cleaner never ran."""
     [port] = free_ports(1)
     settings = {**EAGER, "barnabas.metrics.port": port, "log.cleaner.enable": False}
     with Broker(tmp_path / "data", overrides=settings) as broker:

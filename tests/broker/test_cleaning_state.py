@@ -1,4 +1,4 @@
-"""How far logs are clean, over restarts and moves, in Kafka's checkpoint files."""
+"""Checkpoints of the cleaner, across restarts and moves, in Kafka's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 
 @pytest.fixture
 def log_dirs(tmp_path: Path) -> Iterator[LogDirs]:
-    """Two dirs with a log each."""
+    """Two dirs with one log each."""
     paths = [f"{tmp_path}/1", f"{tmp_path}/2"]
     for path in paths:
         format_log_dir(LogContext(), path, "AAAAAAAAAAAAAAAAAAAAAQ", 1)

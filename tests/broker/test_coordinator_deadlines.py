@@ -1,4 +1,4 @@
-"""One timer for all shards: when it rings, and what becomes of deadlines when the clock is set."""
+"""The timer of a coordinator: calls at deadlines, and deadlines when the clock is set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START_MS = 1_700_000_000_000
 
 
 class Host:
-    """A shard with one deadline; it is called too early at times, and asks for its time again."""
+    """A shard with one deadline; when it is called too early, it arms the timer again."""
 
     def __init__(self) -> None:
         self.armed_ms: int | None = None
@@ -40,7 +40,7 @@ class Host:
 
 
 class World:
-    """A loop whose time passes by hand, and a wall clock that is set."""
+    """A loop whose time the test advances, and a wall clock that the test sets."""
 
     def __init__(self) -> None:
         self.steady_ms = 0
@@ -63,7 +63,7 @@ class World:
         return timer
 
     def due_in(self, ms: int) -> None:
-        """The shard's deadline is so far off from now on."""
+        """Set the shard's deadline, relative to now."""
         self.host.deadline_ms = self.deadlines.now_ms() + ms
         self.deadlines.arm(self.host)  # type: ignore[arg-type]
 

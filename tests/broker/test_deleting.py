@@ -1,4 +1,4 @@
-"""Records leave a running broker: by retention, by DeleteRecords, with their topic."""
+"""Deletion of records in a running broker: by retention, by DeleteRecords, with their topic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(data: Path) -> Iterator[Broker]:
-    """A broker that looks for what is over twenty times a second."""
+    """A broker that applies retention twenty times a second."""
     with Broker(data, overrides=FAST) as broker:
         yield broker
 

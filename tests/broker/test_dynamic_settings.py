@@ -1,4 +1,4 @@
-"""Settings changed while a broker runs: in force at once, after a restart too, and secrets stay secret."""
+"""Settings changed while a broker runs: applied at once, kept after a restart, and secrets encrypted."""
 
 from __future__ import annotations
 

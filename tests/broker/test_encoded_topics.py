@@ -1,4 +1,4 @@
-"""Topics that are encoded once: the bytes are those of the whole response, and follow every change."""
+"""Cached encoded topics: the bytes equal those of the codec, and every change shows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def image_of(topics: Mapping[str, TopicImage], cluster: ClusterImage) -> Metadat
 
 
 def plain(image: MetadataImage, form: Form, errors: list[Topic]) -> bytes:
-    """The response as its codec writes it, from topics with nothing kept."""
+    """The response as its codec encodes it, without the cache."""
     topics = [
         Topic(
             name=found.name,
@@ -98,7 +98,7 @@ def test_the_response_has_the_same_bytes(version: int, sizes: list[int]) -> None
 
 
 def test_every_change_shows_in_the_next_response() -> None:
-    """Topics come, go and change, brokers are fenced; responses of several versions in between."""
+    """Topics are created, deleted and changed, brokers are fenced; responses in several versions between."""
     rng, cache = random.Random(1), EncodedTopics()
     topics: dict[str, TopicImage] = {}
     cluster = brokers()

@@ -1,4 +1,4 @@
-"""A host of groups appends before it answers, replays what it finds, and starts anew when it cannot write."""
+"""The host of groups: appends before it responds, replays its log, and reloads after a failed write."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_a_response_that_waits_too_long_for_followers_is_an_error(
         assert (await resolved(synced)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert error_of(await resolved(late)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         world.partition.follower_reached(2, world.log.end_offset)
-        assert fetched(world.ask(fetch())) == 7  # it is in the log all the same
+        assert fetched(world.ask(fetch())) == 7  # the record is in the log nevertheless
 
     play(scenario)
 
@@ -294,7 +294,7 @@ def test_an_error_response_does_not_wait_for_followers(play: Play) -> None:
 
 
 def test_offsets_of_a_transaction_whose_coordinator_moves_away_meanwhile_are_refused(play: Play) -> None:
-    """While the broker with the transaction is asked, the partition of the group gets another leader."""
+    """The partition of the group gets another leader during the verification."""
 
     async def scenario(world: World) -> None:
         world.partition.lead(1, (1, 2))

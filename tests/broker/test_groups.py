@@ -1,4 +1,4 @@
-"""Groups through the broker: the topic that keeps them, their coordinator, state that outlives a process."""
+"""Groups through the broker: the topic, the coordinator, and state that survives restarts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def broker() -> Iterator[Broker]:
 
 
 def find(talk: Conversation, group: str) -> None:
-    """As every client begins: this makes the topic."""
+    """Find the coordinator, as every client does first; this creates the topic."""
     answer = talk.ask(FindCoordinatorRequest(key=group), 3)
     assert answer.error_code == ErrorCode.NONE
 
@@ -70,7 +70,7 @@ def committed(talk: Conversation, *groups: str) -> list[int]:
 
 
 def loaded(talk: Conversation, group: str) -> None:
-    """Until the group's partition is loaded after a start."""
+    """Wait until the group's partition is loaded."""
 
     def is_loaded() -> bool:
         error: int = talk.ask(*fetch(group)).groups[0].error_code
@@ -92,7 +92,7 @@ def join(group: str, member_id: str = "") -> tuple[JoinGroupRequest, int]:
 
 
 def joined(talk: Conversation, group: str) -> JoinGroupResponse:
-    """A new member, the only one of its group."""
+    """Join as a new member, the only one of its group."""
     promised = talk.ask(*join(group))
     assert promised.error_code == ErrorCode.MEMBER_ID_REQUIRED
     answer: JoinGroupResponse = talk.ask(*join(group, promised.member_id))
@@ -304,7 +304,7 @@ def test_waiting_requests_get_a_response_when_the_broker_stops(tmp_path: Path) -
         assert talk.receive().error_code == ErrorCode.NOT_COORDINATOR
 
 
-# Watching
+# Metrics
 
 
 def test_metrics_count_groups_and_offsets(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Requests of many elements over a connection: decoded in pieces, answered in order, refused if malformed."""
+"""Large requests over a connection: decoded in pieces, responses in order, malformed ones refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders of many new logs are made durable part by part, and one that fails keeps no other from it."""
+"""Syncs of the folders of many new logs: in parts, and a failure does not affect the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from barnabas.storage.segments.settings import LogSettings
 
 
 class InlineThreads:
-    """Work is done at once; how much of it each call brought."""
+    """Runs work at once, and records how much each call had."""
 
     def __init__(self) -> None:
         self.portions: list[int] = []

@@ -1,4 +1,4 @@
-"""Long requests of a shard: done in pieces, in order, and whole or not at all."""
+"""Long requests of a shard: run in pieces, in order, and atomic."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_other_shards_proceed_and_requests_of_the_shard_wait_in_order(play: Play
         assert errors(answers["commit"]) == errors(answers["again"]) == {0}
         assert offsets(answers["few"]) == offsets(answers["many"]) == {5}
         assert offsets(answers["last"]) == {6}
-        assert isinstance(world.ask(fetch(1), 7), Message)  # nobody is in line any more
+        assert isinstance(world.ask(fetch(1), 7), Message)  # the queue is empty
 
     play(scenario)
 

@@ -1,4 +1,4 @@
-"""Markers for other brokers: a bound on those that wait, and word of each."""
+"""Markers for other brokers: the queue is bounded, and each marker gets its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEADER = 2
 
 
 class Brokers:
-    """Others, which answer when the test says so."""
+    """Other brokers, whose responses the test triggers."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[WriteTxnMarkersRequest, asyncio.Future[Any]]] = []
@@ -76,7 +76,7 @@ def test_markers_that_wait_for_a_broker_are_bounded(monkeypatch: pytest.MonkeyPa
     async def play() -> None:
         scene = Scene()
         scene.send(0)
-        await asyncio.sleep(0)  # is under way
+        await asyncio.sleep(0)  # now in flight
         for index in (1, 2, 3):
             scene.send(index)
         with pytest.raises(KafkaError):
@@ -84,7 +84,7 @@ def test_markers_that_wait_for_a_broker_are_bounded(monkeypatch: pytest.MonkeyPa
         scene.brokers.answer(0)
         await asyncio.sleep(0.01)
         assert scene.told == [(0, None)]
-        scene.send(4)  # there is room again
+        scene.send(4)  # the queue has space again
         scene.brokers.answer(1)
         await asyncio.sleep(0.01)
         scene.brokers.answer(2)

@@ -1,4 +1,4 @@
-"""Producer ids come in blocks: each once, the next block before the last one is used up."""
+"""Producer ids from blocks: each id once, and the next block before the current one is used up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Several log dirs: placement, moves while partitions are used, dirs that take nothing new, dirs that
-fail."""
+"""Several log dirs: placement, moves while partitions are in use, cordoned dirs, failed dirs."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def made(dirs: list[Path], **overrides: Any) -> Broker:
 
 
 def folders(dirs: list[Path], topic: str) -> dict[str, str]:
-    """Which partition lies in which dir, futures and all."""
+    """The dir of each partition, with future logs."""
     return {path.name: each.name for each in dirs for path in each.glob(f"{topic}-*")}
 
 
@@ -270,7 +269,7 @@ def test_a_broker_whose_dirs_are_all_cordoned_gets_no_topics(node: Broker, dirs:
 
 
 class FailingDisk(Disk):
-    """The real disk, but for paths that answer with an error."""
+    """The real disk, with paths that raise an error."""
 
     def __init__(self) -> None:
         self.errors: dict[str, int] = {}
@@ -313,7 +312,7 @@ def failing(dirs: list[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
 
 
 def codes(talk: Conversation, topic: str, partitions: int) -> list[str]:
-    """What a produce to each partition is answered with."""
+    """The error code of a produce request to each partition."""
     answer = talk.ask(*produce(topic, *[batch(b"x")] * partitions, acks=-1))
     found = answer.responses[0].partition_responses
     return [ErrorCode(each.error_code).name for each in sorted(found, key=lambda each: each.index)]

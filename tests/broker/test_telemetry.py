@@ -1,4 +1,4 @@
-"""Metrics of clients: asked for by subscription, taken by a receiver, shown on the broker's page."""
+"""Metrics of clients: subscriptions, receivers, and the broker's metrics page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host of transactions writes before it answers and marks before it forgets; what fails is done again."""
+"""The host of transactions: writes records before responses and markers, and retries failed markers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class World(CoordinatorWorld):
         return self.host
 
     def lead_again(self) -> None:
-        """Another leader in between: everything is loaded anew."""
+        """Lose and regain leadership, so that everything is loaded again."""
         self.state.become_follower(self.state.leader_epoch + 1)
         self.coordinator.leadership_changed(self.state)
         self.state.lead(self.state.leader_epoch + 1, (1,))
@@ -98,7 +98,7 @@ class World(CoordinatorWorld):
         return self.coordinator.verify(*owner, [DATA], add=True)
 
     async def write(self, producer: InitProducerIdResponse, name: str = "tx") -> None:
-        """A record in the transaction."""
+        """Append a record in the transaction."""
         errors = self.add(producer, name)
         if not isinstance(errors, dict):
             errors = await errors
@@ -124,7 +124,7 @@ class World(CoordinatorWorld):
         return producer
 
     async def unmarked_transaction(self, *, commit: bool = True) -> InitProducerIdResponse:
-        """One whose end is decided, while nobody leads the partition that its marker goes to."""
+        """Prepare the end of a transaction while the partition of its marker has no leader."""
         producer = await self.open_transaction()
         self.data.is_leader = False
         answer = await resolved(self.end(producer, commit=commit))

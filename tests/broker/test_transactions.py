@@ -1,4 +1,4 @@
-"""Transactions as a producer sees them: begun, written to, ended, listed; and who may not."""
+"""Transactions as a producer sees them: begin, write, end, list; and invalid requests."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_describe_transactions_shows_every_state(broker: Broker, topic: str) -> 
 
 
 def test_a_transaction_is_complete_when_end_txn_responds(broker: Broker, topic: str) -> None:
-    """A client that begins anew at once is never told to wait."""
+    """A client that begins the next transaction at once never gets CONCURRENT_TRANSACTIONS."""
     with Conversation(broker) as talk:
         producer = TransactionalProducer(talk, topic).begin()
         for number in range(20):
@@ -256,7 +256,7 @@ def test_transactions_are_listed_by_state_producer_age_and_pattern(broker: Broke
         assert listed() == {idle.id, busy.id}
         assert listed(state_filters=["Ongoing"]) == {busy.id}
         assert listed(producer_id_filters=[idle.producer_id]) == {idle.id}
-        assert listed(duration_filter=1_000_000) == {idle.id}  # which has no beginning
+        assert listed(duration_filter=1_000_000) == {idle.id}  # it has no start time
         assert listed(transactional_id_pattern=".*idle") == {idle.id}
         answer = talk.ask(ListTransactionsRequest(state_filters=["Ongoing", "Confused"]), 2)
         assert answer.unknown_state_filters == ["Confused"]
@@ -273,7 +273,7 @@ def test_descriptions_keep_the_order_of_the_request(broker: Broker, topic: str) 
         assert codes == [0, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND] * 2 + [0]
 
 
-# Brokers among themselves
+# Requests between brokers
 
 
 def wanted(producer: TransactionalProducer, topic: str, *partitions: int, verify: bool = False) -> object:
@@ -328,7 +328,7 @@ def test_a_controller_grants_blocks_of_producer_ids_to_brokers(broker: Broker) -
 
         assert ask(7, 0).error_code == ErrorCode.STALE_BROKER_EPOCH
         assert ask(1, 1 << 40).error_code == ErrorCode.STALE_BROKER_EPOCH
-        # Nobody tells the epoch; it is a small number.
+        # The test cannot know the broker epoch; it is a small number.
         epoch = next(number for number in range(1000) if not ask(1, number).error_code)
         first, second = ask(1, epoch), ask(1, epoch)
         assert first.producer_id_len == second.producer_id_len == 1000

@@ -1,4 +1,4 @@
-"""To see inside a node: its state on SIGUSR1, what holds its loop, errors that nobody foresaw."""
+"""Diagnostics of a node: its state on SIGUSR1, slow callbacks, unexpected errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters of the hot path: nothing is lost, and percentiles are as close as they promise."""
+"""Counters of the hot path: no request is lost, and percentiles are within their error bound."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -71,7 +71,7 @@ def test_a_request_gets_its_status(request_bytes: bytes, status: str) -> None:
             try:
                 found, body = await ask(port, request_bytes)
             except ConnectionError:
-                found, body = "", ""  # closed while we were still talking
+                found, body = "", ""  # closed while the test was sending
         assert found == status
         if request_bytes.startswith(b"HEAD"):
             assert body == ""

@@ -1,4 +1,4 @@
-"""What a scrape shows, read with Prometheus' own parser and held against Kafka's MBeans."""
+"""The text of a scrape, read with Prometheus' parser and compared with Kafka's MBeans."""
 
 from pathlib import Path
 

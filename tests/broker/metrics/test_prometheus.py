@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real node: it takes the page as a whole or not at all."""
+"""A real Prometheus scrapes a real node; one malformed line would make it reject the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEADLINE_S = 60
 
 @pytest.fixture(scope="module")
 def metrics_url() -> Iterator[str]:
-    """Of a node with a topic."""
+    """The metrics URL of a node with a topic."""
     port = free_port()
     with Broker(overrides={"barnabas.metrics.port": port}) as broker:
         broker.create_topic("orders")
@@ -78,7 +78,7 @@ def test_prometheus_scrapes_the_page(metrics_url: str, tmp_path: Path) -> None:
 
 
 def scraped(port: int) -> dict[str, Any]:
-    """The target once Prometheus has tried it, whatever came of it."""
+    """The target after Prometheus has scraped it, successfully or not."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:

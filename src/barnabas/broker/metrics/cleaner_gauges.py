@@ -40,37 +40,37 @@ def register(broker: Broker) -> None:
     metrics.gauge(
         *CLEANER,
         "max-buffer-utilization-percent",
-        "How much of the memory for keys the last pass took.",
+        "Use of the memory for keys in the last pass, in percent.",
         lambda: of_last_pass(lambda stats: round(100 * stats.buffer_utilization)),
     )
     metrics.gauge(
         *CLEANER,
         "cleaner-recopy-percent",
-        "How much of what the last pass read it wrote again.",
+        "Bytes that the last pass wrote, in percent of those that it read.",
         lambda: of_last_pass(lambda stats: round(100 * stats.bytes_written / max(stats.bytes_read, 1))),
     )
     metrics.gauge(
         *CLEANER,
         "max-clean-time-secs",
-        "How long the last pass took.",
+        "Duration of the last pass.",
         lambda: of_last_pass(lambda stats: int(stats.seconds)),
     )
     metrics.gauge(
         *CLEANER,
         "max-compaction-delay-secs",
-        "For how long max.compaction.lag.ms has been over, of the log that waits longest.",
+        "The longest time by which a log has exceeded max.compaction.lag.ms.",
         lambda: state.max_delay_ms // 1000,
     )
     metrics.gauge(
         *MANAGER,
         "max-dirty-percent",
-        "How much of the dirtiest log is dirty.",
+        "The dirty ratio of the dirtiest log, in percent.",
         lambda: int(100 * state.max_dirty_ratio),
     )
     metrics.gauge(
         *MANAGER,
         "time-since-last-run-ms",
-        "When the cleaner last looked for something to do.",
+        "Time since the cleaner last looked for dirty logs.",
         lambda: broker.clock.now_ms() - state.last_look_ms,
     )
     metrics.gauges(
@@ -82,6 +82,6 @@ def register(broker: Broker) -> None:
     metrics.gauges(
         *MANAGER,
         "uncleanable-bytes",
-        "What is dirty in partitions that cannot be cleaned.",
+        "Dirty bytes of partitions that cannot be cleaned.",
         lambda: by_dir(state.dirty_bytes),
     )

@@ -27,7 +27,7 @@ class ClientMetrics:
 
     def attach(self, metrics: Metrics) -> None:
         metrics.gauges(
-            "barnabas", "client-metrics", "value", "What clients said of themselves (KIP-714).", self.rows
+            "barnabas", "client-metrics", "value", "Metrics that clients pushed (KIP-714).", self.rows
         )
 
     def export_metrics(self, client: TelemetryClient, payload: bytes) -> None:

@@ -21,7 +21,7 @@ def register(broker: Broker, listeners: Sequence[Listener], shares: Shares) -> N
     metrics.gauges(
         *kind,
         "ShareLimit",
-        "Descriptors that a use may take.",
+        "The limit of descriptors of each share.",
         lambda: [
             ({"share": "clients"}, shares.clients.limit),
             ({"share": "peers"}, shares.peers.limit),
@@ -31,7 +31,7 @@ def register(broker: Broker, listeners: Sequence[Listener], shares: Shares) -> N
     metrics.gauges(
         *kind,
         "ShareUsed",
-        "Descriptors that a use has taken.",
+        "Descriptors that each share has open.",
         lambda: [
             ({"share": "clients"}, shares.clients.used),
             ({"share": "peers"}, shares.peers.used),

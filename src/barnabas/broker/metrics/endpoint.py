@@ -29,7 +29,7 @@ async def serve_metrics(
     long_work = pieces if pieces is not None else Pieces(perf_counter)
     open_connections = 0
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal open_connections
         if open_connections >= CONNECTIONS_MAX + REFUSED_MAX:
             writer.transport.abort()
@@ -45,7 +45,7 @@ async def serve_metrics(
             open_connections -= 1
             writer.close()
 
-    return await asyncio.start_server(answer, host, port, limit=REQUEST_BYTES_MAX, backlog=BACKLOG)
+    return await asyncio.start_server(serve, host, port, limit=REQUEST_BYTES_MAX, backlog=BACKLOG)
 
 
 async def one_request(

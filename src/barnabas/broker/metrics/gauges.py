@@ -110,7 +110,7 @@ def is_late(partition: Partition, broker: Broker) -> bool:
 def log_dirs(broker: Broker) -> None:
     dirs = broker.log_dirs.dirs
     kind = "kafka.log", "LogManager"
-    offline, cordoned = "Log dirs whose disk failed.", "Log dirs that take no new partitions."
+    offline, cordoned = "Log dirs whose disk failed.", "Log dirs that get no new partitions."
     metrics = broker.metrics
     metrics.gauge(
         *kind,

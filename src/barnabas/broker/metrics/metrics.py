@@ -112,12 +112,14 @@ class Metrics:
 
     def _api_families(self) -> Iterator[Family]:
         requests = Family(
-            counter_name("kafka.network", "RequestMetrics", "RequestsPerSec"), "counter", "Requests answered."
+            counter_name("kafka.network", "RequestMetrics", "RequestsPerSec"),
+            "counter",
+            "Requests that got a response.",
         )
         times = Family(
             prometheus_name("kafka.network", "RequestMetrics", "TotalTimeMs"),
             "summary",
-            "Time from reading a request to its answer; percentiles of the last minute or two.",
+            "Time from reading a request to its response; percentiles of the last minute or two.",
         )
         for (key, version), api in sorted(self._apis.items()):
             for request in request_names(key):

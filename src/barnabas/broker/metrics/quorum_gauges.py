@@ -27,7 +27,7 @@ def register(broker: Broker) -> None:
     metrics.gauge(
         *RAFT,
         "current-vote",
-        "Whom this node voted for in the epoch; -1 for nobody.",
+        "The node that this node voted for in the epoch; -1 for none.",
         lambda: member.state.voted_id,
     )
     metrics.gauges(
@@ -58,7 +58,7 @@ def register(broker: Broker) -> None:
         "barnabas",
         "Node",
         "UnexpectedErrors",
-        "Calls that failed in a way that nobody foresaw, and were kept from stopping others. Not 0: a bug.",
+        "Unexpected exceptions, which were isolated. More than 0 means a bug.",
         lambda: broker.unexpected.count,
     )
 

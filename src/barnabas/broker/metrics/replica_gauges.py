@@ -34,7 +34,7 @@ def register(broker: Broker) -> None:
         "kafka.server",
         "DelayedOperationPurgatory",
         "ProducePurgatorySize",
-        "Answers that wait for followers.",
+        "Responses that wait for followers.",
         lambda: len(broker.purgatory),
     )
 

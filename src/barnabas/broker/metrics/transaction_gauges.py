@@ -22,13 +22,13 @@ def register(broker: Broker) -> None:
     metrics.gauge(
         *MARKERS,
         "UnknownDestinationQueueSize",
-        "Markers that wait for their partition to be led again.",
+        "Markers that wait for a leader of their partition.",
         partial(unwritten_markers, transactions),
     )
     metrics.counter(
         *VERIFICATION,
         "VerificationFailureRate",
-        "Partitions that producers wrote to and that were not in their transaction.",
+        "Partitions that producers wrote to without adding them to their transaction.",
         lambda: transactions.verifications_failed,
     )
     for name, look in (("max", transactions.load_time_ms_max), ("avg", transactions.load_time_ms_avg)):

@@ -137,11 +137,11 @@ class Cleaning:
         them."""
         if delta.topics is None:
             return
-        gone = {topic.name for topic in delta.topics.deleted.values()}
-        if not gone:
+        deleted = {topic.name for topic in delta.topics.deleted.values()}
+        if not deleted:
             return
-        if self.state.forget(gone):
+        if self.state.forget(deleted):
             self._broker.threads.run(self.state.store)
         for cleaner in self._cleaners.values():
-            if cleaner.current is not None and cleaner.current.topic in gone:
+            if cleaner.current is not None and cleaner.current.topic in deleted:
                 self._broker.loop.create_task(cleaner.abandon())

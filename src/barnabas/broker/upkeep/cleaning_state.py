@@ -51,10 +51,10 @@ class CleaningState:
         for where in [each for each in self._uncleanable if each.topic in topics]:
             del self._uncleanable[where]
         known = self._loaded()
-        gone = [each for each in known if each.topic in topics]
-        for where in gone:
+        deleted = [each for each in known if each.topic in topics]
+        for where in deleted:
             del known[where]
-        return bool(gone)
+        return bool(deleted)
 
     def store(self) -> None:
         """Write the checkpoints of all dirs. Slow: call it in a thread."""
@@ -80,8 +80,8 @@ class CleaningState:
 
     def begin_look(self, now_ms: int) -> None:
         self.last_look_ms = now_ms
-        gone = [where for where in self._uncleanable if where not in self._log_dirs.logs]
-        for where in gone:
+        deleted = [where for where in self._uncleanable if where not in self._log_dirs.logs]
+        for where in deleted:
             del self._uncleanable[where]
 
     def end_look(self, found: Iterable[Cleanable]) -> None:

@@ -175,7 +175,9 @@ class LogCleaner:
             (stats.bytes_read + stats.map_bytes_read) / 1e6 / max(stats.seconds, 0.001),
         )
         if stats.invalid_records:
-            log.warning("%s held %d records without a key: they are gone", where, stats.invalid_records)
+            log.warning(
+                "%s had %d records without a key, which cleaning removed", where, stats.invalid_records
+            )
 
     async def _clear(self, found: Log) -> None:
         """Remove the files of a pass that ended early."""

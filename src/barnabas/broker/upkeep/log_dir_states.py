@@ -77,13 +77,13 @@ class LogDirStates:
             self._stop_node(f"the metadata log's dir has failed: {reason}")
             return
         try:
-            gone = self._broker.log_dirs.fail(directory, reason)
+            offline = self._broker.log_dirs.fail(directory, reason)
         except StorageError as error:
             self._stop_node(str(error))
             return
-        for where in gone:
+        for where in offline:
             self._replicas.take_offline(where)
-        log.error("%d partitions are offline with %s", len(gone), directory.path)
+        log.error("%d partitions are offline with %s", len(offline), directory.path)
         self._report(directory)
 
     def _report(self, directory: LogDir) -> None:
@@ -95,7 +95,7 @@ class LogDirStates:
 
         def check() -> None:
             if lifecycle.offline_log_dirs_reported < count and not self.is_closed:
-                self._stop_node(f"the controller could not be told that {directory.path} has failed")
+                self._stop_node(f"the controller did not learn in time that {directory.path} has failed")
 
         timeout_ms: int = self._broker.settings["log.dir.failure.timeout.ms"]
         self._broker.loop.call_later(timeout_ms / 1000, check)

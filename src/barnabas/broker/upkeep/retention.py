@@ -67,10 +67,10 @@ class Retention:
             return  # the count may be wrong now: the next round counts again
         # Records of a transaction that may still be committed stay, however old.
         count = min(count, retention.count_below(found, partition.last_stable_offset))
-        gone = retention.detach_oldest(found, count)
-        if gone:
+        detached = retention.detach_oldest(found, count)
+        if detached:
             partition.wake_followers()
-            await self._broker.threads.run(retention.delete_detached, found, gone, now_ms)
+            await self._broker.threads.run(retention.delete_detached, found, detached, now_ms)
 
 
 def count_expired(found: Log, now_ms: int, upper_offset: int) -> int:

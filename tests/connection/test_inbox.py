@@ -64,7 +64,7 @@ def test_frames_survive_any_chunking(given_bodies: list[bytes], chunk: int) -> N
 
 @settings(deadline=None, max_examples=40)
 @given(bodies, st.integers(1, 5000))
-def test_what_arrives_while_busy_is_there_afterwards(given_bodies: list[bytes], chunk: int) -> None:
+def test_bytes_that_arrive_while_busy_are_kept(given_bodies: list[bytes], chunk: int) -> None:
     reader = Reader(Arena())
     small = [body for body in given_bodies if len(body) < 5000]
     reader.is_busy = True

@@ -71,7 +71,7 @@ def test_an_expression_matches_whole_names(pattern: str, good: str, bad: str) ->
 
 
 @pytest.mark.parametrize(("pattern", "why"), REFUSED)
-def test_what_re2_refuses_is_refused_with_its_description(pattern: str, why: str) -> None:
+def test_expressions_that_re2_refuses_are_refused_with_its_description(pattern: str, why: str) -> None:
     with pytest.raises(RegexError) as refused:
         matcher(pattern)
     assert str(refused.value) == why

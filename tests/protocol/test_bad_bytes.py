@@ -49,7 +49,7 @@ def test_bytes_behind_a_message_are_left_alone() -> None:
     assert ProduceRequest.decode(produce().encode(9) + b"more", 9) == produce()
 
 
-def test_the_error_says_what_was_expected_and_in_which_message() -> None:
+def test_the_error_names_the_expected_bytes_and_the_message() -> None:
     with pytest.raises(
         ProtocolError, match=r"^member_id: 2 bytes expected, 1 left \(in HeartbeatRequest version 0\)$"
     ):

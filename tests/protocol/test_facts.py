@@ -31,7 +31,7 @@ def test_exactly_the_messages_of_the_facts_are_declared() -> None:
 
 
 @pytest.mark.parametrize("name", FACTS["messages"])
-def test_a_declaration_says_what_the_facts_say(name: str) -> None:
+def test_declarations_equal_the_facts_of_apache_kafka(name: str) -> None:
     cls, fact = BY_NAME[name], FACTS["messages"][name]
     assert cls.schema.key == fact.get("key")
     assert cls.schema.versions == Versions(fact["versions"])

@@ -47,7 +47,7 @@ def test_kio_has_every_message_and_version_that_is_not_a_record_of_an_internal_t
 
 
 @pytest.mark.parametrize("cls", IN_KIO, ids=lambda cls: cls.__name__)
-def test_kio_reads_what_we_write_and_writes_the_same_bytes(cls: type[Message]) -> None:
+def test_kio_decodes_our_bytes_and_encodes_the_same(cls: type[Message]) -> None:
     @QUICK
     @given(st.data())
     def same_bytes(data: st.DataObject) -> None:

@@ -30,7 +30,7 @@ def test_a_field_that_does_not_exist_is_refused_by_the_constructor_and_on_the_in
         untyped.eror_code = 27
 
 
-def test_each_message_has_lists_of_its_own() -> None:
+def test_messages_do_not_share_lists() -> None:
     ProduceRequest().topic_data.append(ProduceRequest.TopicProduceData())
     assert ProduceRequest().topic_data == []
 
@@ -46,7 +46,7 @@ def test_messages_are_equal_when_their_fields_are() -> None:
     assert HeartbeatRequest() != HeartbeatResponse()
 
 
-def test_the_text_of_a_message_shows_what_is_set() -> None:
+def test_the_repr_of_a_message_shows_the_fields_that_are_set() -> None:
     assert (
         repr(HeartbeatRequest(group_id="g", generation_id=3))
         == "HeartbeatRequest(group_id='g', generation_id=3)"

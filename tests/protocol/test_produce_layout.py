@@ -94,7 +94,7 @@ def some_request(rng: random.Random, version: int) -> ProduceRequest:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_layout_reads_what_the_codec_reads(version: int) -> None:
+def test_a_layout_reads_the_same_as_the_codec(version: int) -> None:
     rng = random.Random(version)
     layout = ProduceLayout(version)
     for _ in range(300):
@@ -140,7 +140,7 @@ def behind_front(layout: ProduceLayout, frame: memoryview, found: FoundBatch) ->
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_layout_reads_of_damaged_requests_the_codec_reads_too(version: int) -> None:
+def test_a_layout_reads_damaged_requests_like_the_codec(version: int) -> None:
     """Both see the same in it, or the layout leaves it to the codec."""
     rng = random.Random(version)
     layout = ProduceLayout(version)

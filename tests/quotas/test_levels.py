@@ -26,7 +26,7 @@ def test_the_most_specific_limit_wins() -> None:
         assert levels.limit("u", "c") == Limit(ORDER[first][1], float(first))
 
 
-def test_others_are_not_limited_by_what_names_somebody() -> None:
+def test_a_limit_of_one_entity_does_not_apply_to_others() -> None:
     levels = Levels.of({(("user", "u"),): {KIND: 5.0}, (("client-id", "c"),): {KIND: 6.0}}, KIND)
     assert levels is not None
     assert levels.limit("v", "d") is None

@@ -43,7 +43,7 @@ def hungry(chunk: int, gap_ms: float, duration_ms: int) -> tuple[float, float]:
 @pytest.mark.parametrize("chunk", [100, 1_000, 16_384, 50_000])
 @pytest.mark.parametrize("gap_ms", [0.2, 1, 7])
 @pytest.mark.parametrize("client", [patient, hungry])
-def test_a_minute_brings_what_the_quota_allows_within_five_percent(
+def test_a_minute_s_traffic_is_within_five_percent_of_the_quota(
     client: Any, chunk: int, gap_ms: float
 ) -> None:
     if chunk / gap_ms * 1000 < BOUND:
@@ -71,7 +71,7 @@ def test_a_burst_may_use_up_the_window_at_once() -> None:
     assert rate.record(BOUND, BOUND, 0) == 1000
 
 
-def test_who_went_over_the_bound_is_paced_until_it_kept_to_it_for_a_window() -> None:
+def test_a_client_above_the_bound_is_paced_until_it_kept_it_for_a_window() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
     rate.record(BOUND * SAMPLES, BOUND, 0)
     assert rate.is_paced
@@ -79,7 +79,7 @@ def test_who_went_over_the_bound_is_paced_until_it_kept_to_it_for_a_window() -> 
     assert not rate.is_paced
 
 
-def test_what_exceeds_a_whole_window_is_done_once_and_waited_for() -> None:
+def test_a_value_above_a_whole_window_is_accepted_once_and_throttled_after() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
     chunk = BOUND * 100
     assert rate.try_record(chunk, BOUND, 0) == 0
@@ -95,7 +95,7 @@ def test_asking_in_vain_records_nothing() -> None:
     assert rate.rate.total == BOUND * (SAMPLES - 1)
 
 
-def test_what_is_older_than_the_window_is_forgotten() -> None:
+def test_values_older_than_the_window_are_dropped() -> None:
     rate = WindowedRate(SAMPLES, SAMPLE_MS)
     rate.record(BOUND * 100, 0)
     assert rate.rate(SAMPLES * SAMPLE_MS) == 0
@@ -110,7 +110,7 @@ def test_a_recorded_value_can_be_taken_back() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 5_000), st.integers(0, 10_000)), max_size=60))
-def test_the_total_is_the_sum_of_what_the_window_holds(steps: list[tuple[float, int]]) -> None:
+def test_the_total_is_the_sum_of_the_window(steps: list[tuple[float, int]]) -> None:
     rate = WindowedRate(SAMPLES, SAMPLE_MS)
     now_ms, recorded = 0.0, []
     for wait_ms, value in steps:
@@ -123,7 +123,7 @@ def test_the_total_is_the_sum_of_what_the_window_holds(steps: list[tuple[float, 
     assert last_second - 1e-6 <= rate.total <= everything + 1e-6
 
 
-def test_one_sample_is_a_window_of_its_own() -> None:
+def test_one_sample_is_a_whole_window() -> None:
     rate = WindowedRate(1, SAMPLE_MS)
     rate.record(10, 0)
     assert rate.rate(0) == 10
@@ -145,7 +145,7 @@ def test_a_bucket_never_holds_more_than_a_burst() -> None:
     assert bucket.refill(5.0, 1_000_000) == 55
 
 
-def test_a_lowered_rate_lowers_what_the_bucket_holds() -> None:
+def test_a_lower_rate_reduces_the_tokens_of_the_bucket() -> None:
     bucket = TokenBucket(SAMPLES, SAMPLE_MS)
     bucket.refill(5.0, 0)
     assert bucket.refill(1.0, 0) == 11

@@ -54,6 +54,6 @@ def test_a_delete_horizon_takes_the_place_of_the_base_timestamp() -> None:
     assert batch.validate(after).delete_horizon_ms == 12345
 
 
-def test_recompressing_to_none_is_what_building_uncompressed_gives() -> None:
+def test_recompressing_to_none_equals_building_uncompressed() -> None:
     sent = [record(value=b"v" * 50)] * 30
     assert recompress(build_batch(sent, compression=Compression.LZ4), Compression.NONE) == build_batch(sent)

@@ -87,9 +87,7 @@ def test_an_ordinary_batch_passes_as_it_is() -> None:
         pytest.param(patched(two_records(), 8, int32(2**31 - 1)), ErrorCode.INVALID_RECORD, id="huge size"),
     ],
 )
-def test_what_is_not_one_whole_batch_is_refused_before_the_log(
-    records: bytes | None, code: ErrorCode
-) -> None:
+def test_records_other_than_one_whole_batch_are_refused(records: bytes | None, code: ErrorCode) -> None:
     error = refuse(records)
     assert error.code == code
     assert not isinstance(error, RecordsRejected)
@@ -147,7 +145,7 @@ def test_an_incomplete_batch_behind_the_first_is_dropped(records: bytearray) -> 
         pytest.param(build_batch([record(timestamp=-1)]), id="no timestamp"),
     ],
 )
-def test_what_kafka_tolerates_is_tolerated(records: bytearray) -> None:
+def test_batches_that_kafka_accepts_are_accepted(records: bytearray) -> None:
     assert accept(records)[0] == records
 
 
@@ -284,7 +282,7 @@ def test_records_that_do_not_decompress_are_invalid_and_not_retried(codec: Compr
     assert refuse(sent, COMPACTED).code == ErrorCode.INVALID_RECORD
 
 
-def test_wrong_offsets_of_compressed_records_are_mended_where_they_are_compressed_anew() -> None:
+def test_wrong_offsets_are_corrected_when_records_are_compressed_again() -> None:
     sent = build_batch(
         [Record(4, NOW_MS, b"a", b"1"), Record(9, NOW_MS, b"b", b"2")], compression=Compression.GZIP
     )

@@ -55,7 +55,7 @@ def test_the_later_of_two_partitions_has_the_higher_number() -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, -1])
-def test_a_follower_s_request_knows_what_it_named(epoch: int) -> None:
+def test_a_follower_s_request_lists_the_partitions_it_names(epoch: int) -> None:
     found = sessions()
     context = found.open(fetch_request(0, epoch, {"one-0": 0, "two-0": 0}), 12, 0, privileged=True)
     assert names(list(context.named)) == ["one-0", "two-0"]
@@ -65,7 +65,7 @@ def test_a_follower_s_request_knows_what_it_named(epoch: int) -> None:
     assert list(found.open(fetch_request(0, 0, {"one-0": 0}), 12, 0).named) == []  # a consumer's
 
 
-def test_a_follower_that_names_a_partition_again_was_told_nothing_of_it() -> None:
+def test_a_partition_named_again_by_a_follower_is_sent_again() -> None:
     found = sessions()
     first = told(found.open(fetch_request(0, 0, {"one-0": 0, "two-0": 0}), 12, 0, privileged=True))
     second = found.open(fetch_request(first.session_id, 1, {"one-0": 0}), 12, 0, privileged=True)
@@ -73,7 +73,7 @@ def test_a_follower_that_names_a_partition_again_was_told_nothing_of_it() -> Non
     assert [second.include_state(each, 5, 0) for each in first.partitions] == [True, False]
 
 
-def test_a_follower_reads_what_is_not_settled_after_its_first_request() -> None:
+def test_after_its_first_request_a_follower_reads_unsettled_partitions() -> None:
     found = sessions()
     first = found.open(fetch_request(0, 0, {"one-0": 0, "two-0": 0}), 12, 0, privileged=True)
     assert names(first.to_read()) == ["one-0", "two-0"]

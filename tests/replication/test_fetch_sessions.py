@@ -143,7 +143,7 @@ def test_a_request_that_was_overtaken_notices_it() -> None:
     assert waiting.superseded
 
 
-def test_a_follower_told_to_truncate_or_to_read_elsewhere_hears_of_it() -> None:
+def test_a_response_includes_divergence_and_preferred_replicas() -> None:
     sessions = FetchSessions(10, CountingRng())
     session_id = open_session(sessions, {"one-0": 5}).session_id
     context = sessions.open(fetch_request(session_id, 1, {}), 12, 0)
@@ -192,7 +192,7 @@ def test_a_broker_without_slots_keeps_no_sessions() -> None:
     assert context.session_id == 0 and len(context.partitions) == 1
 
 
-def test_a_partition_keeps_what_the_broker_attached_to_it() -> None:
+def test_a_partition_keeps_the_broker_s_attachment() -> None:
     sessions = FetchSessions(10, CountingRng())
     first = open_session(sessions, {"one-0": 5})
     first.partitions[0].attachment = "a log"

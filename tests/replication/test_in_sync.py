@@ -56,7 +56,7 @@ def test_a_refused_proposal_leaves_everything_as_it_was() -> None:
     assert (state.isr, state.maximal_isr, state.proposed_isr) == ((1, 2), (1, 2), None)
 
 
-def test_the_answer_to_a_proposal_of_an_older_epoch_is_not_heard() -> None:
+def test_the_response_to_a_proposal_of_an_older_epoch_is_ignored() -> None:
     state = leading((1, 2))
     state.propose_isr((1,))
     state.become_leader(6, (1, 2), REPLICAS, partition_epoch=9, now_ms=1)
@@ -83,7 +83,7 @@ def test_a_replica_that_is_about_to_come_back_is_waited_for() -> None:
     assert state.high_watermark == 15
 
 
-def test_a_broker_that_may_not_join_is_neither_let_in_nor_waited_for() -> None:
+def test_a_broker_that_may_not_join_neither_joins_nor_holds_the_high_watermark() -> None:
     state = PartitionState(1, 10, 10, may_join=lambda replica, epoch: replica != 3, lag_ms_max=LAG_MS)
     state.become_leader(5, (1, 2), REPLICAS, 7, 0, was_leading=False)
     state.advance_follower(3, 10, now_ms=0)

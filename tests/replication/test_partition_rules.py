@@ -41,7 +41,7 @@ def test_alone_the_end_of_the_log_is_kept_even_where_nothing_new_is_committed() 
 
 
 @pytest.mark.parametrize(("epoch", "was_leading"), [(6, True), (5, False), (6, False)])
-def test_who_begins_to_lead_knows_nothing_of_followers(epoch: int, was_leading: bool) -> None:
+def test_a_new_leader_knows_nothing_of_followers(epoch: int, was_leading: bool) -> None:
     state = leading()
     state.advance_follower(2, 10, now_ms=1, log_start_offset=3, broker_epoch=30)
     state.log_end_offset = 12
@@ -53,7 +53,7 @@ def test_who_begins_to_lead_knows_nothing_of_followers(epoch: int, was_leading: 
     assert (state.leader_epoch, state.partition_epoch) == (epoch, 8)
 
 
-def test_a_leader_that_hears_of_its_epoch_again_keeps_what_it_knows() -> None:
+def test_a_leader_keeps_followers_progress_within_an_epoch() -> None:
     state = leading()
     state.advance_follower(2, 10, now_ms=1)
     state.log_end_offset = 12
@@ -104,7 +104,7 @@ def test_a_fetch_tells_where_a_follower_begins_and_in_which_life_it_is() -> None
         state.advance_follower(2, 10, now_ms=3, broker_epoch=29)
 
 
-def test_who_was_in_sync_has_a_period_to_show_that_it_is() -> None:
+def test_a_follower_in_the_isr_has_the_lag_time_to_fetch() -> None:
     state = leading((1, 2))
     state.advance_log_end(20, now_ms=1)
 
@@ -142,7 +142,7 @@ def test_a_follower_short_of_where_the_log_ended_at_its_last_fetch_proves_nothin
     assert state.lagging_followers(LAG_MS + 1) == (2,)
 
 
-def test_what_a_follower_was_told_of_an_empty_log_counts() -> None:
+def test_a_fetch_of_an_empty_log_counts_as_caught_up() -> None:
     """The end of a log may be zero: a fetch from there was at the end."""
     progress = FollowerProgress()
     progress.record_fetch(0, 5, now_ms=1)

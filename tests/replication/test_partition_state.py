@@ -38,7 +38,7 @@ def test_a_replica_outside_of_the_isr_counts_for_nothing() -> None:
     assert partition.high_watermark == 0
 
 
-def test_a_new_epoch_forgets_what_followers_had() -> None:
+def test_a_new_epoch_resets_followers_progress() -> None:
     partition = PartitionState(1)
     partition.become_leader(0, [1, 2])
     partition.advance_log_end(5)

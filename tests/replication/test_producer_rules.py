@@ -183,7 +183,7 @@ def test_a_transaction_of_an_older_epoch_does_not_stand_for_a_newer_one() -> Non
     assert states.start_verification(1, 0, 3, bumps_epoch=False, now_ms=0) is not None
 
 
-def test_what_a_coordinator_writes_in_an_old_epoch_is_refused() -> None:
+def test_a_coordinator_s_batch_of_an_old_epoch_is_refused() -> None:
     states = open_at_zero()
 
     states.check_coordinator_batch(header(1, 2, -1, transactional=True), ONGOING)

@@ -97,7 +97,7 @@ async def test_works_take_turns() -> None:
 
 
 @on_a_loop
-async def test_a_failure_reaches_who_waits() -> None:
+async def test_a_failure_is_raised_in_the_waiting_task() -> None:
     def steps() -> Steps[None]:
         for _ in range(10):
             yield
@@ -110,7 +110,7 @@ async def test_a_failure_reaches_who_waits() -> None:
 
 
 @on_a_loop
-async def test_a_failure_that_nobody_waits_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_without_a_waiting_task_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def steps() -> Steps[None]:
         for _ in range(10):
             yield
@@ -125,7 +125,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged(caplog: pytest.LogCaptu
 
 
 @on_a_loop
-async def test_who_is_cancelled_leaves_no_work_behind() -> None:
+async def test_a_cancelled_caller_leaves_no_work_behind() -> None:
     node, done = pieces(), list[int]()
     task = asyncio.ensure_future(node.run(items(100, done)))
     await asyncio.sleep(0)
@@ -146,7 +146,7 @@ async def test_work_can_be_finished_at_once_when_there_is_no_time_to_wait() -> N
 
 
 @on_a_loop
-async def test_steps_that_wait_for_a_future_let_others_go_on_meanwhile() -> None:
+async def test_other_work_runs_while_steps_wait_for_a_future() -> None:
     node, done = pieces(), list[str]()
     future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 

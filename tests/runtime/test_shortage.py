@@ -86,7 +86,7 @@ def test_decisions_wait_for_a_thread(tmp_path: Path, error: Exception) -> None:
     run(main)
 
 
-def test_what_is_a_shortage() -> None:
+def test_which_errors_are_shortages() -> None:
     assert is_shortage(OSError(errno.EMFILE, ""))
     assert is_shortage(MemoryError())
     assert is_shortage(RuntimeError("can't start new thread"))

@@ -80,7 +80,7 @@ def test_a_name_with_a_place_is_not_warned_about(name: str) -> None:
     assert BrokerSettings.load({**COMBINED, name: "1"}).warnings == []
 
 
-def test_a_listener_has_settings_of_its_own() -> None:
+def test_a_listener_can_override_settings() -> None:
     settings = BrokerSettings.load({**COMBINED, "listener.name.plaintext.max.connections": "7"})
     assert settings.for_listener("PLAINTEXT", "max.connections") == 7
     assert settings.for_listener("CONTROLLER", "max.connections") == 2**31 - 1

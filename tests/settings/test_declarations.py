@@ -60,7 +60,7 @@ def test_there_are_as_many_as_kafka_has() -> None:
 
 
 @pytest.mark.parametrize("rows", [BROKER_ROWS, TOPIC_ROWS, GROUP_ROWS], ids=["broker", "topic", "group"])
-def test_every_setting_says_what_it_is_for(rows: dict[str, Row]) -> None:
+def test_every_setting_is_documented(rows: dict[str, Row]) -> None:
     assert [name for name, row in rows.items() if not row[6].endswith(".") or len(row[6]) < 15] == []
 
 

@@ -37,7 +37,7 @@ def changeable() -> list[str]:
     return [name for name, row in BROKER_ROWS.items() if row[5] != READ_ONLY]
 
 
-def test_every_changeable_setting_is_read_by_somebody() -> None:
+def test_every_dynamic_setting_is_used() -> None:
     everything = sources()
     unread = [
         name
@@ -49,7 +49,7 @@ def test_every_changeable_setting_is_read_by_somebody() -> None:
     assert unread == []
 
 
-def test_what_is_said_to_wait_does_wait() -> None:
+def test_settings_of_the_jvm_are_not_used() -> None:
     everything = sources()
     read = [name for name in changeable() if name.startswith(OF_THE_JVM) and f'"{name}"' in everything]
     assert read == []

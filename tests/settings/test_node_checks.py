@@ -74,7 +74,7 @@ def test_objections_to_values_are_in_kafkas_words() -> None:
         ("listeners", "EXTERNAL://h:1", "names in listener.security.protocol.map"),
     ],
 )
-def test_an_objection_says_what_is_allowed(name: str, value: str, allowed: str) -> None:
+def test_an_error_names_the_allowed_values(name: str, value: str, allowed: str) -> None:
     with pytest.raises(SettingsError) as caught:
         node(**{name: value})
     assert allowed in str(caught.value)

@@ -14,7 +14,7 @@ from barnabas.settings.properties import parse, parse_bytes
 JAVA = json.loads((Path(__file__).parent / "data/java_properties.json").read_text())
 
 
-def test_every_text_means_what_java_says() -> None:
+def test_texts_are_parsed_as_in_java() -> None:
     wrong = {}
     for text, expected in JAVA:
         try:
@@ -64,7 +64,7 @@ def escaped(text: str) -> str:
 
 
 @given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=5))
-def test_what_is_written_with_escapes_reads_back(entries: dict[str, str]) -> None:
+def test_escaped_properties_are_parsed_back(entries: dict[str, str]) -> None:
     text = "".join(f"{escaped(name)}={escaped(value)}\n" for name, value in entries.items())
     assert parse(text) == entries
 

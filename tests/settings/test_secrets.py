@@ -14,7 +14,7 @@ SECRETS = Secrets(lambda: [b"a key"])
 
 @settings(deadline=None)
 @given(text=st.text(max_size=200), owner=st.sampled_from(["1", "2", ""]))
-def test_what_was_sealed_can_be_opened(text: str, owner: str) -> None:
+def test_an_encrypted_secret_can_be_decrypted(text: str, owner: str) -> None:
     assert SECRETS.open(owner, NAME, SECRETS.seal(owner, NAME, text)) == text
 
 
@@ -50,7 +50,7 @@ def test_the_old_key_opens_and_the_new_one_seals() -> None:
     assert not both.is_stale("1", NAME, both.seal("1", NAME, "s3cret"))
 
 
-def test_a_secret_that_nobody_sealed_is_stale() -> None:
+def test_an_unencrypted_secret_is_stale() -> None:
     assert SECRETS.is_stale("1", NAME, "s3cret")
     assert not SECRETS.is_stale("1", "log.segment.bytes", "5000000")
 
@@ -63,7 +63,7 @@ def test_settings_without_secrets_need_no_key() -> None:
     assert Secrets(no_key).opened("1", values) is values
 
 
-def test_what_cannot_be_opened_is_left_out() -> None:
+def test_secrets_that_cannot_be_decrypted_are_left_out() -> None:
     values = {NAME: Secrets(lambda: [b"lost"]).seal("1", NAME, "s3cret"), "log.roll.ms": "5"}
     assert SECRETS.opened("1", values) == {"log.roll.ms": "5"}
 

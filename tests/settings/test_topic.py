@@ -95,7 +95,7 @@ def test_compacted_segments_close_in_time_for_compaction() -> None:
         ),
     ],
 )
-def test_what_a_topic_may_not_have_is_refused_in_kafkas_words(
+def test_invalid_topic_settings_are_refused_with_kafkas_messages(
     overrides: dict[str, str | None], message: str
 ) -> None:
     with pytest.raises(KafkaError) as caught:

@@ -50,7 +50,7 @@ def test_text_is_read_as_the_jvm_reads_it(kind: str, text: str, value: object) -
         ("boolean", "yes"),
     ],
 )
-def test_what_the_jvm_refuses_is_refused(kind: str, text: str) -> None:
+def test_values_that_the_jvm_refuses_are_refused(kind: str, text: str) -> None:
     with pytest.raises(SettingsError, match="configuration x"):
         parse_value("x", kind, text)
 

@@ -53,7 +53,7 @@ def test_a_commit_that_was_refused_need_not_be_found() -> None:
     offsets.fetched(offsets.expected(), 0, 3)
 
 
-def test_a_commit_that_nobody_heard_of_again_may_arrive_late() -> None:
+def test_a_commit_without_a_response_may_arrive_late() -> None:
     offsets = Offsets("g")
     offsets.sending(0, 4)
     committed(offsets, 8)
@@ -64,7 +64,7 @@ def test_a_commit_that_nobody_heard_of_again_may_arrive_late() -> None:
 # -- ownership ---------------------------------------------------------------------------------------
 
 
-def test_a_partition_may_not_be_given_away_while_its_owner_is_heard_of(
+def test_a_partition_may_not_be_reassigned_while_its_owner_sends_heartbeats(
     ownership: Ownership, clock: Clock
 ) -> None:
     one, other = ownership.join("one"), ownership.join("other")
@@ -99,7 +99,7 @@ def test_a_member_that_fell_silent_may_not_come_back_as_if_nothing_was(
         ownership.good_commit(one, sent_s=clock.now_s + 1)
 
 
-def test_what_was_on_its_way_before_is_no_sign(ownership: Ownership, clock: Clock) -> None:
+def test_requests_sent_before_fencing_may_be_accepted(ownership: Ownership, clock: Clock) -> None:
     one, other = ownership.join("one"), ownership.join("other")
     ownership.assigned(one, [0])
     clock.now_s = SESSION_S + 1
@@ -129,7 +129,7 @@ def test_two_members_may_not_own_a_partition_in_one_generation() -> None:
         generations.assigned(1, "b", "b", frozenset({0}))
 
 
-def test_nobody_may_be_assigned_what_no_leader_said() -> None:
+def test_only_the_leader_s_assignment_may_be_used() -> None:
     generations = Generations("g")
     generations.planned(1, {"a": frozenset({0})})
 
@@ -151,7 +151,7 @@ def test_an_old_generation_is_not_listened_to() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OPEN, Outcome.ABORTED])
-def test_nothing_may_be_seen_of_what_was_not_committed(outcome: Outcome) -> None:
+def test_records_of_uncommitted_transactions_may_not_be_read(outcome: Outcome) -> None:
     transactions = Transactions()
     transaction = transactions.begin()
     value = transaction.value("x")
@@ -163,7 +163,7 @@ def test_nothing_may_be_seen_of_what_was_not_committed(outcome: Outcome) -> None
         transactions.compare([value])
 
 
-def test_what_was_committed_may_not_be_gone_nor_be_there_twice() -> None:
+def test_committed_records_exist_exactly_once() -> None:
     transactions = Transactions()
     transaction = transactions.begin()
     value = transaction.value("x")

@@ -42,7 +42,7 @@ def write(disk: SimulatedDisk, path: str, data: bytes, position: int = 0, *, syn
     disk.close(descriptor)
 
 
-def test_what_was_synced_with_its_name_survives_every_loss_of_power() -> None:
+def test_a_file_synced_with_its_name_survives_every_power_loss() -> None:
     def make(disk: SimulatedDisk) -> None:
         write(disk, "/data/a", b"kept", sync=True)
         disk.sync_directory("/data")
@@ -52,7 +52,7 @@ def test_what_was_synced_with_its_name_survives_every_loss_of_power() -> None:
         assert disk.read("/data/a").startswith(b"kept")
 
 
-def test_what_was_not_synced_may_be_gone_whole_torn_or_there() -> None:
+def test_unsynced_data_may_be_lost_kept_or_torn_by_a_power_loss() -> None:
     def make(disk: SimulatedDisk) -> None:
         write(disk, "/data/a", b"", sync=True)
         disk.sync_directory("/data")
@@ -93,13 +93,13 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all() -> None:
     assert {disk.read("/data/checkpoint") for disk in after_each_power_loss(make)} == {b"old", b"newer"}
 
 
-def test_a_killed_process_leaves_what_it_wrote(disk: SimulatedDisk) -> None:
+def test_written_data_survives_a_kill(disk: SimulatedDisk) -> None:
     write(disk, "/data/a", b"written")
 
     assert disk.after_kill().read("/data/a") == b"written"
 
 
-def test_nothing_reaches_a_disk_whose_process_is_gone(disk: SimulatedDisk) -> None:
+def test_a_stopped_process_cannot_change_the_disk(disk: SimulatedDisk) -> None:
     descriptor = disk.open("/data/a", CREATE, 0o644)
     after = disk.after_kill()
 
@@ -136,7 +136,7 @@ def test_a_write_that_is_stopped_may_arrive_in_part() -> None:
     assert found == {b"012345"[:length] for length in range(7)}
 
 
-def test_a_full_disk_takes_what_fits_and_refuses_the_rest(disk: SimulatedDisk) -> None:
+def test_a_full_disk_accepts_only_bytes_that_fit(disk: SimulatedDisk) -> None:
     disk.capacity_bytes = 6
     descriptor = disk.open("/data/a", CREATE, 0o644)
 
@@ -147,7 +147,7 @@ def test_a_full_disk_takes_what_fits_and_refuses_the_rest(disk: SimulatedDisk) -
     assert refused.value.errno == errno.ENOSPC
 
 
-def test_operations_fail_as_they_are_told(disk: SimulatedDisk) -> None:
+def test_operations_fail_with_the_configured_error(disk: SimulatedDisk) -> None:
     write(disk, "/data/a", b"there")
     disk.failures.append(Failure(frozenset({"read"}), errno.EIO, "/data/"))
     descriptor = disk.open("/", READ_ONLY)

@@ -114,14 +114,14 @@ def test_a_failing_schedule_is_made_short() -> None:
     assert [fault.kind for fault in short.faults] == [Kind.KILL, Kind.CUT]
 
 
-def test_a_failure_tells_what_went_wrong_and_how_to_see_it_again() -> None:
+def test_a_failed_result_has_the_reason_and_the_replay_command() -> None:
     told = str(live(Fragile, 5))
 
     assert told.startswith("fragile seed 5: wrong: broken\n  at 0.000 s slow down client (5) for 1.000 s\n")
     assert told.endswith("replay: make simulate HISTORY=fragile SEED=5")
 
 
-def test_verdicts_are_told_apart() -> None:
+def test_each_kind_of_failure_has_its_verdict() -> None:
     class Crashing(Fragile):
         async def run(self, world: World, faults: Plan) -> dict[str, int]:
             world.loop.call_soon(lambda: 1 // 0)

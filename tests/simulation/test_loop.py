@@ -62,7 +62,7 @@ def test_a_program_that_never_lets_time_go_on_is_stuck(world: World) -> None:
         world.run(history(), 5)
 
 
-def test_an_error_that_nobody_handles_ends_the_history(world: World) -> None:
+def test_an_unhandled_error_ends_the_history(world: World) -> None:
     async def history() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
         await asyncio.sleep(1)

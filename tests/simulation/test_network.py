@@ -110,7 +110,7 @@ def test_a_cut_is_one_way_and_bytes_arrive_when_it_ends(world: World) -> None:
     assert pair.theirs.data == b"question"
 
 
-def test_a_reset_is_heard_at_both_ends_and_loses_what_is_on_its_way(world: World) -> None:
+def test_a_reset_reaches_both_ends_and_drops_bytes_in_flight(world: World) -> None:
     async def history(pair: Pair) -> None:
         pair.mine.transport.write(b"lost")
         pair.network.reset_connections(SERVER)
@@ -141,7 +141,7 @@ def test_a_connection_may_be_lost_while_it_waits_to_be_accepted(world: World) ->
     assert [len(ear.lost) for ear in pair.accepted] == [1, 1]
 
 
-def test_closing_sends_what_was_written_first(world: World) -> None:
+def test_closing_sends_written_bytes_first(world: World) -> None:
     async def history(pair: Pair) -> None:
         pair.mine.transport.write(b"last words")
         pair.mine.transport.close()
@@ -154,7 +154,7 @@ def test_closing_sends_what_was_written_first(world: World) -> None:
     assert pair.mine.lost == pair.theirs.lost == [None]
 
 
-def test_the_other_end_of_a_killed_process_hears_of_it(world: World) -> None:
+def test_the_peer_of_a_killed_process_sees_the_connection_close(world: World) -> None:
     async def history(pair: Pair) -> None:
         pair.server.on_end.append(lambda: pair.network.killed(pair.server))
         world.loop.call_soon(pair.server.end)
@@ -166,7 +166,7 @@ def test_the_other_end_of_a_killed_process_hears_of_it(world: World) -> None:
     assert pair.theirs.lost == []
 
 
-def test_nobody_hears_of_a_host_without_power_until_it_is_back(world: World) -> None:
+def test_a_power_loss_is_noticed_only_when_the_host_is_back(world: World) -> None:
     async def history(pair: Pair) -> None:
         pair.server.on_end.append(lambda: pair.network.lost_power(pair.server))
         world.loop.call_soon(pair.server.end)
@@ -211,7 +211,7 @@ def test_a_slow_link_takes_its_time(world: World) -> None:
     assert len(pair.theirs.data) == 5000
 
 
-def test_nobody_listens_where_nobody_is(world: World) -> None:
+def test_a_connection_to_an_unbound_address_is_refused(world: World) -> None:
     client = world.process(CLIENT)
 
     async def connect() -> None:

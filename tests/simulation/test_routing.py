@@ -25,7 +25,7 @@ def test_records_go_to_leaders_and_the_rest_to_coordinators_or_anybody() -> None
     assert target_of(MetadataRequest()) == ANY
 
 
-def test_a_refusal_tells_that_and_who_leads_instead() -> None:
+def test_an_error_response_may_name_the_new_leader() -> None:
     topic = ProduceResponse.TopicProduceResponse
     part = topic.PartitionProduceResponse
     refused = ProduceResponse(

@@ -137,7 +137,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Check], None]
         yield live
 
 
-def test_what_only_an_old_leader_has_is_cut_off(divided: Callable[[Check], None]) -> None:
+def test_records_only_on_an_old_leader_are_truncated(divided: Callable[[Check], None]) -> None:
     async def check(history: Divided) -> None:
         cut = history.partition(TOPIC).log
         assert (cut.end_offset, cut.truncation is None) == (1, False)

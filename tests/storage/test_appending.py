@@ -11,14 +11,14 @@ from barnabas.storage import Log
 from .building import append, batch_at, files, fill, read_all, stage
 
 
-def test_what_is_staged_has_an_offset_but_is_not_in_the_file(log: Log) -> None:
+def test_a_staged_batch_has_an_offset_but_is_not_in_the_file(log: Log) -> None:
     stage(log, batch_at(0, 3))
 
     assert (log.end_offset, log.written_offset) == (3, 0)
     assert log.read(0, 1000).read() == b""
 
 
-def test_what_is_written_can_be_read(log: Log) -> None:
+def test_written_batches_can_be_read(log: Log) -> None:
     batch = batch_at(0, 3)
     append(log, batch)
 
@@ -93,7 +93,7 @@ def test_opening_a_closed_log_needs_no_file_to_be_read(log: Log, reopen: Callabl
     assert again.size_bytes == log.size_bytes
 
 
-def test_a_file_that_grew_while_nobody_had_it_open_is_noticed(log: Log, reopen: Callable[..., Log]) -> None:
+def test_a_file_that_grew_while_it_was_closed_is_detected(log: Log, reopen: Callable[..., Log]) -> None:
     fill(log, 5)
     log.close()
     with Path(log.active.path).open("ab") as file:

@@ -111,7 +111,7 @@ def test_meta_properties_come_back() -> None:
         (b"version=1\nnode.id=1\ncluster.id=x\ndirectory.id=zz", "damaged"),
     ],
 )
-def test_meta_properties_that_are_wrong_say_what_is_wrong(text: bytes, message: str) -> None:
+def test_errors_of_meta_properties_name_the_problem(text: bytes, message: str) -> None:
     with pytest.raises(StorageError, match=message):
         meta_properties.decode(text, "/data/meta.properties")
 

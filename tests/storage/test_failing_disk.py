@@ -119,7 +119,7 @@ def test_a_failed_sync_does_not_move_the_recovery_point(log: Log, disk: FailingD
     assert log.recovery_point == 0
 
 
-def test_those_who_staged_before_a_failure_in_between_hear_of_it(log: Log, disk: FailingDisk) -> None:
+def test_write_staged_reports_a_failure_of_an_early_write(log: Log, disk: FailingDisk) -> None:
     """A full segment is written while more is being staged; if that fails, nobody is told of success."""
     appended = fill(log, 3)
     stage(log, batch_at(3))

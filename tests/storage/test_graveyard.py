@@ -35,7 +35,7 @@ def test_files_go_when_they_are_due_whatever_the_order_they_came_in(
     assert len(graveyard) == 0
 
 
-def test_a_folder_goes_with_what_is_in_it(graveyard: Graveyard, tmp_path: Path) -> None:
+def test_a_folder_is_removed_with_its_files(graveyard: Graveyard, tmp_path: Path) -> None:
     made(tmp_path / "gone", "a", "b")
     graveyard.add_folder(str(tmp_path / "gone"), 5)
     graveyard.remove_due(5)
@@ -43,14 +43,14 @@ def test_a_folder_goes_with_what_is_in_it(graveyard: Graveyard, tmp_path: Path) 
     assert not (tmp_path / "gone").exists()
 
 
-def test_what_is_gone_already_is_no_trouble(graveyard: Graveyard, tmp_path: Path) -> None:
+def test_missing_paths_are_ignored(graveyard: Graveyard, tmp_path: Path) -> None:
     graveyard.add_files([str(tmp_path / "nothing")], 1)
     graveyard.add_folder(str(tmp_path / "nobody"), 1)
 
     assert graveyard.remove_due(1) is None
 
 
-def test_what_cannot_be_removed_does_not_keep_the_rest(
+def test_a_path_that_cannot_be_removed_does_not_block_the_others(
     graveyard: Graveyard, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     [last] = made(tmp_path, "last")

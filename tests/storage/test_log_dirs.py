@@ -182,7 +182,7 @@ def test_a_dir_that_was_added_is_formatted_like_the_others(
     assert again.cluster_id == CLUSTER
 
 
-def test_a_deleted_partition_is_gone_at_once_and_its_files_later(data: Path, open_dirs: Open) -> None:
+def test_a_deleted_partition_disappears_at_once_and_its_files_later(data: Path, open_dirs: Open) -> None:
     dirs = open_dirs(data)
     fill(create(dirs, A0), 3)
     found = dirs.logs[A0].read(0, 100)
@@ -240,7 +240,7 @@ def test_future_logs_are_kept_apart(data: Path, open_dirs: Open) -> None:
     assert (set(again.logs), set(again.future_logs)) == (set(), {A0})
 
 
-def test_what_is_no_partition_is_left_alone(data: Path, open_dirs: Open) -> None:
+def test_folders_of_other_kinds_are_not_changed(data: Path, open_dirs: Open) -> None:
     for name in ("lost+found", "__cluster_metadata-0", "remote-log-index-cache", ".snapshots"):
         (data / name).mkdir()
 
@@ -277,7 +277,7 @@ def test_dirs_of_two_clusters_are_refused(tmp_path: Path, data: Path, open_dirs:
         open_dirs(data, tmp_path / "foreign")
 
 
-def test_a_folder_that_was_never_formatted_says_what_to_do(tmp_path: Path, open_dirs: Open) -> None:
+def test_the_error_for_an_unformatted_folder_names_the_command(tmp_path: Path, open_dirs: Open) -> None:
     with pytest.raises(StorageError, match="storage format"):
         open_dirs(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()

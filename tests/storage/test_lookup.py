@@ -24,7 +24,7 @@ def test_the_first_record_at_or_after_a_time_is_found(log: Log) -> None:
     assert log.offset_for_timestamp(NOW_MS + 10_000) is None
 
 
-def test_the_leader_epoch_of_the_record_is_told(log: Log) -> None:
+def test_a_lookup_returns_the_leader_epoch_of_the_record(log: Log) -> None:
     fill(log, 10, epoch=1)
     fill(log, 10, epoch=6)
 

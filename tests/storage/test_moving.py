@@ -145,7 +145,7 @@ def test_copying_goes_on_after_a_restart(dirs: LogDirs, log: Log, open_dirs: Cal
 
 
 @pytest.mark.parametrize("assigned", [True, False])
-def test_a_copy_whose_log_is_gone_counts_if_the_metadata_says_so(
+def test_a_copy_without_a_log_is_promoted_if_the_metadata_names_its_dir(
     dirs: LogDirs, log: Log, open_dirs: Callable[[], LogDirs], assigned: bool
 ) -> None:
     appended = fill(log, 10)

@@ -170,7 +170,7 @@ def test_an_open_transaction_is_open_after_a_crash(log: Log, reopen: Reopen) -> 
     assert reopen().producers.first_undecided_offset() == 1
 
 
-def test_leader_epochs_of_batches_that_are_gone_go_too(log: Log, reopen: Reopen) -> None:
+def test_leader_epochs_of_lost_batches_are_removed(log: Log, reopen: Reopen) -> None:
     append(log, batch_at(0, epoch=1), batch_at(1, epoch=2))
     path = Path(log.active.path)
     path.write_bytes(path.read_bytes()[:-1])
@@ -186,7 +186,7 @@ def test_leader_epochs_are_read_from_the_batches_when_their_file_is_lost(log: Lo
     assert reopen(recovery_point=90).epochs.entries == [(1, 0), (4, 50)]
 
 
-def test_a_log_that_ends_before_its_start_begins_anew(log: Log, reopen: Reopen) -> None:
+def test_a_log_that_ends_before_its_start_becomes_empty(log: Log, reopen: Reopen) -> None:
     fill(log, 5)
 
     again = reopen(log_start_offset=50)

@@ -111,7 +111,7 @@ def test_nothing_above_the_offset_that_all_have_goes(log: Log) -> None:
     assert log.delete_old_segments(NOW_MS, 20) == 1
 
 
-def test_a_compacted_log_loses_only_what_lies_before_its_start(log: Log) -> None:
+def test_a_compacted_log_loses_only_segments_before_its_start(log: Log) -> None:
     log.configure(replace(SMALL, delete=False, compact=True, retention_bytes=0))
     segments_aged(log, 12, 10, 9)
     log.advance_log_start(12)
@@ -252,7 +252,7 @@ def test_a_read_that_has_begun_before_segments_went_finds_the_rest_or_says_so(di
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_reader_that_went_on_in_a_segment_that_is_gone_is_not_at_hand(log: Log) -> None:
+def test_a_reader_in_a_deleted_segment_needs_the_disk(log: Log) -> None:
     append(log, *[batch_at(offset, timestamp=NOW_MS - 12 * DAY_MS) for offset in range(4)])
     log.roll()
     log.read_cold(0, 100)

@@ -150,7 +150,7 @@ def test_a_smaller_segment_size_takes_effect_at_once(log: Log) -> None:
     assert bases(log) == [0, 5]
 
 
-def test_a_roll_reads_nothing_of_what_was_appended(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_roll_does_not_read_appended_batches(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asked for the producers of a follower whose batches have none; the snapshot needs them."""
     monkeypatch.setattr(producer_snapshots, "load", lambda *_: pytest.fail("all batches would be read"))
     fill(log, 100)

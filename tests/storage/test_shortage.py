@@ -102,7 +102,7 @@ def test_a_new_epoch_needs_a_descriptor_before_anything_is_written(log: Log, dis
     assert [(entry.epoch, entry.start_offset) for entry in log.epochs.entries] == [(0, 0), (1, 1)]
 
 
-def test_what_is_staged_stays_when_a_write_is_put_off(log: Log, disk: ShortDisk) -> None:
+def test_staged_batches_stay_when_a_write_is_postponed(log: Log, disk: ShortDisk) -> None:
     append(log, batch_at(0))
     log.context.files.close(log.active)
     view = batch_at(1)

@@ -57,7 +57,7 @@ def test_a_sync_after_a_roll_covers_the_old_segments_only(log: Log, disk: Record
     assert f"{log.active.base_offset:020d}.log" not in disk.synced
 
 
-def test_what_is_durable_is_not_synced_again(log: Log, disk: RecordingDisk) -> None:
+def test_durable_segments_are_not_synced_again(log: Log, disk: RecordingDisk) -> None:
     fill(log, 60)
     log.sync()
     disk.synced.clear()

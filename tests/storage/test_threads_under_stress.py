@@ -231,7 +231,7 @@ def reader(log: Log, done: threading.Event, seed: int) -> int:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_whatever_threads_do_at_once_the_log_says_only_what_is_true(directory: str, seed: int) -> None:
+def test_concurrent_threads_never_see_a_wrong_log(directory: str, seed: int) -> None:
     owner = Owner(directory, seed)
     log, done = owner.log, threading.Event()
     readers = [owner.pool.submit(reader, log, done, seed * 10 + number) for number in range(2)]

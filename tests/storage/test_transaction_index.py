@@ -35,7 +35,9 @@ def entries_of(lengths: list[tuple[int, int]]) -> list[AbortedTransaction]:
     st.integers(0, 60),
     st.integers(1, 40),
 )
-def test_what_touches_a_range_is_found(lengths: list[tuple[int, int]], start: int, size: int) -> None:
+def test_transactions_that_overlap_a_range_are_found(
+    lengths: list[tuple[int, int]], start: int, size: int
+) -> None:
     entries = entries_of(lengths)
     found, is_complete = TransactionIndex(b"".join(map(encode, entries))).collect(start, start + size)
     assert found == [

@@ -70,7 +70,7 @@ def test_an_epoch_that_never_wrote_is_forgotten(log: Log) -> None:
     assert log.epochs.entries == [(0, 0)]
 
 
-def test_the_recovery_point_never_lies_behind_the_end(log: Log) -> None:
+def test_the_recovery_point_never_exceeds_the_end_offset(log: Log) -> None:
     fill(log, 10)
     log.sync()
     log.truncate_to(4)
@@ -99,7 +99,7 @@ def test_aborted_transactions_follow_a_truncation(log: Log) -> None:
     assert [found.first_offset for found in log.aborted_transactions(0, 100)] == [0, 2]
 
 
-def test_index_files_never_name_bytes_that_are_gone(log: Log) -> None:
+def test_index_files_never_point_to_removed_bytes(log: Log) -> None:
     fill(log, 100)
     log.truncate_to(log.segments[1].base_offset + 3)
 
@@ -108,7 +108,7 @@ def test_index_files_never_name_bytes_that_are_gone(log: Log) -> None:
     assert all(position < log.active.size for position in entries)
 
 
-def test_starting_anew_leaves_one_empty_segment(log: Log) -> None:
+def test_a_full_truncation_leaves_one_empty_segment(log: Log) -> None:
     fill(log, 100)
     log.truncate_fully_and_start_at(1000)
 
@@ -117,7 +117,7 @@ def test_starting_anew_leaves_one_empty_segment(log: Log) -> None:
     assert {name[:20] for name in files(log.directory) if name[0] == "0"} == {f"{1000:020d}"}
 
 
-def test_starting_anew_at_the_same_offset_empties_the_segment(log: Log) -> None:
+def test_a_full_truncation_to_the_same_offset_empties_the_segment(log: Log) -> None:
     fill(log, 3)
     log.truncate_fully_and_start_at(0)
     appended = fill(log, 2)
@@ -125,7 +125,9 @@ def test_starting_anew_at_the_same_offset_empties_the_segment(log: Log) -> None:
     assert read_all(log) == appended
 
 
-def test_truncating_below_the_first_segment_starts_anew(log: Log, reopen: Callable[..., Log]) -> None:
+def test_truncating_below_the_first_segment_is_a_full_truncation(
+    log: Log, reopen: Callable[..., Log]
+) -> None:
     log.truncate_fully_and_start_at(100)
     append(log, batch_at(100))
 
@@ -217,7 +219,7 @@ def test_a_log_may_start_later_while_it_is_cut(log: Log) -> None:
     assert read_all(log) == appended[38:40]
 
 
-def test_those_who_wait_for_a_cut_hear_of_it_in_order_whatever_one_of_them_does(log: Log) -> None:
+def test_callbacks_of_a_truncation_run_in_order_even_if_one_fails(log: Log) -> None:
     fill(log, 10)
     begun = log.begin_truncation(5)
     assert begun is not None
@@ -247,7 +249,7 @@ def test_a_log_whose_files_cannot_be_cut_takes_no_more_appends(log: Log, monkeyp
         append(log, batch_at(30))
 
 
-def test_a_log_that_starts_anew_knows_no_producer(log: Log, reopen: Callable[..., Log]) -> None:
+def test_a_full_truncation_forgets_all_producers(log: Log, reopen: Callable[..., Log]) -> None:
     """A snapshot of the last life lies below the new start: it tells of records that are gone."""
     for i in range(10):
         append(log, batch_at(i, producer_id=9, sequence=i))

@@ -54,7 +54,7 @@ def test_a_tombstone_gets_its_horizon_with_the_first_pass_and_keeps_it(compacted
     assert headers_of(compacted)[0].delete_horizon_ms == NOW_MS + DAY_MS
 
 
-def test_the_largest_timestamp_is_that_of_what_is_left(compacted: Log) -> None:
+def test_the_largest_timestamp_is_that_of_the_remaining_records(compacted: Log) -> None:
     late = Record(timestamp=NOW_MS + 99, key=b"a", value=b"1")
     early = Record(timestamp=NOW_MS, key=b"b", value=b"1")
     append(compacted, build_batch([late, early], partition_leader_epoch=0), keyed(2, (b"a", b"2")))
@@ -92,7 +92,7 @@ def test_a_pass_ends_where_the_next_segment_begins(compacted: Log) -> None:
     assert clean_once(compacted, 0).end_offset == 10
 
 
-def test_a_header_says_what_a_batch_said() -> None:
+def test_an_emptied_batch_keeps_its_header_fields() -> None:
     batch = build_batch(
         [Record(timestamp=NOW_MS, key=b"k", value=b"v")],
         base_offset=5,
@@ -234,7 +234,7 @@ def test_a_batch_of_an_old_format_is_not_cleaned(compacted: Log) -> None:
         clean_once(compacted, 0)
 
 
-def test_what_reads_and_writes_waits_for_its_share() -> None:
+def test_the_throttle_pauses_reads_and_writes_to_keep_the_rate() -> None:
     now, slept = [0.0], []
 
     def sleep(seconds: float) -> None:

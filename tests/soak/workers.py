@@ -136,6 +136,9 @@ class Transactor(Worker):
                 producer.commit_transaction(60)
                 self.count += 1
             else:
+                # librdkafka may send EndTxn while it still has to repeat AddPartitionsToTxn, because the
+                # transaction before was not complete. Every broker refuses that with INVALID_TXN_STATE.
+                assert producer.flush(60) == 0
                 producer.abort_transaction(60)
 
 

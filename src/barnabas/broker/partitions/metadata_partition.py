@@ -1,8 +1,7 @@
-"""The metadata partition on this node's disk: opened, or made, for `runtime.metadata_log`.
+"""The metadata partition on this node's disk: opened or created for `runtime.metadata_log`.
 
-In: the node's settings, the id of its metadata directory. Out: a loaded `MetadataLog`, and the records that a
-formatted folder starts a cluster with. What is behind the newest snapshot is always checked, however the log
-was closed.
+In: the node's settings, the id of its metadata directory. Out: a loaded `MetadataLog`, and the first records
+of a formatted cluster. Records after the newest snapshot are always checked, however the log was closed.
 Does not know: elections, decisions.
 """
 
@@ -48,16 +47,16 @@ def open_metadata_log(
     log_settings = LogSettings(
         segment_bytes=settings["metadata.log.segment.bytes"],
         segment_ms=settings["metadata.log.segment.ms"],
-        delete=False,  # only what snapshots replace goes
+        delete=False,  # only snapshots replace records
     )
     if context.disk.exists(directory):
-        # Whatever is older than the newest snapshot is never read again.
+        # Records before the newest snapshot are never read again.
         checked_to = max(snapshot_files.list_snapshots(context.disk, directory), default=BOOTSTRAP_SNAPSHOT)
         log = Log.open(
             directory, log_settings, recovery_point=checked_to.end_offset, now_ms=now_ms, context=context
         )
         if not context.disk.exists(f"{directory}/{PARTITION_METADATA}"):
-            # Formatting a dynamic quorum makes the folder for its voters, and nothing else in it.
+            # Formatting a dynamic quorum creates the folder with its voters only.
             partition_metadata.store(context.disk, directory, METADATA_TOPIC_ID, sync=False)
     else:
         log = Log.create(directory, log_settings, topic_id=METADATA_TOPIC_ID, now_ms=now_ms, context=context)
@@ -81,7 +80,7 @@ def open_metadata_log(
 
 
 def _reason_not_ours(metadata_log: MetadataLog, local: Voter, has_others: bool) -> str | None:
-    """Why this node cannot be the controller of what it found; None when it can."""
+    """The reason why this node cannot be a controller of this metadata; None if it can."""
     unsupported = reason_unsupported(metadata_log.image.features.finalized)
     if unsupported is not None:
         return unsupported
@@ -100,7 +99,7 @@ def local_voter(settings: BrokerSettings, directory_id: bytes, listeners: tuple[
 
 
 def static_membership(settings: BrokerSettings) -> Membership:
-    """What `controller.quorum.voters` says; nobody where the quorum is dynamic and tells itself."""
+    """The voters of `controller.quorum.voters`; none for a dynamic quorum, whose log names them."""
     name = settings.controller_listener_names[0] if settings.controller_listener_names else ""
     voters = (
         Voter(voter.id, endpoints=(VoterEndpoint(name, voter.address.host, voter.address.port),))
@@ -110,7 +109,7 @@ def static_membership(settings: BrokerSettings) -> Membership:
 
 
 def load_bootstrap(disk: Disk, metadata_log_dir: str) -> list[Message]:
-    """The first records of a cluster, from `bootstrap.checkpoint`; the newest levels where there is none."""
+    """The first records of a cluster, from `bootstrap.checkpoint`; the newest feature levels without one."""
     path = f"{metadata_log_dir}/{BOOTSTRAP_CHECKPOINT}"
     if not disk.exists(path):
         return list(bootstrap_records(LATEST_LEVEL, {}))

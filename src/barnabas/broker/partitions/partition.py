@@ -1,8 +1,8 @@
-"""A partition on this broker: its log, its high watermark, and who waits for more.
+"""A partition on this broker: its log, its high watermark, and the waiters for more records.
 
-In: batches from producers or from the leader, markers from coordinators, offsets from readers and followers.
-Out: places in the log, slices of it, wake-ups. `append` checks and stages a batch; the tick writes what was
-staged (`write_staged`), then lets followers and readers see it (`advance`). Does not know: requests,
+In: batches from producers or from the leader, markers from coordinators, fetch offsets of followers. Out:
+offsets, slices of the log, calls of waiters. `append` checks and stages a batch; the tick writes staged
+batches (`write_staged`), then lets followers and readers see them (`advance`). Does not know: requests,
 connections, other partitions.
 """
 
@@ -64,22 +64,22 @@ class Partition:
         self.metrics = metrics
         self.rules: AppendRules
         self.min_insync_replicas = 1
-        self.replica_count = 1  # more than these can never be in sync: the setting is capped by it (KIP-966)
+        self.replica_count = 1  # caps `min.insync.replicas` (KIP-966)
         self.is_internal = False
         self.syncs_by_count = False  # `flush.messages` is set
         self.state = state or PartitionState(replica_id, log.end_offset, log.end_offset)
         self.leader_epoch = -1
         self.is_leader = False
-        self.is_dirty = False  # staged in this tick and not yet written
-        self.before_write: Callable[[], None] | None = None  # stages what was collected in this tick
+        self.is_dirty = False  # has staged batches that are not written
+        self.before_write: Callable[[], None] | None = None  # stages records that were collected in this tick
         self.on_lost: Callable[[KafkaError], None] | None = None  # staged batches could not be written
-        # A follower that is not in sync may have caught up: who asks the controller hears of it.
+        # Called when a follower that is not in sync has fetched: it may have caught up.
         self.on_joining: Callable[[Partition, int], None] | None = None
-        self.leader_high_watermark = -1  # as the leader said last, while this broker follows
+        self.leader_high_watermark = -1  # from the leader's last response, while following
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
-        self._tails: dict[int, SessionPartition] = {}  # followers, as they fetch it in their sessions
-        self._starts_waiting: dict[Waiter, None] | None = None  # for followers' logs to start later
+        self._tails: dict[int, SessionPartition] = {}  # by follower: this partition in its fetch session
+        self._starts_waiting: dict[Waiter, None] | None = None  # for followers' log start offsets to move
         self._committing: CommitWaits[CommitWaiter] | None = None
 
     def __str__(self) -> str:
@@ -95,12 +95,12 @@ class Partition:
         """Become (or stay) leader: a new epoch starts at the end of the log."""
         state = self.state
         if leader_epoch == self.leader_epoch and self.is_leader and partition_epoch < state.partition_epoch:
-            return  # the controller's answer was faster than the metadata log
+            return  # the controller's response came before the metadata record
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch, self.log.end_offset)
             for tail in self._tails.values():
-                tail.high_watermark = NOT_SENT_YET  # nothing said in an epoch before counts
+                tail.high_watermark = NOT_SENT_YET  # responses of earlier epochs do not count
         was_leading, self.is_leader = self.is_leader, True
         self.replica_count = max(len(replicas), 1)
         now_ms = self._tick.now_ms()
@@ -138,10 +138,8 @@ class Partition:
         verification: Verification | None = None,
         prepared: tuple[memoryview, BatchHeader] | None = None,
     ) -> tuple[int, int]:
-        """Stage a producer's batch. Out: its base offset, and the append time or -1.
-
-        A batch of a transaction comes with the verification that was started for it, or says why it needs
-        none; without, transactions are refused. One that `NeedsThread` comes again, `prepared` in a thread.
+        """Stage a producer's batch. Returns its base offset, and the append time or -1. A transactional batch
+        needs a `verification`, or is refused. `prepared` has a batch that a thread has validated.
         """
         if acks == -1:
             in_sync = len(self.state.isr)
@@ -160,7 +158,7 @@ class Partition:
         try:
             log.stage(batch, header, now_ms)
         except KafkaError:
-            header.assign(batch, 0, NO_EPOCH)  # as it came: the request may be looked at once more
+            header.assign(batch, 0, NO_EPOCH)  # as received: the request may be handled again
             raise
         if header.producer_id >= 0:
             log.producers.apply(header)
@@ -174,7 +172,7 @@ class Partition:
         return base_offset, header.max_timestamp if header.attributes & APPEND_TIME_FLAG else NO_TIMESTAMP
 
     def prepare_own(self) -> None:
-        """The broker itself (a coordinator) is about to append in this tick, as with acks=all: may it?"""
+        """Check that a coordinator on this broker may append now, as with acks=all, and join the tick."""
         self._check_leads()
         in_sync = len(self.state.isr)
         if in_sync < self.min_insync_replicas and in_sync < self.replica_count:
@@ -194,8 +192,8 @@ class Partition:
     def append_own(
         self, batch: memoryview, header: BatchHeader, now_ms: int, verification: Verification | None = None
     ) -> None:
-        """Stage a batch that this broker made itself, after `prepare_own`: records of a coordinator, also
-        those that belong to a client's transaction, and with it come with a verification."""
+        """Stage a batch of a coordinator on this broker, after `prepare_own`. A transactional batch needs a
+        `verification`."""
         self._stage_own(batch, header, now_ms, verification)
         if header.producer_id >= 0:
             self.log.producers.apply(header)
@@ -263,31 +261,32 @@ class Partition:
             self.is_dirty = False
 
     def _give_up_log(self) -> KafkaError:
-        """Nobody knows what the file holds behind the last write: the log takes nothing more in this life."""
+        """Refuse all further appends until a restart: the content of the file after the last write is
+        unknown."""
         self._tick.unexpected.note("writing", self)
         self.log.discard_staged()
         return self.log.fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self} could not be written"))
 
     @property
     def is_committed_by_writing(self) -> bool:
-        """No other replica has to follow, and nobody waits for the disk."""
+        """Whether a write alone commits records: there are no followers, and no sync is required."""
         return self.state.has_no_followers and not self.syncs_by_count
 
     def write_early(self) -> None:
-        """Write in the middle of the tick: something else may be staged only when this is in the file. Should
-        that fail, the tick tells the others who staged before."""
+        """Write in the middle of the tick, before something that depends on it is staged. If that fails, the
+        tick reports the error to all that staged before."""
         if self.before_write is not None:
             self.before_write()
         self.log.write_early()
 
     def advance(self, end_offset: int | None = None) -> None:
-        """What was written (below `end_offset`) counts: raise the high watermark and let readers see it."""
+        """Count written records (below `end_offset`): raise the high watermark and let readers see them."""
         state = self.state
         if end_offset is None:
             end_offset = self.log.written_offset
-        elif end_offset < state.log_end_offset:  # a later tick was synced first
+        elif end_offset < state.log_end_offset:  # a sync of a later tick ended first
             return
-        elif end_offset > self.log.written_offset:  # it was cut while the disk was busy
+        elif end_offset > self.log.written_offset:  # the log was truncated during the sync
             end_offset = self.log.written_offset
         if state.has_no_followers:
             moved = state.advance_log_end(end_offset)
@@ -301,12 +300,12 @@ class Partition:
             self._moved()
 
     def not_synced(self, error: KafkaError) -> None:
-        """What was written behind the last sync is not durable: nobody is told that it is committed."""
+        """Fail the waiters for records that could not be synced."""
         if self._committing:
             self._committing.tell_lost(self.state.log_end_offset, error)
 
     def _moved(self) -> None:
-        """The high watermark has. Followers need not hurry to hear of it."""
+        """Tell waiters that the high watermark has moved. Followers learn it with their next response."""
         if self._tails:
             for tail in self._tails.values():
                 tail.mark()
@@ -320,8 +319,8 @@ class Partition:
     def follower_reached(
         self, replica_id: int, fetch_offset: int, log_start_offset: int = -1, broker_epoch: int = NO_EPOCH
     ) -> None:
-        """A follower has everything below the offset: the high watermark may move, and the follower may be
-        in sync again."""
+        """Record that a follower has every record below the offset. The high watermark may move, and the
+        follower may join the ISR."""
         state = self.state
         now_ms = self._tick.now_ms()
         moved = state.advance_follower(replica_id, fetch_offset, now_ms, log_start_offset, broker_epoch)
@@ -333,18 +332,18 @@ class Partition:
             self._tell_starts()
 
     def settle_isr(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
-        """The controller has agreed to another ISR."""
+        """Apply an ISR that the controller has accepted."""
         if self.is_leader and self.state.commit_isr(isr, leader_epoch, partition_epoch, self._tick.now_ms()):
             self._moved()
 
     def append_followed(self, records: memoryview, high_watermark: int, now_ms: int) -> None:
-        """Stage batches that the leader sent, as they are; one that is cut off at the end comes again."""
+        """Stage batches from the leader, unchanged. An incomplete batch at the end is fetched again."""
         log = self.log
         self.leader_high_watermark = high_watermark
         for batch, header in whole_batches(records):
             if header.base_offset < log.end_offset:
                 if header.next_offset <= log.end_offset:
-                    continue  # it is here already
+                    continue  # the log has it already
                 if log.end_offset != log.log_start_offset:
                     raise KafkaError(
                         ErrorCode.INVALID_RECORD, f"{self} ends within the batch at {header.base_offset}"
@@ -368,27 +367,28 @@ class Partition:
         self.metrics.replication_bytes_in += len(batch)
 
     def learn_high_watermark(self, high_watermark: int) -> None:
-        """The leader has told its own, with nothing to append."""
+        """Apply the leader's high watermark from a response without records."""
         self.leader_high_watermark = high_watermark
         if not self.is_dirty and self.state.learn_high_watermark(high_watermark):
             self._moved()
 
     def truncate(self, offset: int) -> Truncation | None:
-        """The leader has something else from here on. Out: what is left to do; None: nothing was cut."""
+        """Truncate the log, which diverges from the leader's at the offset. Returns the rest of the work, or
+        None."""
         begun = self.log.begin_truncation(offset)
         self.state.truncate(self.log.end_offset)
         return begun
 
     def start_anew(self, offset: int) -> Truncation:
-        """The leader has nothing of what is here any more: go on where its log begins. Out: as above."""
+        """Drop the whole log and continue at the start of the leader's. Returns the rest of the work."""
         begun = self.log.begin_full_truncation(offset)
         self.state.truncate(offset)
         self.state.high_watermark = offset
         return begun
 
     def when_committed(self, offset: int, done: Committed) -> CommitCall:
-        """Call `done` once when what was staged at `offset` is committed (as with acks=all), or with the
-        reason why it is not and never will be; unless the result is set to ready before."""
+        """Call `done` once: without an error when the record at `offset` is committed, or with the error if
+        it never will be. Set `is_ready` of the result to cancel the call."""
         waiter = CommitCall(done)
         self.wait_for_commit(offset, waiter)
         return waiter
@@ -411,7 +411,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it no transaction is open."""
+        """No transaction is open below this offset."""
         state, log = self.state, self.log
         unstable = log.producers.first_unstable_offset(state.high_watermark)
         if unstable is None:
@@ -433,21 +433,21 @@ class Partition:
             self._waiters.pop(waiter, None)
 
     def follow_tail(self, replica_id: int, tail: SessionPartition) -> None:
-        """Mark it in the follower's session whenever there may be news for the follower, from now on; not in
-        one that the follower has left for another, whose last fetch may still wait here."""
+        """From now on, mark the partition in this fetch session whenever it changes. A session that the
+        follower has replaced is ignored: its last fetch may still wait here."""
         known = self._tails.get(replica_id)
         if known is None or known.session is None or known.number < tail.number:
             self._tails[replica_id] = tail
 
     def wake_followers(self) -> None:
-        """There is something new for followers."""
+        """Wake the fetches of followers: there are new records."""
         for tail in self._tails.values():
             session = tail.mark()
             if session is not None and session.on_change is not None:
                 self._tick.wake(session.on_change)
 
     def wait_for_followers_start(self, waiter: Waiter) -> None:
-        """Call `waiter` when followers have fetched, or who they are has changed."""
+        """Call `waiter` when followers have fetched, or the set of followers has changed."""
         if self._starts_waiting is None:
             self._starts_waiting = {}
         self._starts_waiting[waiter] = None
@@ -465,11 +465,11 @@ class Partition:
             self._wake(self._waiters)
 
     def _wake(self, waiters: dict[Waiter, None]) -> None:
-        # A copy: some leave meanwhile, others come.
-        self._tick.unexpected.call_all(list(waiters), "waking those who wait at", self, self)
+        # A copy: waiters are added and removed meanwhile.
+        self._tick.unexpected.call_all(list(waiters), "waking waiters of", self, self)
 
     def wake_all(self) -> None:
-        """Something other than the data changed (the partition is gone, has another leader): look again."""
+        """Wake all waiters: the partition was removed, or has another leader."""
         self.wake_readers()
         self.wake_followers()
         self._tell_starts()
@@ -485,7 +485,7 @@ class Partition:
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_epoch_strictly(self, epoch: int) -> None:
-        """The same for the APIs in which only -1 says nothing: other negative epochs are old ones."""
+        """The same for APIs in which only -1 means "no epoch": other negative epochs are fenced."""
         if epoch < -1:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         self.check_epoch(epoch)

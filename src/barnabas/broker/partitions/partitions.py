@@ -1,7 +1,7 @@
-"""All partitions of this broker, by name and by topic id; and why a request for one is refused.
+"""All partitions of this broker, by name and by topic id.
 
-In: the metadata image says what exists, `add` and `remove` what is here, `take_offline` what lies in a log
-dir that failed. Out: the partition, or Kafka's error.
+In: the metadata image (which partitions exist), `add` and `remove` (which are here), `take_offline` (which
+are in a failed log dir). Out: the partition, or the error for a request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Partitions:
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
-        self.by_name: dict[tuple[str, int], Partition] = {}  # for looking up; changed by this class alone
+        self.by_name: dict[tuple[str, int], Partition] = {}  # others may read it, only this class changes it
         self.by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
 
@@ -33,7 +33,7 @@ class Partitions:
         return len(self.by_name)
 
     def in_steps(self, do: Callable[[Partition], None], a_step: int = 32) -> Steps[None]:
-        """Do something with each partition that is here now and still is when its turn comes."""
+        """Call `do` with each partition that is here now, unless it is removed meanwhile."""
         for count, partition in enumerate(list(self.by_name.values()), 1):
             if self.by_name.get((partition.topic, partition.index)) is partition:
                 do(partition)
@@ -47,7 +47,7 @@ class Partitions:
         return self.by_id.get((topic_id, index))
 
     def leader(self, topic: str, index: int) -> Partition:
-        """The partition, if this broker leads it."""
+        """The partition that this broker leads. Raises the error for the request otherwise."""
         found = self.by_name.get((topic, index))
         if found is not None and found.is_leader:
             return found
@@ -69,7 +69,7 @@ class Partitions:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def replica(self, topic: str, topic_id: bytes, index: int) -> Partition:
-        """The partition, if this broker has it, leading or following (KIP-392)."""
+        """The partition that this broker leads or follows (KIP-392)."""
         found = self.by_name.get((topic, index)) if topic else self.by_id.get((topic_id, index))
         if found is not None:
             return found
@@ -85,14 +85,14 @@ class Partitions:
         return (topic, index) in self._offline
 
     def take_offline(self, topic: str, index: int) -> None:
-        """Its log dir has failed: until the next start it is neither led nor followed here."""
+        """Remove a partition whose log dir has failed, until the next start."""
         self._offline.add((topic, index))
         found = self.by_name.get((topic, index))
         if found is not None:
             self.remove(found)
 
     def forget_offline(self, topic: str, index: int) -> None:
-        """It was deleted, or is somewhere else now."""
+        """Forget an offline partition: it was deleted or moved."""
         self._offline.discard((topic, index))
 
     @property

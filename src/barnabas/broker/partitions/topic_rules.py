@@ -1,8 +1,7 @@
-"""A topic's settings, translated once for those who act on them: the log, and the check of produced
-batches.
+"""A topic's settings, translated for the log and for the validation of produced batches.
 
-In: `TopicSettings`. Out: `LogSettings` for storage and `AppendRules` for appends, shared by all topics set
-alike.
+In: `TopicSettings`. Out: `LogSettings` for storage and `AppendRules` for appends, shared by all topics with
+equal settings.
 """
 
 from __future__ import annotations

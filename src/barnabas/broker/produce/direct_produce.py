@@ -1,10 +1,11 @@
-"""Produce requests taken in without decoding them into objects: what nearly all of them are.
+"""Direct produce: appends the batches of a produce request without decoding it into objects.
 
-In: a frame, of any version. Out: its batches staged and the response in bytes, waiting for the tick or for
-followers. False: the ordinary way has to take the request: it is unusual, or something in it is refused.
-Then nothing has happened, or the batches before the refused one are appended and `RequestContext.appended`
-says where. Every check on batches is the code that all produce requests take (`Partition.append`).
-Does not know: the layout of requests (`ProduceLayout`), how responses leave.
+In: a frame of any version. Out: its batches are staged, and the response in bytes waits for the tick or for
+followers. Nearly all produce requests are handled here. The functions return False if the ordinary path must
+handle the request: it is unusual, or a batch is refused. Then nothing has happened, or the batches before the
+refused one are appended and `RequestContext.appended` has their offsets. The same code as for all produce
+requests checks the batches (`Partition.append`).
+Does not know: the layout of requests (`ProduceLayout`), how responses are sent.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.records.batch import BatchHeader
     from barnabas.replication.verification import Verification
 
-ALL = -1  # acks: every replica in sync has it
+ALL = -1  # acks: wait for every in-sync replica
 FLAGS_AT = 22  # in a batch: the lower byte of the attributes
 PRODUCER_AT = 43  # in a batch: id, epoch and first sequence number
 _producer = struct.Struct(">qhi").unpack_from
@@ -45,7 +46,7 @@ PreparedBatch = tuple[memoryview, "BatchHeader"]
 def produce_directly(
     channel: Channel, route: Route, frame: memoryview, position: int, correlation_id: int
 ) -> bool:
-    """Take in a request whose client id ends at `position`."""
+    """Handle a request whose client id ends at `position`."""
     layout = route.layout
     assert layout is not None
     found = layout.find(frame, position)
@@ -86,7 +87,7 @@ def produce_directly(
         try:
             base_offset, append_time_ms = partition.append(records, acks, route.version, now_ms, verification)
         except KafkaError:
-            # The ordinary way finds the same error, in a batch as it came, and how to say it.
+            # Restore the batch: the ordinary path finds the same error and makes the response.
             if header is not None:
                 records[:BATCH_OVERHEAD] = header
             return False
@@ -118,7 +119,7 @@ def produce_directly(
 
 
 def produce_several(channel: Channel, route: Route, batches: Batches, correlation_id: int) -> bool:
-    """The same for a request with several batches, or with a first one."""
+    """Handle a request with several batches, or the first one with its layout."""
     layout = route.layout
     assert layout is not None
     transactional_id, acks, timeout_ms, topics = batches
@@ -138,7 +139,7 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
             plain = plain_batch(records, found.rules, now_ms) if transactional_id is None else None
             if plain is None:
                 if records[FLAGS_AT] & TRANSACTIONAL_FLAG and transactional_id is None:
-                    return False  # refused as a whole
+                    return False  # the ordinary path refuses the request as a whole
                 are_plain = False
             targets.append((found, records))
             plains.append(plain)
@@ -150,8 +151,8 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     prepared: list[PreparedBatch | None] = []
     if not are_plain:
         try:
-            # As in the ordinary way, all are validated before one is appended. Those that are mended by it
-            # would be mended in the same way once more.
+            # As on the ordinary path, all batches are validated before one is appended. Validation may change
+            # a batch; a second validation would change it in the same way.
             prepared = [
                 None if plain else validate_produce(records, partition.rules, version, now_ms, partition)
                 for (partition, records), plain in zip(targets, plains, strict=True)
@@ -192,8 +193,8 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
 def append_plain(
     partition: Partition, tick: Tick, records: memoryview, plain: PlainBatch, acks: int, now_ms: int
 ) -> int:
-    """Stage a batch as `Partition.append` does. Out: its base offset; -1 if nothing was done, because it
-    takes `Partition.append`."""
+    """Stage a batch as `Partition.append` does. Returns its base offset, or -1 if nothing was done and the
+    caller must use `Partition.append`."""
     if acks == ALL:
         in_sync = len(partition.state.isr)
         if in_sync < partition.min_insync_replicas and in_sync < partition.replica_count:
@@ -212,7 +213,7 @@ def append_plain(
 
 
 def verify(transactional_id: str, targets: list[Target], version: int, broker: Broker) -> Verification | None:
-    """Verify the batches of a transaction; None where the ordinary path has to ask."""
+    """Verify the batches of a transaction. Returns None if the ordinary path must ask the coordinator."""
     first = None
     for partition, records in targets:
         if not records[FLAGS_AT] & TRANSACTIONAL_FLAG or records[MAGIC_AT] != MAGIC:

@@ -1,9 +1,8 @@
-"""Partitions whose records must be durable before anybody is answered or sees them (`flush.messages`).
+"""Responses and high watermarks that wait for a sync of the log (`flush.messages`).
 
-In: partitions that a tick has written and whose sync is due, with the responses and calls that rest on them.
-Out: one sync under way for each partition, and the next one for all that came meanwhile; then responses leave
-and the high watermark moves, for what the sync covers. Other partitions, and responses that rest on them, do
-not wait.
+In: partitions that a tick has written and that must be synced, with the responses and calls that depend on
+them. Out: one running sync for each partition, and one more for everything that came meanwhile. After a sync
+the responses that it covers leave, and the high watermark rises. Other partitions do not wait.
 Does not know: files, how a sync is made.
 """
 
@@ -31,7 +30,7 @@ class SyncWaiter(Protocol):
 
 
 class SyncedResponse:
-    """A response in its place on the channel, until the partitions that it rests on are synced."""
+    """A response that keeps its place on the channel until the partitions that it names are synced."""
 
     __slots__ = ("_encoded", "_failed", "_missing", "_pending", "channel", "is_ready")
 
@@ -45,12 +44,12 @@ class SyncedResponse:
         self._encoded: list[Any] = []
 
     def finish(self, failed: Failures) -> None:
-        """The tick is written: what the channel answers from now on leaves behind this."""
+        """Take a place on the channel: the tick is written, and later responses leave after this one."""
         self._failed = dict(failed)
         self.channel.enqueue(self)
 
     def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
-        """It has been asked."""
+        """No partition: `FlushWaits.in_order` has asked the wrapped response."""
         return ()
 
     def synced(self, where: Partition, error: KafkaError | None) -> None:
@@ -67,7 +66,7 @@ class SyncedResponse:
 
 
 def encoded_alone(channel: Channel, pending: PendingResponse, failed: Failures) -> list[Any]:
-    """The bytes of a response, whatever else the channel is about to send."""
+    """Encode a response apart from the channel's other output."""
     out, queue = channel.out, channel.response_queue
     channel.out, channel.response_queue = [], deque()
     try:
@@ -102,7 +101,7 @@ class Flush:
 
 
 class FlushWaits:
-    """`running` has the partitions whose sync is under way."""
+    """`running` has the partitions with a running sync."""
 
     __slots__ = ("_next", "_sync", "_tick", "running")
 
@@ -113,12 +112,12 @@ class FlushWaits:
         self._next: dict[Partition, Flush] = {}
 
     def is_due(self, partition: Partition) -> bool:
-        """Whether what was written has to be synced; also while a sync is under way, which must end first."""
+        """Whether a written partition must be synced before responses leave, or has a running sync."""
         return partition in self.running or partition.log.is_count_due()
 
     def in_order(self, answers: list[PendingResponse], waiters: Waiters) -> list[PendingResponse]:
-        """The answers of a tick; those that rest on partitions that are due (`waiters`, which they join) in a
-        form that waits."""
+        """The responses of a tick. Those that depend on partitions in `waiters` are wrapped in a
+        SyncedResponse, which is added to the waiters."""
         taken: list[PendingResponse] = []
         for pending in answers:
             rests_on = pending.rests_on(waiters)
@@ -132,7 +131,7 @@ class FlushWaits:
         return taken
 
     def begin(self, waiters: Waiters, after: list[Callable[[], None]]) -> None:
-        """Sync the partitions, and tell the waiters of each; `after` follows the last."""
+        """Sync the partitions, then call the waiters of each; call `after` after the last sync."""
         if after:
             calls = CallsAfterSync(after, len(waiters), self._tick)
             for each in waiters.values():
@@ -140,7 +139,7 @@ class FlushWaits:
         for partition, some in waiters.items():
             is_running = partition in self.running
             flush = self._next.setdefault(partition, Flush()) if is_running else Flush()
-            # This sync does not cover batches that later ticks write: consumers may not see them yet.
+            # This sync does not cover batches of later ticks: consumers must not see them yet.
             flush.end_offset = partition.log.written_offset
             flush.waiters += some
             if not is_running:

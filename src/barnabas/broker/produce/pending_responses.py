@@ -29,10 +29,10 @@ class PendingResponse(Protocol):
     channel: Channel
 
     def finish(self, failed: Failures) -> None:
-        """The tick is written, except for what failed: give the response to the channel."""
+        """Give the response to the channel. The tick is written, except the partitions that failed."""
 
     def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
-        """Those of the partitions that must be synced before it may leave. Rarely asked: where some must."""
+        """The partitions of `due` that must be synced before the response may leave."""
 
 
 class MessageResponse:
@@ -62,17 +62,17 @@ class MessageResponse:
         self.channel.encode(self._route, self._correlation_id, self._response)
 
     def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
-        if self._refuse is None:  # it only keeps its place behind others
+        if self._refuse is None:  # it only keeps its place
             return ()
         if isinstance(self._response, ProduceResponse):
             return named_in(self._response, due)
-        return [partition for partition in due if partition.is_internal]  # of a coordinator
+        return [partition for partition in due if partition.is_internal]  # a response of a coordinator
 
 
 class ProduceResponses:
-    """Responses to produce requests of one version that followed each other on a channel, as bytes that
-    assume that everything is written. Where it is not, they are decoded again. Each channel has one, and
-    uses it again when it was sent."""
+    """Consecutive responses of a channel to produce requests of one version, encoded for success. If a
+    partition could not be written, they are decoded and changed. Each channel has one object and uses it
+    again after it was sent."""
 
     __slots__ = ("channel", "is_last", "responses", "route")
 
@@ -80,7 +80,7 @@ class ProduceResponses:
         self.channel = channel
         self.route: Route
         self.responses: list[bytes] = []
-        self.is_last = False  # given to the tick, and no other response of the channel since
+        self.is_last = False  # the tick's last response of this channel is this one
 
     def finish(self, failed: Failures) -> None:
         channel, route = self.channel, self.route
@@ -102,7 +102,7 @@ class ProduceResponses:
         for partition in due:
             names = partition.topic.encode(), partition.topic_id
             for response in self.responses:
-                # Decoded only where the topic may be named: most responses of a tick are others'.
+                # Decode only responses that may name the topic: most do not.
                 if (names[0] in response or names[1] in response) and named_in(
                     decoded(response, self.route), (partition,)
                 ):
@@ -112,13 +112,13 @@ class ProduceResponses:
 
 
 NO_RESPONSES = ProduceResponses(cast(Any, None))
-"""Of a connection that is gone."""
+"""For a closed connection."""
 
 
 def respond_to_producer(channel: Channel, route: Route, response: bytes) -> None:
     """Send the response to a produce request when the tick is written."""
     tick, produced = channel.tick, channel.produced
-    if not tick.is_open:  # it was a duplicate: there is nothing to write
+    if not tick.is_open:  # a duplicate batch: nothing to write
         channel.put_encoded([response])
         route.times.observe(0)
         return
@@ -155,7 +155,7 @@ def correlation_id_of(response: bytes) -> int:
 
 
 def not_written(response: Message, partition: Partition, error: KafkaError) -> None:
-    """Tell in a response that was prepared that the disk refused what had been staged."""
+    """Put an error into a prepared response: the staged batches of the partition could not be written."""
     assert isinstance(response, ProduceResponse)
     for topic in response.responses:
         if topic.topic_id == partition.topic_id or topic.name == partition.topic:

@@ -1,9 +1,9 @@
-"""Large batches are validated beside the loop: read record by record, decompressed, compressed anew.
+"""The validation of large batches in threads: read record by record, decompressed, compressed again.
 
-In: the produce requests that `validate_produce` does not look at on the loop. Out: what their batches become,
-or why they are refused. They are appended on the loop afterwards, where sequence numbers are checked. The
-connection handles nothing else meanwhile, so that its requests stay in order; all others go on. Requests that
-wait have a bound in bytes, those that are worked on one in number. Does not know: responses, transactions.
+In: produce requests that take too long for the event loop (see `validate_produce`). Out: the batches to
+append, or errors. The loop appends them afterwards and checks sequence numbers. The connection handles no
+other request meanwhile, so that its requests stay in order; other connections go on. Waiting requests are
+limited in bytes, running ones in number. Does not know: responses, transactions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ TOPIC_IDS_SINCE = 13
 
 Prepared = tuple[memoryview, "BatchHeader"]
 PreparedBatches = dict[int, "Prepared | KafkaError"]
-"""By the identity of the request's partition data. A batch whose partition is not here has no entry."""
+"""By the `id` of the request's partition data. A batch has no entry if this broker does not lead its
+partition."""
 Job = tuple[int, memoryview, AppendRules, object]
 
 
@@ -44,7 +45,7 @@ class Preparing:
     def prepare(
         self, request: ProduceRequest, version: int, partitions: Partitions, now_ms: int
     ) -> Awaitable[PreparedBatches]:
-        """Validate every batch of a request. The bytes of the request must outlive this turn of the loop."""
+        """Validate every batch of a request, which must not refer to the arena any more."""
         jobs = jobs_of(request, version, partitions)
         size = sum(len(records) for _, records, _, _ in jobs)
         if self.bytes_waiting and self.bytes_waiting + size > WAITING_BYTES_MAX:
@@ -96,7 +97,7 @@ def jobs_of(request: ProduceRequest, version: int, partitions: Partitions) -> li
                 else:
                     partition = partitions.leader_by_id(data.topic_id, given.index)
             except KafkaError:
-                continue  # told when it is appended
+                continue  # the append reports the error
             if given.records is not None:
                 jobs.append((id(given), given.records, partition.rules, partition))
     return jobs

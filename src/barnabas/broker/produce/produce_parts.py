@@ -1,8 +1,8 @@
-"""A produce request for many partitions, appended in parts of few: others are served between two of them.
+"""A produce request for many partitions, appended in parts of a few: other requests run between the parts.
 
 In: a request, the function that appends one. Out: one response for all parts, when the last is written, or
-committed where the client waits for that. Each part is written before the next is begun, so that opening
-files for thousands of partitions holds up nobody.
+committed with `acks=all`. Each part is written before the next begins, so that opening the files of thousands
+of partitions does not block the event loop.
 Does not know: how a part is appended.
 """
 
@@ -40,7 +40,7 @@ def is_long(request: ProduceRequest) -> bool:
 async def append_in_parts(
     request: ProduceRequest, context: RequestContext, append: Append, refuse: Refuse
 ) -> Message | None:
-    """`append` is given each part; `refuse` puts an error into a response."""
+    """Call `append` with each part; `refuse` puts an error into a response."""
     producing.copy_out_of_arena(request)
     parts = Parts(context, refuse)
     await context.broker.pieces.run(parts.steps(request, append))
@@ -54,7 +54,7 @@ async def append_in_parts(
 
 
 class Parts:
-    """Stands for the channel while parts are appended: their responses come here."""
+    """Replaces the channel while parts are appended, and collects their responses."""
 
     def __init__(self, context: RequestContext, refuse: Refuse) -> None:
         self._channel: Channel = context.channel
@@ -82,7 +82,7 @@ class Parts:
             written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             tick.when_durable(partial(written.set_result, None))
             tick.close()
-            yield written  # at once, but for logs that have to be synced first
+            yield written  # at once, unless a log must be synced first
             if found is not None:
                 self._add(found)
             if self.is_closed:
@@ -131,7 +131,7 @@ class Parts:
 
 
 def split(request: ProduceRequest) -> Iterator[ProduceRequest]:
-    """The same request for a few partitions at a time."""
+    """Split the request into requests for a few partitions."""
     for data in request.topic_data:
         for first in range(0, len(data.partition_data), PARTITIONS_A_PART):
             some = data.partition_data[first : first + PARTITIONS_A_PART]
@@ -144,7 +144,7 @@ def split(request: ProduceRequest) -> Iterator[ProduceRequest]:
 
 
 def not_written(partition: Partition, base_offset: int) -> KafkaError | None:
-    """Why a batch that was staged is not in the file, or not synced where it has to be."""
+    """The error if a staged batch was not written, or not synced as `flush.messages` requires; else None."""
     log = partition.log
     is_lost = log.written_offset <= base_offset
     if not is_lost and partition.syncs_by_count:

@@ -1,8 +1,8 @@
-"""Transactions in a produce request: found before anything is appended, and verified.
+"""Transactional batches in a produce request: found and verified before anything is appended.
 
-In: a request. Out: why it is refused as a whole, or what the batch of each partition comes with. Only the
-headers of batches are looked at; whether they are sound is seen when they are appended.
-Does not know: appending, answers.
+In: a request. Out: the error that refuses it as a whole, or the verification for the batch of each partition.
+Only headers of batches are read; the append validates the batches.
+Does not know: appending, responses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOPIC_IDS_SINCE = 13
 TV1_SINCE = 11
 TV2_SINCE = 12
 FLAGS_AT = 22  # the lower byte of the attributes
-# Clients that do not expect these of a partition would give up; this one they try again, at the same broker.
+# Producers do not expect these errors of a partition and would fail. NOT_ENOUGH_REPLICAS makes them retry.
 RETRIED = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -45,7 +45,7 @@ def is_transactional(records: memoryview | None) -> bool:
 
 
 def has_transactions(request: ProduceRequest) -> bool:
-    """Whether a batch of a transaction is among those of several partitions, or of one."""
+    """Whether a request has a transactional batch."""
     for data in request.topic_data:
         for given in data.partition_data:
             if is_transactional(given.records):
@@ -54,7 +54,7 @@ def has_transactions(request: ProduceRequest) -> bool:
 
 
 def batches(request: ProduceRequest) -> list[tuple[Data, int, BatchHeader]]:
-    """The batches of transactions: topic, partition, header."""
+    """The transactional batches: topic, partition, header."""
     found = []
     for data in request.topic_data:
         for given in data.partition_data:
@@ -78,8 +78,8 @@ def missing_transactional_id(request: ProduceRequest) -> KafkaError | None:
 def verify_request(
     request: ProduceRequest, transactional_id: str, context: RequestContext
 ) -> Verified | Awaitable[Verified]:
-    """What the transactional batches of a request come with; see `verifying`. KafkaError: the request is
-    refused as a whole."""
+    """Verify the transactional batches of a request (see `verifying`). KafkaError refuses the request as a
+    whole."""
     found = batches(request)
     if len({(header.producer_id, header.producer_epoch) for _, _, header in found}) > 1:
         raise KafkaError(
@@ -95,7 +95,7 @@ def verify_request(
             else:
                 partition = partitions.leader_by_id(data.topic_id, index)
         except KafkaError:
-            continue  # told when it is appended
+            continue  # the append reports the error
         sequences[partition] = header.base_sequence
     if not sequences:
         return {}
@@ -119,7 +119,7 @@ async def translated_later(verified: Awaitable[Verified], level: Level) -> Verif
 
 
 def translated(verified: Verified, level: Level) -> Verified:
-    """Troubles of the coordinator in words that make a producer try again."""
+    """Turn errors of the coordinator into errors that make a producer retry."""
     return {partition: as_producers_know(found, level) for partition, found in verified.items()}
 
 

@@ -1,8 +1,8 @@
-"""Answers to producers that want every replica in sync to have their batches (`acks=all`).
+"""Responses to produce requests with `acks=all`, which wait for the in-sync replicas.
 
-In: an answer, and the places in partitions that it waits for. Out: the answer, when the high watermark of
-each has passed; or why not: the leader changed, too few are in sync, the client's patience is over. Answers
-of one channel leave in the order of its requests (see `Channel.response_queue`).
+In: a response, and the offsets of its batches. Out: the response, when the high watermark of each partition
+has passed its offset, with an error for a partition if the leader changed, too few replicas are in sync or
+the request timed out. Responses of one channel leave in request order (see `Channel.response_queue`).
 Does not know: followers, logs.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.produce import ProduceResponse
 
 Wait = tuple["Partition", int]
-"""A partition, and where a batch begins in it: batches are replicated whole."""
+"""A partition and the base offset of a batch: batches are replicated whole."""
 SWEEP_SECONDS = 0.5
 
 
@@ -48,13 +48,13 @@ class CommittedResponse:
         self.is_ready = False
         self._route = route
         self._correlation_id = correlation_id
-        self._response = response  # bytes are a whole frame, and become a message where there is an error
+        self._response = response  # bytes: a whole frame, decoded only to put an error into it
         self._waits = waits
         self._missing = 0
         self._started_ns = perf_counter_ns()
 
     def finish(self, failed: dict[Partition, KafkaError]) -> None:
-        """Everything is in the leader's files, except what failed: wait for the others."""
+        """Wait for the followers. The leader has written everything except the partitions that failed."""
         missing = 0
         for wait in self._waits:
             where, base_offset = wait
@@ -81,13 +81,13 @@ class CommittedResponse:
                     channel.send()
 
     def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
-        """Of none alone: the high watermark of a leader does not pass what it has to sync and has not."""
+        """No partition: a leader's high watermark does not pass records that must be synced first."""
         return ()
 
     def on_commit(self, where: Partition, error: KafkaError | None) -> None:
-        """One of the batches is committed, or why it is not."""
+        """Note that one batch is committed, or put the error into the response."""
         if self.is_ready:
-            return  # it was given up
+            return  # it has timed out
         try:
             if error is not None:
                 self._turn_into_error(where, error)
@@ -112,7 +112,8 @@ class CommittedResponse:
             )
 
     def give_up(self) -> None:
-        """The client does not want to wait any longer. Whoever calls this releases the channel's answers."""
+        """Time out: put an error into the response for each batch that is not committed. The caller then
+        calls `Channel.send_ready`."""
         self.is_ready = True
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         for where, base_offset in self._waits:
@@ -121,7 +122,7 @@ class CommittedResponse:
 
     @property
     def partitions(self) -> Iterator[Partition]:
-        """Where it waits, or waited."""
+        """The partitions that it waits for, or waited for."""
         return (where for where, _ in self._waits)
 
     def _turn_into_error(self, where: Partition, error: KafkaError) -> None:
@@ -139,13 +140,13 @@ class CommittedResponse:
 
 
 class Purgatory:
-    """Answers that wait, until they need not: one timer for all of them."""
+    """The responses that wait for followers, with one timer for all timeouts."""
 
     __slots__ = ("_left", "_loop", "_timer", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._left: dict[Partition, None] = {}  # where answers waited that are not wanted any more
+        self._left: dict[Partition, None] = {}  # with waiters that need no call any more
         self._waiting: deque[tuple[float, CommittedResponse]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -161,20 +162,20 @@ class Purgatory:
             self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def abandon(self, held: CommittedResponse) -> None:
-        """The client is gone. Its answer is forgotten with the next sweep."""
+        """Forget a response with the next sweep: its client has disconnected."""
         held.is_ready = True
         for partition in held.partitions:
             self.left(partition)
 
     def left(self, partition: Partition) -> None:
-        """Something that waited at the partition does not any more: it is forgotten with the next sweep."""
+        """Drop waiters of the partition that are ready with the next sweep."""
         self._left[partition] = None
         if self._timer is None:
             self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
-        """Give up what has waited too long. Channels take further requests when their answers leave, which
-        adds to `_waiting`: so that comes last."""
+        """Time out responses. Channels handle further requests when responses leave, which adds to
+        `_waiting`: so responses are sent last."""
         now = self._loop.time()
         waiting, self._waiting = self._waiting, deque()
         channels: dict[Channel, None] = {}

@@ -1,10 +1,10 @@
-"""The tick: what one turn of the loop appended, written with one `writev` a partition, then
-acknowledged.
+"""The tick: writes the batches of one turn of the loop with one `writev` a partition, then acknowledges them.
 
-In: partitions that staged batches, answers that must wait for them. Out: bytes in files first, answers
-second, in request order on every connection, high watermarks and those who wait for them third. Nothing else
-runs between the second and the third: whoever is answered sees the high watermark moved when it asks next.
-The receive memory that staged batches refer to is released before. Does not know: what a produce request is.
+In: partitions with staged batches, responses that must wait for them. Out, in this order: bytes in files;
+responses, in request order on every connection; high watermarks and the waiters for them. Nothing else runs
+between responses and high watermarks, so a client that gets a response sees the new high watermark with its
+next request. The tick releases the receive memory of staged batches after the write.
+Does not know: what a produce request is.
 """
 
 from __future__ import annotations
@@ -49,28 +49,26 @@ class Tick:
     ) -> None:
         self.arena = arena
         self._polling = polling
-        self.unexpected = (
-            unexpected or UnexpectedErrors()
-        )  # of one call, which must not keep others from theirs
-        self.is_open = False  # something is staged: received bytes are referenced, answers must wait
+        self.unexpected = unexpected or UnexpectedErrors()  # one call that fails must not stop the others
+        self.is_open = False  # batches are staged: they refer to receive memory, responses wait
         self._schedule = schedule
-        self._flushes = FlushWaits(self, sync)  # `flush.messages` wants logs durable before answering
+        self._flushes = FlushWaits(self, sync)  # `flush.messages`: sync before responding
         self._time = time or loop_time()  # in seconds
-        self._after: list[Callable[[], None]] = []  # once what is staged is written
-        self._after_syncs: list[Callable[[], None]] = []  # and synced, where that has to be
-        self._committed: dict[Channel, None] = {}  # with answers that waited for followers, and may leave
-        self._waking: dict[Callable[[], None], None] = {}  # followers' fetches that have something to tell
+        self._after: list[Callable[[], None]] = []  # called after the write
+        self._after_syncs: list[Callable[[], None]] = []  # called after the write and the syncs
+        self._committed: dict[Channel, None] = {}  # with responses that are ready
+        self._waking: dict[Callable[[], None], None] = {}  # followers' fetches that have something to send
         self._is_finishing = False
         self._opened_ns = 0
         self._is_scheduled = False
-        self._is_quiet = True  # the last turn of the loop had one channel with something to append
-        self._wakeups = 0  # channels of this turn that appended
+        self._is_quiet = True  # at most one channel appended in the last turn of the loop
+        self._wakeups = 0  # channels that appended in this turn
         self._dirty: list[Partition] = []
         self._answers: list[PendingResponse] = []
         self.counts: dict[Route, int] = {}
 
     def staged(self, partition: Partition) -> None:
-        """The partition has staged its first batch of this tick."""
+        """Add a partition that has staged its first batch of this tick."""
         self._dirty.append(partition)
         if not self.is_open:
             self.is_open = True
@@ -80,26 +78,26 @@ class Tick:
             self._schedule(self._turn)
 
     def now_ms(self) -> int:
-        """Time that nobody sets: for what passes between followers and their leader."""
+        """Monotonic time, for measuring the lag of followers."""
         return int(self._time() * 1000)
 
     def when_written(self, call: Callable[[], None]) -> None:
-        """Call once everything that is staged is in files; at once where nothing is."""
+        """Call when everything that is staged is written; now if nothing is staged."""
         if self.is_open:
             self._after.append(call)
         else:
             call()
 
     def when_durable(self, call: Callable[[], None]) -> None:
-        """The same, and once logs are synced that have to be (`flush.messages`)."""
+        """Call when everything that is staged is written, and synced where `flush.messages` requires it."""
         if self.is_open:
             self._after_syncs.append(call)
         else:
             call()
 
     def wake(self, call: Callable[[], None]) -> None:
-        """Call once for all partitions that change together, in a tick or by the metadata: one answer tells
-        of them."""
+        """Call once for all partitions that change together, in a tick or by the metadata, so that one
+        response has them all."""
         if not self._waking and not self._is_finishing:
             self._schedule(self._wake)
         self._waking[call] = None
@@ -109,14 +107,14 @@ class Tick:
         self.unexpected.call_all(waking, "waking a follower's fetch")
 
     def channel_done(self) -> None:
-        """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain;
-        where the receive memory is used up, the next read must find it free."""
+        """End the tick early after a channel has handled its requests, if only one producer is active, or if
+        the receive memory is exhausted and the next read needs it."""
         self._wakeups += 1
         if (self._is_quiet and self._wakeups == 1) or self.arena.position > self.arena.limit:
             self.close()
 
     def _turn(self) -> None:
-        """The loop has gone round: everything that arrived together is here."""
+        """End the tick after one turn of the loop: all requests that arrived together are handled."""
         self._is_scheduled = False
         self._is_quiet = self._wakeups <= 1
         self._wakeups = 0
@@ -132,11 +130,11 @@ class Tick:
         self._answers.append(pending)
 
     def count(self, route: Route, requests: int = 1) -> None:
-        """So many requests are over when the tick is written: the time that they took is counted then."""
+        """Observe the time of these requests when the tick is written."""
         self.counts[route] = self.counts.get(route, 0) + requests
 
     def committed(self, channel: Channel) -> None:
-        """An answer that waited for followers may leave, with the next `send_committed`."""
+        """A response of the channel is ready: `send_committed` sends it."""
         self._committed[channel] = None
 
     def send_committed(self) -> None:
@@ -146,9 +144,7 @@ class Tick:
                 channel.send_ready()
 
     def close(self) -> None:
-        """End the tick: write, sync what must be, answer, advance. Also called early when the receive memory
-        is used up.
-        """
+        """End the tick: write, sync if required, respond, advance."""
         if not self.is_open:
             return
         dirty, self._dirty = self._dirty, []
@@ -180,8 +176,9 @@ class Tick:
         after: list[Callable[[], None]],
         after_syncs: list[Callable[[], None]],
     ) -> None:
-        """Finish what rests on other partitions now, and the rest when partitions that are due are synced. A
-        leader is told what is here by the next fetch: that waits where followed partitions are due."""
+        """Finish responses that do not depend on the partitions to sync (`due`) now, the others after the
+        sync. The next fetch shows a leader what is here, so it waits too if followed partitions are to be
+        synced."""
         waiters: Waiters = {partition: [] for partition in due}
         answers = self._flushes.in_order(answers, waiters)
         is_following = not all(partition.is_leader for partition in due)
@@ -229,7 +226,7 @@ class Tick:
 
 
 def loop_time() -> Time:
-    """The running loop's: a simulation has its own."""
+    """The time of the running loop: a simulation has its own."""
     try:
         return asyncio.get_running_loop().time
     except RuntimeError:

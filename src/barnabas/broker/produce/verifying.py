@@ -1,8 +1,8 @@
-"""Before records of a transaction are taken in: do their partitions belong to it?
+"""The verification that partitions belong to a transaction, before its records are appended (KIP-890).
 
-In: a producer, the partitions that it writes to outside of a transaction that is known there. Out: what each
-append comes with: a verification that was answered, or why it is refused; now, or when the coordinator has
-answered. Producers of today have their partitions added by this, older ones have added them before (KIP-890).
+In: a producer, and the partitions that it writes to in which no transaction of it is open yet. Out: for each
+partition a verification or the error that refuses the append; now, or when the coordinator has responded. For
+newer producers this adds the partitions to the transaction; older ones have added them before.
 Does not know: records, requests, the state of transactions.
 """
 
@@ -41,7 +41,7 @@ class Producer(NamedTuple):
 
 
 class NotVerified(KafkaError):
-    """The partition's log was not even asked."""
+    """The error of a batch that is refused before its partition is asked to append it."""
 
 
 Verified = dict[Partition, Verification | NotVerified]
@@ -51,8 +51,8 @@ Asked = dict["TopicPartition", tuple[Partition, Verification]]
 def verify(
     broker: Broker, producer: Producer, sequences: Mapping[Partition, int], level: Level, *, retries: bool
 ) -> Verified | Awaitable[Verified]:
-    """`sequences` has the first sequence number for each partition. With `retries` a transaction that is
-    still ending is waited for, a little."""
+    """Verify a producer's batches. `sequences` has the first sequence number for each partition. With
+    `retries` this waits a little for the end of the producer's previous transaction."""
     is_required: bool = broker.settings[ENABLED]
     if level < Level.TV2 and not is_required:
         return dict.fromkeys(sequences, NOT_REQUIRED)
@@ -69,7 +69,7 @@ def verify(
 def verify_at_once(
     broker: Broker, producer: Producer, partition: Partition, sequence: int, level: Level
 ) -> Verification | None:
-    """The same for one partition, if it is verified now; None where it is not, or takes time."""
+    """Verify one partition now. Returns None if it is refused, or if the coordinator responds later."""
     is_required: bool = broker.settings[ENABLED]
     if level < Level.TV2 and not is_required:
         return NOT_REQUIRED
@@ -89,7 +89,7 @@ def verify_at_once(
 def begin(
     broker: Broker, producer: Producer, sequences: Mapping[Partition, int], level: Level, *, is_required: bool
 ) -> tuple[Verified, Asked]:
-    """What is known already, and what the coordinator has to be asked about."""
+    """The partitions that are verified already, and those that the coordinator must be asked about."""
     from barnabas.transactions.outcome import TopicPartition
 
     verified: Verified = {}
@@ -126,7 +126,7 @@ def finish(
 
 
 def translated(code: ErrorCode, level: Level) -> ErrorCode:
-    """What the coordinator says, in words that producers expect from a partition."""
+    """Turn an error of the coordinator into one that producers expect of a partition."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code == ErrorCode.TRANSACTION_ABORTABLE and level is Level.TV0:
@@ -135,7 +135,7 @@ def translated(code: ErrorCode, level: Level) -> ErrorCode:
 
 
 def is_concurrent(answer: Mapping[TopicPartition, int]) -> bool:
-    """The transaction before is not over yet."""
+    """Whether the previous transaction is not complete yet."""
     return ErrorCode.CONCURRENT_TRANSACTIONS in answer.values()
 
 
@@ -148,7 +148,8 @@ async def wait(
     is_required: bool,
     retries: bool,
 ) -> Verified:
-    """The same, when it takes time. Each further try begins anew: a marker may have come meanwhile."""
+    """Finish a verification that takes time. Each retry starts again: a marker may have been written
+    meanwhile."""
     broker, producer, sequences, level = question
     settings = broker.settings
     patience_ms = min(settings[RETRIES_MS_MAX], settings["request.timeout.ms"]) if retries else 0

@@ -1,4 +1,4 @@
-"""Frames come out of the inbox whole and in order, however the network cut them."""
+"""The inbox returns whole frames in order, however the network has split them."""
 
 from __future__ import annotations
 

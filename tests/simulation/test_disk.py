@@ -1,4 +1,4 @@
-"""The simulated disk keeps what was synced, may lose the rest, and stops where it is told."""
+"""The simulated disk keeps synced data, may lose the rest, and stops at a given operation."""
 
 import errno
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The simulated loop: time jumps, work of threads comes later, processes pause and end as a whole."""
+"""The simulated loop: time jumps, thread work runs inline later, processes pause and end as a whole."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A node in the simulation: the real one, that ends as it is told and comes back with what it must have."""
+"""A simulated node ends by each fault and restarts with the data that must survive."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator

@@ -1,4 +1,4 @@
-"""What lies in the folders of a partition that nobody wrote to, on its leader and on its followers."""
+"""The files of an empty partition, on its leader and on its followers."""
 
 from barnabas.broker.partitions.partition import Partition
 from barnabas.simulation.histories.cluster_stage import ClusterStage

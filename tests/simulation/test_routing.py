@@ -1,4 +1,4 @@
-"""Requests of simulated clients go to whom they are for; answers tell when that was somebody else."""
+"""Simulated clients send requests to the right broker, and learn from error responses."""
 
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest

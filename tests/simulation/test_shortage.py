@@ -1,4 +1,5 @@
-"""Voters that cannot keep their votes for want of descriptors: nobody leads meanwhile, and nobody stops."""
+"""Voters that cannot store their votes for lack of descriptors: no node leads meanwhile, and no node
+stops."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A crash at every write, sync and rename of a log dir's life: what comes back is whole, and nothing that was
-promised is gone.
+"""A crash at every write, sync and rename of a log dir: the recovered logs are consistent, and no durable
+record is lost.
 
 The life is played once to count its operations, then once for each of them, stopping there: as after kill -9
 (what was written is there) and as after a loss of power (what was not synced may be there, in part or not at

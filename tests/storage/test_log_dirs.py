@@ -1,4 +1,4 @@
-"""All of a node's logs: whose dirs, what is loaded, where partitions go, how it ends."""
+"""Log dirs of a node: identity, loading, placement of partitions, shutdown."""
 
 import random
 import subprocess

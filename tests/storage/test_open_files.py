@@ -1,4 +1,4 @@
-"""Descriptors and cached indexes: bounded, and closed when nobody needs them."""
+"""Open files and cached indexes are bounded, and closed when they are not used."""
 
 import gc
 import os

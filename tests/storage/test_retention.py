@@ -1,5 +1,4 @@
-"""Old segments leave: by age, by size, because the log starts behind them; and nobody who reads is
-disturbed."""
+"""Retention deletes old segments by age, by size and by log start offset, without disturbing readers."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Slow calls run in threads beside appends: reads see whole batches, syncs cover what they say."""
+"""Slow calls run in threads during appends: reads return whole batches, syncs cover what they report."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Cutting a log short, starting it anew, moving its start."""
+"""Truncating a log, truncating it fully, and advancing its start."""
 
 import errno
 import os

@@ -74,7 +74,7 @@ class Struct(metaclass=StructType):
 
 
 class Message(Struct):
-    """A request, response, header or record: what is encoded and decoded as a whole."""
+    """A request, response, header or record: the unit of encoding and decoding."""
 
     def encode(self, version: int) -> bytes:
         """The bytes of this message, without any header."""

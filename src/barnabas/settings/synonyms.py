@@ -1,6 +1,6 @@
 """Synonyms of settings: the broker setting of a topic setting, and broker settings in coarser units.
 
-In: a name. Out: the names to look at, in order of precedence, with the factor that brings each to
+In: a name. Out: the names to read, in order of precedence, with the factor that converts each to
 milliseconds. Does not know: values.
 """
 

@@ -62,7 +62,7 @@ def replay(names: list[str], seed: int) -> int:
 def explore(results: Iterable[Result], shrinks: bool) -> int:
     status, verdicts, started = 0, Counter[str](), time.monotonic()
     happened, counts = Counter[str](), Counter[str]()
-    told, failures = started, 0
+    printed_at, failures = started, 0
     for result in results:
         verdicts[f"{result.history} {result.verdict.value}"] += 1
         happened.update(result.happened)
@@ -74,8 +74,8 @@ def explore(results: Iterable[Result], shrinks: bool) -> int:
         if failures >= FAILURES_MAX:
             print(f"{failures} failures: enough")
             break
-        if time.monotonic() - told > PROGRESS_S:
-            told = time.monotonic()
+        if time.monotonic() - printed_at > PROGRESS_S:
+            printed_at = time.monotonic()
             print(f"at seed {result.seed}: {dict(verdicts)}", flush=True)
     took_s = time.monotonic() - started
     print(f"{verdicts.total()} histories in {took_s:.0f} s: {dict(verdicts)}")

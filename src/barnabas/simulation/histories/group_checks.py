@@ -58,7 +58,7 @@ class Member:
 
 
 class Ownership:
-    """Who owns which partition in a group of the consumer protocol."""
+    """The owners of partitions in a group of the consumer protocol."""
 
     def __init__(self, group: str, now: Callable[[], float], session_s: float) -> None:
         self._group = group

@@ -63,10 +63,10 @@ class Result:
     last_events: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        told = f"{self.history} seed {self.seed}: {self.verdict.value}"
+        header = f"{self.history} seed {self.seed}: {self.verdict.value}"
         if self.verdict is Verdict.GOOD:
-            return f"{told} ({self.events} events, {self.virtual_s:.0f} s, trace {self.trace_hash[:12]})"
-        lines = [f"{told}: {self.reason}", *(f"  {fault}" for fault in self.faults)]
+            return f"{header} ({self.events} events, {self.virtual_s:.0f} s, trace {self.trace_hash[:12]})"
+        lines = [f"{header}: {self.reason}", *(f"  {fault}" for fault in self.faults)]
         return "\n".join([*lines, f"  replay: make simulate HISTORY={self.history} SEED={self.seed}"])
 
 

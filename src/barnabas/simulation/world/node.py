@@ -254,8 +254,8 @@ class SimulatedNode:
         self.world.trace.note("power lost" if self._loses_power else "killed", self.host)
         if self._loses_power:
             self.power_losses += 1
-            for told in self.on_power_loss:
-                told()
+            for callback in self.on_power_loss:
+                callback()
             self.world.network.lost_power(self.process)
             if self._is_wiped:
                 self.wipes += 1

@@ -41,8 +41,8 @@ class Process:
         """From now on its code has no effect on ports; `end` unwinds it."""
         if self.is_alive:
             self.is_alive = False
-            for told in self.on_end:
-                told()
+            for callback in self.on_end:
+                callback()
 
     def end(self) -> None:
         """Kill the process. Call this in callbacks of the harness, not in its own code (see `freeze`) or in

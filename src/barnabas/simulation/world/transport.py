@@ -1,4 +1,4 @@
-"""One end of a simulated TCP connection: bytes arrive in order, cut anywhere, until it is closed or lost.
+"""One end of a simulated TCP connection: bytes arrive in order, split anywhere, until it is closed or lost.
 
 In: writes of a protocol. Out: calls of the other end's protocol, each in the context of its process. Bytes in
 flight wait for their link (delay, rate, cuts) and for the reader. A writer with too many of them is paused.
@@ -86,7 +86,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._is_closing or self.is_gone
 
     def close(self) -> None:
-        """What was written still arrives, then the end of the stream."""
+        """Close the connection after all written bytes have arrived."""
         if self._is_closing or not self.process.is_alive:
             return
         self._is_closing = True
@@ -94,7 +94,7 @@ class SimulatedTransport(asyncio.Transport):
         self._tell_lost(None)
 
     def abort(self) -> None:
-        """What is in flight is lost; the other end hears of it."""
+        """Drop all bytes in flight and reset the connection at the other end."""
         if self.is_gone or not self.process.is_alive:
             return
         self._is_closing = True
@@ -105,7 +105,7 @@ class SimulatedTransport(asyncio.Transport):
     # -- the wire ------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Deliver the first bytes in flight when their time has come and nothing is in their way."""
+        """Schedule delivery of the first bytes in flight, unless the link is cut or the reader is paused."""
         if self._pump is None and self._in_flight:
             reader = self if self.peer.has_vanished or self.peer.is_gone else self.peer
             self._pump = self.network.loop.call_at(
@@ -118,7 +118,9 @@ class SimulatedTransport(asyncio.Transport):
         if not self._in_flight:
             return
         if peer.has_vanished:
-            if self.network.is_up(peer.process.host):  # another boot: it knows of no such connection
+            if self.network.is_up(
+                peer.process.host
+            ):  # the host has rebooted and does not know the connection
                 self.reset()
             else:
                 self.link.waiting[self] = None
@@ -126,11 +128,11 @@ class SimulatedTransport(asyncio.Transport):
         if self.link.is_cut:
             self.link.waiting[self] = None
             return
-        if peer.is_gone:  # nobody reads this any more
+        if peer.is_gone:  # the reader has closed
             self.reset()
             return
         if not peer._is_reading:
-            return  # `resume_reading` comes back
+            return  # `resume_reading` continues
         _, data = self._in_flight.popleft()
         self._in_flight_bytes -= len(data)
         if self._is_pausing_writer and self.get_write_buffer_size() <= self._high_bytes // 4:
@@ -170,7 +172,7 @@ class SimulatedTransport(asyncio.Transport):
     # -- the end -------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """The connection is lost, noticed after the way from there to here."""
+        """Reset the connection; this end notices it after the delay of the link."""
         if not self.is_gone and not self.has_vanished:
             delay_s = self.peer.link.delay_s(0, self.network.rng)
             self.network.loop.call_later(delay_s, self._was_reset, context=self.context)
@@ -187,11 +189,11 @@ class SimulatedTransport(asyncio.Transport):
         if not self.is_gone:
             self.is_gone = True
             self.network.forget(self)
-            if self.protocol is not None:  # else it was lost before it was accepted
+            if self.protocol is not None:  # otherwise it was lost before it was accepted
                 self.protocol.connection_lost(error)
 
     def die(self, *, politely: bool) -> None:
-        """Its process was killed: the operating system ends the stream, or resets it."""
+        """The process was killed: the operating system closes or resets the connection."""
         self.is_gone = True
         self.network.forget(self)
         if politely and not self._is_closing:
@@ -201,7 +203,7 @@ class SimulatedTransport(asyncio.Transport):
             self.peer.reset()
 
     def vanish(self) -> None:
-        """Its host lost power: the other end hears nothing, at least until the host is back."""
+        """The host lost power: the other end notices nothing, at least until the host is back."""
         self.has_vanished = True
         self.network.forget(self)
         self.drop()

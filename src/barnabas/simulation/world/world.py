@@ -1,7 +1,7 @@
-"""A world: one seed, one loop, one network, and what went wrong in it.
+"""A world: the seed, loop and network of one simulation, and the problems found in it.
 
-In: a seed. Out: a loop to run a history on, randomness by name (so that one part drawing more does not change
-what another draws), and `problems`: exceptions that no code of a living process expected.
+In: a seed. Out: a loop to run a history on, random generators by name (so that draws of one part do not
+change those of another), and `problems`: exceptions that the code of a running process did not handle.
 Does not know: nodes, clients, what a history checks.
 """
 
@@ -29,12 +29,12 @@ ROOT_LOGGER = "barnabas"
 
 
 def rng_of(seed: int, name: str) -> Random:
-    """The randomness of one part of a history."""
+    """The random generator of one part of a history."""
     return Random(f"{seed}/{name}")
 
 
 class Unexpected(Exception):
-    """Code of a living process failed in a way that it does not handle."""
+    """Code of a running process raised an exception that it did not handle."""
 
 
 class World:
@@ -47,10 +47,10 @@ class World:
         self.network = self.loop.network = Network(self.loop, self.rng("network"), self.trace)
         self.clock = SimulatedClock(self.loop.time)
         self.problems: list[Unexpected] = []
-        self.happened = Counter[str]()  # faults that had something to befall
+        self.happened = Counter[str]()  # faults that had an effect
         self._main: asyncio.Task[Any] | None = None
         self._processes: list[Process] = []
-        self._listener = _Ears(self)
+        self._listener = _FailureHandler(self)
         self.loop.set_exception_handler(self._failed)
 
     def rng(self, name: str) -> Random:
@@ -76,7 +76,7 @@ class World:
         self.loop.close()
 
     async def _end(self) -> None:
-        """Unwind whatever still runs, while there is a loop to do it on."""
+        """Cancel and unwind all tasks while the loop still runs."""
         for process in self._processes:
             self.loop.call_soon(process.end)
         await asyncio.sleep(0)
@@ -92,7 +92,8 @@ class World:
         return process
 
     def run(self, history: Coroutine[Any, Any, T], seconds_max: float) -> T:
-        """The history's result; `Stuck` when it is not over in time, `Unexpected` when the code failed."""
+        """Run a history and return its result. `Stuck` if it does not end in time, `Unexpected` if code
+        failed."""
         task = self._main = self.loop.create_task(history)
         over = self.loop.call_later(seconds_max, task.cancel)
         try:
@@ -103,13 +104,13 @@ class World:
             raise Stuck(f"not over after {seconds_max:.0f} virtual seconds") from None
         finally:
             over.cancel()
-        gc.collect()  # tasks that failed and that nobody asked tell it now
+        gc.collect()  # destructors of failed tasks report errors that were never retrieved
         if self.problems:
             raise self.problems[0] from self.problems[0].__cause__
         return result
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run a part of the harness beside the history; its failure ends the history."""
+        """Run a task of the harness during the history. Its failure ends the history."""
 
         def done(task: asyncio.Task[Any]) -> None:
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -120,7 +121,7 @@ class World:
         return task
 
     def fail(self, what: str, cause: BaseException | None) -> None:
-        """Note a problem and end the history."""
+        """Record a problem and end the history."""
         problem = Unexpected(what)
         problem.__cause__ = cause
         self.problems.append(problem)
@@ -128,7 +129,7 @@ class World:
             self._main.cancel()
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What asyncio found nobody to give to."""
+        """Handle exceptions that asyncio passes to the loop's exception handler."""
         error = context.get("exception")
         process = PROCESS.get()
         if isinstance(error, Stopped) or (process is not None and not process.is_alive):
@@ -136,8 +137,8 @@ class World:
         self.fail(f"{context.get('message')}: {error!r}", error)
 
 
-class _Ears(logging.Handler):
-    """Hears errors that were caught only to be logged with a traceback, and writes the others down."""
+class _FailureHandler(logging.Handler):
+    """Treats log records with a traceback as failures, and adds other records to the trace."""
 
     def __init__(self, world: World) -> None:
         super().__init__()

@@ -124,7 +124,7 @@ def skip_the_replay(patch: pytest.MonkeyPatch) -> None:
     def start(host: CoordinatorHost[Any]) -> None:
         host.partition.before_write = host.journal.flush
         host.partition.on_lost = host.reload_after
-        host.partition.wait(host._advanced)
+        host.partition.wait(host._on_high_watermark)
         host._activate()
 
     patch.setattr(CoordinatorHost, "start", start)

@@ -347,7 +347,7 @@ def begin_without_what_the_last_coordinator_knew(patch: pytest.MonkeyPatch) -> N
     def start(host: CoordinatorHost[Any]) -> None:
         host.partition.before_write = host.journal.flush
         host.partition.on_lost = host.reload_after
-        host.partition.wait(host._advanced)
+        host.partition.wait(host._on_high_watermark)
         host._activate()
 
     patch.setattr(CoordinatorHost, "start", start)

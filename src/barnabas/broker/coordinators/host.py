@@ -174,7 +174,7 @@ class CoordinatorHost(Generic[S]):
         partition_log = self.partition.log
         self.partition.before_write = self.journal.flush
         self.partition.on_lost = self.reload_after
-        self.partition.wait(self._advanced)
+        self.partition.wait(self._on_high_watermark)
         if partition_log.log_start_offset >= partition_log.end_offset:
             self._activate()
         else:
@@ -219,7 +219,7 @@ class CoordinatorHost(Generic[S]):
     def close(self) -> None:
         """Refuse all requests: this broker does not lead the partition any more."""
         self.partition.on_lost = None
-        self.partition.leave(self._advanced)
+        self.partition.leave(self._on_high_watermark)
         self._refuse(NOT_HERE)
 
     def _refuse(self, why: KafkaError, lost: KafkaError = NOT_HERE) -> None:
@@ -255,7 +255,7 @@ class CoordinatorHost(Generic[S]):
         self._refuse(LOADING, error)
         self.shard = self.new_shard()
         if self.partition.is_leader:
-            self.partition.leave(self._advanced)
+            self.partition.leave(self._on_high_watermark)
             self.start()
 
     # -- requests --------------------------------------------------------------------------------
@@ -444,6 +444,6 @@ class CoordinatorHost(Generic[S]):
         if deferred is not None:  # else the connection was lost
             deferred.resolve(message)
 
-    def _advanced(self, partition: Partition) -> None:
+    def _on_high_watermark(self, partition: Partition) -> None:
         """The high watermark has moved: send the responses that waited for it."""
         self._uncommitted.committed()

@@ -48,7 +48,7 @@ class CoordinatorJournal:
         "_bytes",
         "_collected",
         "_compression",
-        "_lost",
+        "_flush_error",
         "_max_timestamp",
         "_start_offset",
         "partition",
@@ -59,7 +59,7 @@ class CoordinatorJournal:
         self._compression = Compression(compression)
         self._collected: list[bytes] = []  # encoded records of this tick, not yet a batch
         self._bytes = 0
-        self._lost: KafkaError | None = None  # why collected records are lost; the next `flush` raises it
+        self._flush_error: KafkaError | None = None  # why records are lost; the next `flush` raises it
         self._start_offset = 0  # where the log ended when the first of them was collected
         self._base_timestamp = self._max_timestamp = 0
 
@@ -128,9 +128,9 @@ class CoordinatorJournal:
 
     def flush(self) -> None:
         """Stage the collected records; the partition calls this before the tick writes."""
-        if self._lost is not None:
-            lost, self._lost = self._lost, None
-            raise lost
+        if self._flush_error is not None:
+            error, self._flush_error = self._flush_error, None
+            raise error
         collected = self._collected
         if not collected:
             return
@@ -171,7 +171,7 @@ class CoordinatorJournal:
         try:
             self.flush()
         except KafkaError as error:
-            self._lost = error
+            self._flush_error = error
             raise
         self.partition.log.write_early()
 

@@ -147,8 +147,8 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         )
         self.carry_out_all(outcomes, now_ms)
 
-    def _advanced(self, partition: Partition) -> None:
-        super()._advanced(partition)
+    def _on_high_watermark(self, partition: Partition) -> None:
+        super()._on_high_watermark(partition)
         due = self._due
         while due and due[0][0] <= partition.high_watermark:
             _, markers = due.popleft()

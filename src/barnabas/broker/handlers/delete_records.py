@@ -41,7 +41,7 @@ def delete_records(
 async def delete(request: DeleteRecordsRequest, broker: Broker) -> DeleteRecordsResponse:
     waiting: list[Waiting] = []
     response = await broker.pieces.run(advance_starts(request, broker, waiting))
-    return await when_followed(response, waiting, request.timeout_ms, broker) if waiting else response
+    return await wait_for_followers(response, waiting, request.timeout_ms, broker) if waiting else response
 
 
 def advance_starts(
@@ -71,7 +71,7 @@ def advance_starts(
     )
 
 
-async def when_followed(
+async def wait_for_followers(
     response: DeleteRecordsResponse, waiting: list[Waiting], timeout_ms: int, broker: Broker
 ) -> DeleteRecordsResponse:
     """Return the response when followers have reached the log start offsets, or the timeout is over."""
@@ -86,7 +86,7 @@ async def when_followed(
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):
             while waiting:
-                waiting = [each for each in waiting if not is_followed(each, broker)]
+                waiting = [each for each in waiting if not is_finished(each, broker)]
                 if waiting:
                     await moved.wait()
                     moved.clear()
@@ -99,7 +99,7 @@ async def when_followed(
     return response
 
 
-def is_followed(waiting: Waiting, broker: Broker) -> bool:
+def is_finished(waiting: Waiting, broker: Broker) -> bool:
     """Whether the wait for this partition is over; updates its result."""
     partition, start, result = waiting
     if not partition.is_leader:

@@ -35,7 +35,7 @@ def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -
     results = []
     for asked in request.resources:
         try:
-            configs = [shown(entry, request, context.version) for entry in entries(asked, context)]
+            configs = [config_of(entry, request, context.version) for entry in entries(asked, context)]
             results.append(
                 Result(
                     resource_type=asked.resource_type,
@@ -111,7 +111,7 @@ def broker_id(name: str) -> int:
     return int(name)
 
 
-def shown(entry: Entry, request: DescribeConfigsRequest, version: int) -> Config:
+def config_of(entry: Entry, request: DescribeConfigsRequest, version: int) -> Config:
     synonyms = entry.synonyms if request.include_synonyms else ()
     documented = request.include_documentation or entry.source == Source.LOGGER
     return Config(

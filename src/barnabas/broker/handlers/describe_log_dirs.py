@@ -32,11 +32,11 @@ def describe_log_dirs(
 
 async def describe(request: DescribeLogDirsRequest, broker: Broker) -> DescribeLogDirsResponse:
     dirs = broker.log_dirs.dirs
-    rooms = await broker.threads.reads.run(room_of, dirs, broker.log_dirs.context)
+    spaces = await broker.threads.reads.run(space_of, dirs, broker.log_dirs.context)
     topics = await broker.pieces.run(logs_of(request, broker))
     results = []
-    for each, room in zip(dirs, rooms, strict=True):
-        if each.failure is not None or room is None:
+    for each, space in zip(dirs, spaces, strict=True):
+        if each.failure is not None or space is None:
             results.append(Result(log_dir=each.absolute_path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
             continue
         results.append(
@@ -45,15 +45,15 @@ async def describe(request: DescribeLogDirsRequest, broker: Broker) -> DescribeL
                 topics=[
                     Topic(name=name, partitions=partitions) for name, partitions in topics[each.path].items()
                 ],
-                total_bytes=room[0],
-                usable_bytes=room[1],
+                total_bytes=space[0],
+                usable_bytes=space[1],
                 is_cordoned=each.is_cordoned,
             )
         )
     return DescribeLogDirsResponse(results=results)
 
 
-def room_of(dirs: list[LogDir], context: LogContext) -> list[tuple[int, int] | None]:
+def space_of(dirs: list[LogDir], context: LogContext) -> list[tuple[int, int] | None]:
     """The size and free space of each dir's file system. Runs in a thread, since a remote or hanging file
     system may block."""
     found: list[tuple[int, int] | None] = []

@@ -57,10 +57,10 @@ def describe(
         found = image.topics.by_name.get(name)
         yield
         if found is None:
-            topics.append(unknown(name, context))
+            topics.append(unknown_topic(name, context))
             continue
         last = min(first + room, len(found.partitions))
-        topics.append((yield from known(found, range(max(first, 0), last), image)))
+        topics.append((yield from describe_topic(found, range(max(first, 0), last), image)))
         room -= max(last - first, 0)
         if last < len(found.partitions):
             following = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=last)
@@ -68,7 +68,7 @@ def describe(
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=following)
 
 
-def unknown(name: str, context: RequestContext) -> Topic:
+def unknown_topic(name: str, context: RequestContext) -> Topic:
     from barnabas.controller.topic_names import reason_invalid
 
     valid = reason_invalid(name) is None
@@ -81,7 +81,7 @@ def unknown(name: str, context: RequestContext) -> Topic:
     )
 
 
-def known(topic: TopicImage, indexes: range, image: MetadataImage) -> Steps[Topic]:
+def describe_topic(topic: TopicImage, indexes: range, image: MetadataImage) -> Steps[Topic]:
     partitions = []
     for index in indexes:
         if not index % PARTITIONS_A_STEP:

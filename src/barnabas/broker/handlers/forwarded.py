@@ -43,10 +43,10 @@ def change_topics(request: Message, context: RequestContext) -> Awaitable[Messag
     mutations = context.broker.quotas.mutating(context.user, context.client_id, strict=strict)
     if mutations is None:
         return to_controller(request, context)
-    return counted(request, context, mutations)
+    return forward_counted(request, context, mutations)
 
 
-async def counted(request: Message, context: RequestContext, mutations: Mutations) -> Message:
+async def forward_counted(request: Message, context: RequestContext, mutations: Mutations) -> Message:
     response: Message = await to_controller(request, context, mutations.spend)
     wait_ms = mutations.wait_ms()
     if wait_ms:

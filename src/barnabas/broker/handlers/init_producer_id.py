@@ -22,17 +22,17 @@ def init_producer_id(request: InitProducerIdRequest, context: RequestContext) ->
         return refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return context.broker.transactions.handle_with_ids(request.transactional_id, request, context)
-    return idempotent(context)
+    return init_idempotent(context)
 
 
-def idempotent(context: RequestContext) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+def init_idempotent(context: RequestContext) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
     producer_id = context.broker.producer_ids.pop_if_ready()
     if producer_id is not None:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    return next_block(context)
+    return init_from_next_block(context)
 
 
-async def next_block(context: RequestContext) -> InitProducerIdResponse:
+async def init_from_next_block(context: RequestContext) -> InitProducerIdResponse:
     try:
         return InitProducerIdResponse(producer_id=await context.broker.producer_ids.next(), producer_epoch=0)
     except KafkaError as error:

@@ -15,11 +15,11 @@ from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 def list_transactions(request: ListTransactionsRequest, context: RequestContext) -> Message | Deferred:
     transactions = context.broker.transactions
     if transactions.is_started and not transactions.hosts:
-        return nothing(request)
+        return list_none(request)
     return transactions.handle_all(request, context, combine)
 
 
-def nothing(request: ListTransactionsRequest) -> ListTransactionsResponse:
+def list_none(request: ListTransactionsRequest) -> ListTransactionsResponse:
     """List no transactions, since there is no shard; an invalid request still gets its error."""
     from barnabas.transactions.listing import listed
 

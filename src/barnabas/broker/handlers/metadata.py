@@ -35,14 +35,14 @@ def metadata(
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
         context.channel.mute(throttle_ms)
-    topics = wanted(request, context)
+    topics = topics_of(request, context)
     if isinstance(topics, PackedTopics):
         response.topics = topics
         return response
-    return when_packed(response, topics)
+    return with_topics(response, topics)
 
 
-async def when_packed(response: MetadataResponse, packing: Awaitable[PackedTopics]) -> MetadataResponse:
+async def with_topics(response: MetadataResponse, packing: Awaitable[PackedTopics]) -> MetadataResponse:
     response.topics = await packing
     return response
 
@@ -76,7 +76,7 @@ def create(names: list[str], context: RequestContext) -> int:
     return mutations.wait_ms()
 
 
-def wanted(request: MetadataRequest, context: RequestContext) -> PackedTopics | Awaitable[PackedTopics]:
+def topics_of(request: MetadataRequest, context: RequestContext) -> PackedTopics | Awaitable[PackedTopics]:
     """The topics of the response, in the background if many of them must be encoded."""
     broker = context.broker
     image, cache = broker.image, broker.encoded_topics
@@ -90,7 +90,7 @@ def wanted(request: MetadataRequest, context: RequestContext) -> PackedTopics | 
         if is_small and cache.missing(everything, form, image) <= PARTITIONS_AT_ONCE_MAX:
             return at_once(cache.pack_all(form, image))
         return broker.pieces.run(cache.pack_all(form, image))
-    topics = named(request, context, image)
+    topics = named_topics(request, context, image)
     is_small = len(topics) <= TOPICS_AT_ONCE_MAX
     if is_small and cache.missing(images_in(topics), form, image) <= PARTITIONS_AT_ONCE_MAX:
         return at_once(cache.pack(topics, form, image))
@@ -101,12 +101,12 @@ def images_in(topics: Sequence[TopicImage | Topic]) -> list[TopicImage]:
     return [topic for topic in topics if isinstance(topic, TopicImage)]
 
 
-def named(
+def named_topics(
     request: MetadataRequest, context: RequestContext, image: MetadataImage
 ) -> Sequence[TopicImage | Topic]:
     """The topics that the request names, each once; unknown topics as errors."""
     asked_for = request.topics or ()
-    if is_mixed_up(request, context.version):
+    if uses_ids_too_early(request, context.version):
         return [
             Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
             for topic in asked_for
@@ -126,7 +126,7 @@ def named(
     return topics
 
 
-def is_mixed_up(request: MetadataRequest, version: int) -> bool:
+def uses_ids_too_early(request: MetadataRequest, version: int) -> bool:
     """Whether the request uses ids in a version that has the field and must not use it."""
     return version < TOPIC_IDS_SINCE and any(
         topic.topic_id != NULL_UUID or topic.name is None for topic in request.topics or ()
@@ -136,7 +136,7 @@ def is_mixed_up(request: MetadataRequest, version: int) -> bool:
 def build_response(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     """Build the response without its topics."""
     broker = context.broker
-    if is_mixed_up(request, context.version):
+    if uses_ids_too_early(request, context.version):
         return MetadataResponse(cluster_id=None, controller_id=NO_CONTROLLER)
     return MetadataResponse(
         brokers=[

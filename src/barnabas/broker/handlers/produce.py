@@ -183,14 +183,14 @@ def append_validated(
         return None
     response = ProduceResponse(responses=topics)
     if failed and version >= LEADERS_SINCE:
-        tell_leaders(response, context)
+        add_current_leaders(response, context)
     if waits:
         context.channel.respond_after_commit(response, waits, request.timeout_ms)
         return None
     return context.channel.respond_after_tick(response, not_written)
 
 
-def tell_leaders(response: ProduceResponse, context: RequestContext) -> None:
+def add_current_leaders(response: ProduceResponse, context: RequestContext) -> None:
     """Add the current leaders, so that the client need not ask for metadata (KIP-951)."""
     topics = context.broker.image.topics
     leaders: dict[int, None] = {}

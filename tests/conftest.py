@@ -53,7 +53,15 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+# A timeout inside of Spark breaks the session for every test behind it: rather wait on a busy machine.
+SPARK_FOLDERS = ("tests/pipeline/", "tests/spark/")
+SPARK_TIMEOUT_S = 900
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SPARK_FOLDERS) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
     if not config.getoption("--long"):
         skip = pytest.mark.skip(reason="--long runs it: it takes a minute and more")
         for item in items:

@@ -108,16 +108,16 @@ class CoordinatorTopic:
             log.error("cannot create the topic %s: %s", self.name, error)
 
     async def _create(self) -> None:
-        response = await self._broker.controller.handle(CreateTopicsRequest(topics=[self._wanted()]))
+        response = await self._broker.controller.handle(CreateTopicsRequest(topics=[self._topic_to_create()]))
         assert isinstance(response, CreateTopicsResponse)
         [result] = response.topics
         if result.error_code not in ALREADY_THERE:
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
 
-    def _wanted(self) -> Topic:
+    def _topic_to_create(self) -> Topic:
         broker, layout = self._broker, self._layout
-        fitted, said = internal_topic_settings(broker.settings, len(broker.image.cluster.brokers))
-        for line in said:
+        fitted, notes = internal_topic_settings(broker.settings, len(broker.image.cluster.brokers))
+        for line in notes:
             if line.startswith(layout.replication_factor):
                 log.info("creating %s: %s", self.name, line)
         configs = layout.configs(broker.settings, fitted)

@@ -42,9 +42,9 @@ def register(broker: Broker) -> None:
     metrics.gauges(
         *COORDINATOR, "consumer-group-count", "Consumer groups by state.", partial(consumer_states, groups)
     )
-    for name, look in (("max", groups.load_time_ms_max), ("avg", groups.load_time_ms_avg)):
+    for name, load_time in (("max", groups.load_time_ms_max), ("avg", groups.load_time_ms_avg)):
         text = f"Milliseconds to load a partition of __consumer_offsets, {name} of the latest."
-        metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, look)
+        metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, load_time)
 
 
 def shards(groups: GroupCoordinator) -> Iterator[GroupShard]:

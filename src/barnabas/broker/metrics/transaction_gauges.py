@@ -31,9 +31,9 @@ def register(broker: Broker) -> None:
         "Partitions that producers wrote to without adding them to their transaction.",
         lambda: transactions.verifications_failed,
     )
-    for name, look in (("max", transactions.load_time_ms_max), ("avg", transactions.load_time_ms_avg)):
+    for name, load_time in (("max", transactions.load_time_ms_max), ("avg", transactions.load_time_ms_avg)):
         text = f"Milliseconds to load a partition of __transaction_state, {name} of the latest."
-        metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, look)
+        metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, load_time)
 
 
 def unwritten_markers(transactions: TransactionCoordinator) -> int:

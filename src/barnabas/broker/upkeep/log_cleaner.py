@@ -87,7 +87,7 @@ class LogCleaner:
                 looks.append((found, checkpoint, partition.last_stable_offset))
 
         await self._broker.pieces.run(self._broker.partitions.in_steps(look))
-        found, uncleanable = await self._broker.threads.run(look_at_all, looks, now_ms) if looks else ([], [])
+        found, uncleanable = await self._broker.threads.run(assess_all, looks, now_ms) if looks else ([], [])
         for where, reason in uncleanable:
             self._state.mark_uncleanable(where, reason)
         for each, cleanable in found:
@@ -205,7 +205,7 @@ def remove_cleaned(found: Log) -> None:
             disk.unlink(f"{found.directory}/{name}")
 
 
-def look_at_all(
+def assess_all(
     looks: list[tuple[Log, int | None, int]], now_ms: int
 ) -> tuple[list[tuple[Log, Cleanable]], list[tuple[TopicPartition, str]]]:
     """Assess logs; in a thread, since it reads indexes. Out: cleanable logs, and uncleanable ones with

@@ -403,8 +403,8 @@ def test_followers_are_looked_at_again_and_again() -> None:
     async def act() -> None:
         leader = Leader()
         looks: list[str] = []
-        leader.replicas._let_go = lambda _: looks.append("shrink")  # type: ignore[method-assign]
-        leader.replicas._take_in = lambda _: looks.append("expand")  # type: ignore[method-assign]
+        leader.replicas._shrink = lambda _: looks.append("shrink")  # type: ignore[method-assign]
+        leader.replicas._expand = lambda _: looks.append("expand")  # type: ignore[method-assign]
         leader.replicas._broker.settings = {isr.LAG: 20}  # type: ignore[assignment]
         started = leader.loop.time()
         leader.replicas.start()

@@ -20,7 +20,7 @@ def test_many_new_partitions_come_into_the_session_some_at_a_time() -> None:
     fetched = []
     while names.new:
         portion = names.next(never)
-        names.told(portion)
+        names.sent(portion)
         assert 0 < len(portion) <= NEW_A_FETCH_MAX
         fetched += portion
     assert fetched == keys == list(names.known)
@@ -31,7 +31,7 @@ def test_all_that_the_session_has_is_named_again_when_it_was_answered_with_recor
     """The leader goes by the offset that was named last: what is not named would be sent once more."""
     names = SessionNames()
     keys = [key(number) for number in range(4 * NEW_A_FETCH_MAX)]
-    names.told(keys)
+    names.sent(keys)
     for each in keys:
         names.changed[each] = None
     names.want(key(9_999))
@@ -49,14 +49,14 @@ def test_partitions_that_are_left_out_keep_no_others_waiting() -> None:
 
 def test_a_partition_that_comes_back_before_the_next_fetch_is_not_forgotten() -> None:
     names = SessionNames()
-    names.told([key(1), key(2)])
+    names.sent([key(1), key(2)])
     names.leave_out(key(1))
     names.leave_out(key(2))
     assert names.is_ending
     names.want(key(1))
     assert names.next(never) == [key(1)]
     assert list(names.forgotten) == [key(2)]
-    names.told([key(1)])
+    names.sent([key(1)])
     assert list(names.known) == [key(1)]
 
 
@@ -64,6 +64,6 @@ def test_a_leader_without_a_session_is_told_everything_each_time() -> None:
     names = SessionNames()
     keys = [key(number) for number in range(2 * NEW_A_FETCH_MAX)]
     names.start_anew(keys)
-    names.told(names.next(never))
+    names.sent(names.next(never))
     names.name_all(keys)
     assert names.next(never) == keys

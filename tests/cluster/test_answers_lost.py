@@ -88,7 +88,7 @@ def test_a_leader_dies_after_writing_and_before_answering(
     leader.start()
     wait_for_isr(cluster, topic, {1, 2, 3})
     wait_until(
-        lambda: any(f"{topic}-0 parts from its leader: it is cut at" in line for line in leader.lines),
+        lambda: any(f"{topic}-0 diverges from its leader: truncating it to" in line for line in leader.lines),
         what="the old leader cuts off what nobody else had",
     )
     wait_until(lambda: len({log_bytes(node, topic) for node in cluster.brokers}) == 1, what="same bytes")

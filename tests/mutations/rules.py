@@ -174,7 +174,7 @@ RULES = (
     isr("a transient refusal is final", "elif code in TRANSIENT:", "elif False:"),
     isr("a refusal from before the last change counts", "elif partition in self._proposals:", "elif False:"),
     isr("followers that fell behind stay", "if lagging:", "if False:"),
-    isr("who had to wait for an answer is forgotten", "self._take_in(partition)  # who", "# who"),
+    isr("a follower that waited for a response is forgotten", "self._expand(partition)  #", "#"),
     partition(
         "the high watermark does not wait for a proposal",
         "                replica in maximal\n",

@@ -1,7 +1,7 @@
-"""Where this broker's replicas lie, told to the controller (KIP-858).
+"""Reports to the controller of the log dirs that hold this broker's replicas (KIP-858).
 
-In: partitions with the ids of their log dirs. Out: AssignReplicasToDirs requests: everything that came up in
-one turn of the loop in one of them, one after the other, tried again when the controller cannot be asked.
+In: partitions with the ids of their log dirs. Out: AssignReplicasToDirs requests, one after the other, each
+with everything of one turn of the loop; sent again if they fail.
 Does not know: which dir a partition should be in.
 """
 
@@ -39,13 +39,13 @@ class DirectoryAssignments:
         self._sending: asyncio.Task[None] | None = None
 
     def note(self, topic_id: bytes, partition: int, directory_id: bytes) -> None:
-        """The controller should know that this replica lies there."""
+        """Report the log dir of a replica to the controller."""
         self._pending[Replica(topic_id, partition)] = directory_id
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
     async def assign(self, topic_id: bytes, partition: int, directory_id: bytes) -> None:
-        """The same, and wait until it is committed; KafkaError when the controller refuses."""
+        """Report a log dir and wait until the controller has committed it. KafkaError: it refused."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(Replica(topic_id, partition), []).append(future)
         self.note(topic_id, partition, directory_id)
@@ -68,7 +68,7 @@ class DirectoryAssignments:
                             ErrorCode(answer.error_code), "replicas were not assigned to log dirs"
                         )
                 except KafkaError as error:
-                    log.warning("the controller was not told of log dirs, trying again: %s", error)
+                    log.warning("AssignReplicasToDirs failed, retrying: %s", error)
                     await asyncio.sleep(RETRY_MS / 1000)
                     continue
                 for replica, directory_id in some.items():

@@ -1,8 +1,8 @@
-"""Followers out of their leader's range: where do the leader's logs end and begin?
+"""Offsets of leaders' logs, for followers that are out of their leader's range.
 
-In: partitions whose fetches were refused with OFFSET_OUT_OF_RANGE. Out: for each the end and, where that does
-not explain it, the start of the leader's log (ListOffsets), asked for many partitions in one request while
-the others go on being fetched. One request is under way at any time.
+In: partitions whose fetches were refused with OFFSET_OUT_OF_RANGE. Out: for each the end of the leader's log
+and, if this replica is not beyond it, the start (ListOffsets), for many partitions in one request. One
+request is in flight at any time; other partitions are fetched meanwhile.
 Does not know: what is done with the offsets, fetch sessions.
 """
 
@@ -27,13 +27,13 @@ Place = tuple[str, int]
 class Asked(NamedTuple):
     partition: Partition
     epoch: int
-    told: Told
-    latest: int | None = None  # where the leader's log ends, once that is known
+    on_offsets: OnOffsets
+    latest: int | None = None  # the end of the leader's log, if known
 
 
-Told = Callable[[int | None, int | None], None]
-"""Called with the end and the start of the leader's log; the start is None where the end is below this
-replica's own, both are None where the leader does not say."""
+OnOffsets = Callable[[int | None, int | None], None]
+"""Called with the end and the start of the leader's log. The start is None if the end is below this replica's
+own; both are None if the leader refused."""
 
 
 class FollowerRepairs:
@@ -41,26 +41,26 @@ class FollowerRepairs:
         self._node_id = node_id
         self._pieces = pieces
         self._losses = 0  # of connections
-        self._ends: dict[Place, Asked] = {}  # not yet asked
+        self._ends: dict[Place, Asked] = {}  # not requested yet
         self._starts: dict[Place, Asked] = {}
         self._is_asking = False
         self.requests = 0
 
-    def add(self, partition: Partition, epoch: int, told: Told, link: LeaderLink | None) -> None:
+    def add(self, partition: Partition, epoch: int, on_offsets: OnOffsets, link: LeaderLink | None) -> None:
         place = partition.topic, partition.index
         self._starts.pop(place, None)
-        self._ends[place] = Asked(partition, epoch, told)
+        self._ends[place] = Asked(partition, epoch, on_offsets)
         if not self._is_asking and link is not None:
             self._ask(link)
 
     def lost(self) -> None:
-        """The connection is gone, and with it the answer; whoever waits asks again on the next one."""
+        """Forget all requests: the connection is closed. Callers add their partitions again."""
         self._ends, self._starts = {}, {}
         self._is_asking = False
         self._losses += 1
 
     def _ask(self, link: LeaderLink) -> None:
-        """Starts first: those partitions have waited longer."""
+        """Send the next request, for starts first: those partitions have waited longer."""
         waiting, timestamp = (self._starts, EARLIEST) if self._starts else (self._ends, LATEST)
         self._is_asking = bool(waiting)
         if not waiting:
@@ -104,12 +104,12 @@ class FollowerRepairs:
         for place, each in asked.items():
             offset = found.get(place)
             if offset is None:
-                each.told(None, None)
+                each.on_offsets(None, None)
             elif timestamp == EARLIEST:
-                each.told(each.latest, offset)
+                each.on_offsets(each.latest, offset)
             elif offset < each.partition.log.end_offset:
-                each.told(offset, None)
-            elif place not in self._ends:  # else it was added again meanwhile
+                each.on_offsets(offset, None)
+            elif place not in self._ends:  # otherwise it was added again meanwhile
                 self._starts[place] = each._replace(latest=offset)
             yield
         if losses == self._losses:

@@ -1,7 +1,7 @@
-"""Following: every partition that another broker leads is fetched from that broker.
+"""The fetchers of this broker: each partition that another broker leads is fetched from that broker.
 
-In: leadership as the metadata tells it. Out: `num.replica.fetchers` of `LeaderFetcher` a leader at most, each
-with a connection of its own, as long as it has something to fetch; a partition always has the same one.
+In: leaders, from the metadata. Out: at most `num.replica.fetchers` of `LeaderFetcher` for each leader, each
+with its own connection, while they have partitions; a partition always has the same one.
 Does not know: requests, what is fetched.
 """
 
@@ -25,7 +25,7 @@ INT32 = 1 << 32
 
 
 class Source(NamedTuple):
-    """Where a partition is fetched: the leader, and which of the fetchers there."""
+    """The leader of a partition, and the number of its fetcher."""
 
     leader_id: int
     number: int
@@ -51,7 +51,7 @@ class Following:
         return len(self._fetchers)
 
     def follow(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
-        """Fetch a partition from its leader, from the end of its log on."""
+        """Fetch a partition from its leader, from its own log end on."""
         if self._is_closed:  # the metadata still changes while this broker stops, and its logs are closed
             return
         key = partition.topic_id, partition.index
@@ -70,7 +70,7 @@ class Following:
         fetcher.add(partition, leader_epoch)
 
     def stop(self, partition: Partition) -> None:
-        """It is led here, or by nobody, or is gone."""
+        """Stop fetching a partition: this broker leads it, it has no leader, or it was removed."""
         key = partition.topic_id, partition.index
         source = self._source_of.pop(key, None)
         if source is None:
@@ -82,7 +82,7 @@ class Following:
             fetcher.close()
 
     def _resize(self, before: BrokerSettings, after: BrokerSettings) -> None:
-        """Another number of fetchers: what another one has to fetch now moves to it."""
+        """Change the number of fetchers, and move partitions to their new fetchers."""
         self._count = after[COUNT]
         followed = [
             (each.partition, fetcher.leader_id, each.epoch)

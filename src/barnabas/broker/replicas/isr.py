@@ -1,9 +1,9 @@
-"""In-sync replicas of the partitions that are led here: who caught up joins, who falls behind leaves.
+"""Changes of the ISR of partitions that this broker leads: followers that catch up join, laggards leave.
 
-In: followers' fetches (`joining`), time. Out: AlterPartition requests to the controller, one under way at a
-time with everything that came up meanwhile in the next; its answers, told to the partitions. What cannot be
-asked is asked again; what the controller refuses waits for the metadata log, which knows better.
-Does not know: how far followers are (`replication.partition_state` does).
+In: followers' fetches (`joining`), time. Out: AlterPartition requests to the controller, one in flight at a
+time, the next with everything that came meanwhile; the partitions apply the responses. A request that fails
+is sent again. A proposal that the controller refuses is dropped: the next metadata record corrects the ISR.
+Does not know: the progress of followers (see `replication.partition_state`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = logging.getLogger("barnabas.isr")
 Topic = AlterPartitionRequest.TopicData
 Asked = Topic.PartitionData
 RETRY_MS = 50
-PARTITIONS_MAX = 500  # in one request: it is made, and its response taken, in one go
+PARTITIONS_MAX = 500  # in one request: it is made, and its response applied, without a pause
 LAG = "replica.lag.time.max.ms"
-# Asked again: the controller changes, or knows less than this broker.
+# Sent again: the controller changes, or is behind this broker.
 TRANSIENT = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
@@ -36,7 +36,7 @@ class InSyncReplicas:
     def __init__(self, broker: Broker, send: Callable[[Message], Awaitable[Any]]) -> None:
         self._broker = broker
         self._send = send
-        self._proposals: dict[Partition, tuple[int, ...]] = {}  # to be asked for, with the ISR before
+        self._proposals: dict[Partition, tuple[int, ...]] = {}  # to be sent, with the ISR before
         self._sending: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -67,15 +67,15 @@ class InSyncReplicas:
     # -- proposing -------------------------------------------------------------------------------
 
     def joining(self, partition: Partition, replica_id: int) -> None:
-        """A follower that is not in sync has fetched."""
+        """Propose a follower that has fetched and caught up."""
         isr = partition.state.isr_with(replica_id)
         if isr is not None:
             self.expands += 1
             self._propose(partition, isr)
 
     def expand(self) -> None:
-        """Take in followers that had caught up before they were let in: a broker that is unfenced, or in its
-        new life, may have nothing more to fetch that would tell of it."""
+        """Propose followers that had caught up before they were eligible: a broker that was just unfenced or
+        restarted may send no further fetch that would show its progress."""
         if self._is_expanding:
             self._expands_again = True
         else:
@@ -90,9 +90,9 @@ class InSyncReplicas:
         self._is_expanding = False
 
     def _expanding(self) -> Steps[None]:
-        yield from self._broker.partitions.in_steps(self._take_in)
+        yield from self._broker.partitions.in_steps(self._expand)
 
-    def _take_in(self, partition: Partition) -> None:
+    def _expand(self, partition: Partition) -> None:
         state = partition.state
         if partition.is_leader and len(state.isr) <= len(state.followers):
             for replica_id in state.followers:
@@ -100,18 +100,18 @@ class InSyncReplicas:
                     self.joining(partition, replica_id)
 
     def shrink(self) -> None:
-        """Let go of followers that fell behind."""
+        """Propose ISRs without followers that fell behind."""
         at_once(self._shrinking())
 
     def _shrinking(self) -> Steps[None]:
-        yield from self._broker.partitions.in_steps(self._let_go)
+        yield from self._broker.partitions.in_steps(self._shrink)
 
-    def _let_go(self, partition: Partition) -> None:
+    def _shrink(self, partition: Partition) -> None:
         if partition.is_leader and not partition.state.has_no_followers:
             lagging = partition.state.lagging_followers(int(self._broker.loop.time() * 1000))
             if lagging:
                 isr = tuple(each for each in partition.state.isr if each not in lagging)
-                log.info("%s goes on without %s, who fell behind", partition, lagging)
+                log.info("%s: replicas %s fell behind and leave the ISR", partition, lagging)
                 self.shrinks += 1
                 self._propose(partition, isr)
 
@@ -121,7 +121,7 @@ class InSyncReplicas:
         if self._sending is None and not self._is_closed:
             self._sending = self._broker.loop.create_task(self._send_all())
 
-    # -- asking ----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     async def _send_all(self) -> None:
         try:
@@ -134,16 +134,16 @@ class InSyncReplicas:
                 if not asked.topics:
                     continue
                 try:
-                    answer = await self._send(asked)
-                    if answer.error_code:
-                        raise KafkaError(ErrorCode(answer.error_code), "the ISR was not changed")
+                    response = await self._send(asked)
+                    if response.error_code:
+                        raise KafkaError(ErrorCode(response.error_code), "the ISR was not changed")
                 except KafkaError as error:
                     self.failures += 1
-                    log.info("the controller was not told of in-sync replicas, trying again: %s", error)
+                    log.info("AlterPartition failed, retrying: %s", error)
                     self._proposals = some | self._proposals
                     await asyncio.sleep(RETRY_MS / 1000)
                     continue
-                self._answered(some, answer)
+                self._apply_response(some, response)
         finally:
             self._sending = None
 
@@ -153,7 +153,7 @@ class InSyncReplicas:
         for partition in some:
             state = partition.state
             if not partition.is_leader or state.proposed_isr is None:
-                continue  # the metadata log was faster
+                continue  # a metadata record has changed it already
             topic = topics.setdefault(partition.topic_id, Topic(topic_id=partition.topic_id, partitions=[]))
             topic.partitions.append(
                 Asked(
@@ -161,7 +161,9 @@ class InSyncReplicas:
                     leader_epoch=state.leader_epoch,
                     partition_epoch=state.partition_epoch,
                     new_isr_with_epochs=[
-                        Asked.BrokerState(broker_id=replica, broker_epoch=self._life_of(partition, replica))
+                        Asked.BrokerState(
+                            broker_id=replica, broker_epoch=self._broker_epoch_of(partition, replica)
+                        )
                         for replica in state.proposed_isr
                     ],
                 )
@@ -170,16 +172,16 @@ class InSyncReplicas:
             broker_id=broker.node_id, broker_epoch=broker.epoch, topics=list(topics.values())
         )
 
-    def _life_of(self, partition: Partition, replica: int) -> int:
-        """The broker epoch that a replica fetched with: in another life it may have lost what it had."""
+    def _broker_epoch_of(self, partition: Partition, replica: int) -> int:
+        """The broker epoch of the replica's last fetch: after a restart it may have lost records."""
         if replica == self._broker.node_id:
             return self._broker.epoch
         follower = partition.state.followers.get(replica)
         return follower.broker_epoch if follower is not None else -1
 
-    def _answered(self, some: dict[Partition, tuple[int, ...]], answer: Any) -> None:
+    def _apply_response(self, some: dict[Partition, tuple[int, ...]], response: Any) -> None:
         by_place = {(partition.topic_id, partition.index): partition for partition in some}
-        for topic in answer.topics:
+        for topic in response.topics:
             for found in topic.partitions:
                 partition = by_place.get((topic.topic_id, found.partition_index))
                 if partition is None or partition.state.proposed_isr is None:
@@ -187,12 +189,12 @@ class InSyncReplicas:
                 code = ErrorCode(found.error_code)
                 if code == ErrorCode.NONE:
                     partition.settle_isr(tuple(found.isr), found.leader_epoch, found.partition_epoch)
-                    self._take_in(partition)  # who had to wait for this answer
+                    self._expand(partition)  # followers that had to wait for this response
                 elif partition in self._proposals:
-                    continue  # refused is what was asked before the metadata log changed the ISR
+                    continue  # the refused proposal is older than the last change of the ISR
                 elif code in TRANSIENT:
                     self._proposals.setdefault(partition, some[partition])
                 else:
                     self.failures += 1
-                    log.info("the controller refuses an ISR of %s: %s", partition, code.name)
+                    log.info("the controller refused an ISR of %s: %s", partition, code.name)
                     partition.state.withdraw_proposal(some[partition])

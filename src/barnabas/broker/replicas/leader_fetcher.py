@@ -1,12 +1,11 @@
-"""Fetching from one leader: what this broker follows there, in one session over one connection.
+"""The fetcher of the partitions that one leader leads, in one fetch session over one connection.
 
-In: partitions with the leader epoch they are followed in. Out: batches appended as the leader sent them, logs
-cut where they part from the leader's, the leader's high watermark. One fetch is under way at any time; the
-next leaves when what the last one brought is in the files, and names only what changed (KIP-227). Where new
-partitions shall be fetched, a second one follows at once, upon which our leaders end the first; many come
-into the session some at a time (`SessionNames`). A partition whose log is being cut, or is out of the
-leader's range, is left out meanwhile; the others go on.
-Does not know: who leads what, the metadata log, how logs are cut.
+In: partitions with their leader epochs. Out: batches appended unchanged, diverging logs truncated, the
+leader's high watermark. One fetch is in flight at any time. The next one leaves when the batches of the last
+are written, and names only partitions that have changed (KIP-227). For new partitions a second fetch follows
+at once, and our leaders then end the first; new partitions join the session a few at a time (`SessionNames`).
+A partition whose log is being truncated, or is out of the leader's range, is left out meanwhile.
+Does not know: who leads what, the metadata log, how logs are truncated.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
-FetchKey = tuple[int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
+FetchKey = tuple[int, int, int, int, int]  # the fields of a fetch of one partition, without its offset
 Topic = FetchRequest.FetchTopic
 Asked = Topic.FetchPartition
 Diverged = tuple[Key, "Followed", int, int]  # the epoch up to which the logs agree, and where it ends
@@ -43,7 +42,7 @@ BACKOFF_MS, BACKOFF_MS_MAX = 50, 1_000
 CONNECT_SECONDS_MAX = 10.0
 INT32_MAX = 2**31 - 1
 NOT_FETCHED = 2**63
-TEMPLATES_MAX = 64  # partitions that are written in turns, and fetched one at a time
+TEMPLATES_MAX = 64  # partitions that are fetched alone in turns
 
 
 class Followed:
@@ -54,12 +53,12 @@ class Followed:
     def __init__(self, partition: Partition, epoch: int) -> None:
         self.partition = partition
         self.epoch = epoch
-        self.fetch_offset = -1  # as asked for last
+        self.fetch_offset = -1  # of the last fetch
         self.fetch_number = (
-            INT32_MAX  # of the fetch that named it last: answers to earlier ones are not of it
+            INT32_MAX  # of the fetch that named it last: responses to earlier fetches do not count
         )
         self.is_delayed = False  # not to be fetched for a while
-        self.is_in_repair = False  # it parts from the leader's log, or is out of its range
+        self.is_in_repair = False  # it diverges from the leader's log, or is out of its range
 
 
 class LeaderFetcher:
@@ -82,27 +81,27 @@ class LeaderFetcher:
         # By partition, for fetches that name it alone. A template is made when the same key comes again.
         self._templates: dict[Key, tuple[FetchKey, FetchTemplate | None]] = {}
         self._repairs = FollowerRepairs(broker.node_id, broker.pieces)
-        self._diverged: deque[Diverged] = deque()  # from the leader's log: to be cut
+        self._diverged: deque[Diverged] = deque()  # from the leader's log: to be truncated
         self._link: LeaderLink | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_ms = BACKOFF_MS
-        self._requests_in_flight = 0  # fetches under way
+        self._requests_in_flight = 0  # fetches without a response
         self._fetches = self._answers = 0  # sent and answered over this connection
-        self._is_urgent = False  # something is to be fetched that the session does not have
+        self._is_urgent = False  # the session lacks a partition
         self._is_second_fetch_scheduled = False
         self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._followed)
 
-    # -- what is followed ------------------------------------------------------------------------
+    # -- followed partitions ---------------------------------------------------------------------
 
     def add(self, partition: Partition, epoch: int) -> None:
         key = partition.topic_id, partition.index
         each = self._followed[key] = Followed(partition, epoch)
         truncation = partition.log.truncation
-        if truncation is not None:  # begun in an epoch before
-            self._hold(key, each)
+        if truncation is not None:  # begun in an earlier epoch
+            self._leave_out(key, each)
             truncation.when_done(partial(self._again, key, each))
         else:
             self._fetch(key)
@@ -129,7 +128,7 @@ class LeaderFetcher:
     # -- connecting ------------------------------------------------------------------------------
 
     def _go(self) -> None:
-        """Ask for more, if nothing is asked yet or something is to be fetched that was not before."""
+        """Send the next fetch if none is in flight, or a second one if the session lacks a partition."""
         if self._is_closed:
             return
         if self._requests_in_flight:
@@ -146,12 +145,12 @@ class LeaderFetcher:
                 self._ask()
             except Exception:
                 self._broker.unexpected.note("fetching from leader", self.leader_id)
-                self._link.abort("the next fetch could not be sent")  # and all over again, a little later
+                self._link.abort("the next fetch could not be sent")  # it connects again a little later
         elif self._connecting is None:
             self._connecting = self._broker.loop.create_task(self._connect())
 
     def _fetch_second(self) -> None:
-        """Do not wait for the answer that is under way: a leader may wait long for records to send."""
+        """Send a second fetch: the leader may wait long before it responds to the first."""
         self._is_second_fetch_scheduled = False
         if self._requests_in_flight == 1 and self._link is not None and self._session_epoch:
             self._ask()
@@ -164,7 +163,7 @@ class LeaderFetcher:
                 self._backoff_ms = BACKOFF_MS
                 self._go()
                 return
-            log.info("broker %d cannot be followed yet: %s", self.leader_id, reason)
+            log.info("cannot connect to leader %d yet: %s", self.leader_id, reason)
             await asyncio.sleep(self._backoff_ms / 1000)
             self._backoff_ms = min(2 * self._backoff_ms, BACKOFF_MS_MAX)
 
@@ -196,7 +195,7 @@ class LeaderFetcher:
             return str(error) or type(error).__name__
         if link.is_closed:
             return "the connection was lost at once"
-        # Not before: partitions are added meanwhile, and a fetch needs to know the leader's versions.
+        # Set after the handshake: a fetch needs the leader's API versions.
         self._link = link
         return None
 
@@ -219,12 +218,12 @@ class LeaderFetcher:
         self._broker.loop.call_later(self._backoff_ms / 1000, self._go)
 
     def _start_anew(self) -> None:
-        """There is no session."""
+        """Start a new session with the next fetch."""
         self._session_id = self._session_epoch = 0
         self._templates.clear()
         self._names.start_anew(self._followed)
 
-    # -- asking ----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         assert self._link is not None
@@ -237,17 +236,17 @@ class LeaderFetcher:
                 self._delay((partition.topic_id, partition.index), self._throttle.retry_ms)
             names = [key for key in names if not followed[key].is_delayed]
         if not names and self._requests_in_flight:
-            return  # nothing to hurry for
+            return  # the fetch in flight has all partitions
         forgotten = list(session.forgotten)
         if not names and session.is_ending:
-            # Nothing to fetch: the session would end, so it begins anew when there is.
+            # The session would be empty: a new one begins when there is something to fetch.
             if forgotten:
                 self._start_anew()
             return
         body = self._repeated_fetch(names[0]) if len(names) == 1 and not forgotten else None
-        wait_ms = 0 if session.new else self._wait_ms  # those that are left follow at once
+        wait_ms = 0 if session.new else self._wait_ms  # more new partitions follow at once
         request = self._request(names, forgotten, wait_ms) if body is None else None
-        session.told(names)
+        session.sent(names)
         self._fetches += 1
         for key in names:
             followed[key].fetch_number = self._fetches
@@ -260,7 +259,8 @@ class LeaderFetcher:
             self._link.send_request(request, FetchResponse, self._answered)
 
     def _repeated_fetch(self, key: Key) -> bytes | None:
-        """A fetch that differs from the last one of this partition in session epoch and offset alone."""
+        """The bytes of a fetch that differs from the last one of this partition in session epoch and offset
+        alone; None if there is no template yet."""
         each = self._followed[key]
         partition_log = each.partition.log
         fetch_key = (
@@ -321,14 +321,14 @@ class LeaderFetcher:
             forgotten_topics_data=list(gone.values()),
         )
 
-    # -- answers ---------------------------------------------------------------------------------
+    # -- responses -------------------------------------------------------------------------------
 
     def _answered(self, response: FetchResponse) -> None:
         self._requests_in_flight -= 1
         self._answers += 1
         if response.error_code:
             log.info(
-                "leader %d answered a fetch with %s",
+                "leader %d responded to a fetch with %s",
                 self.leader_id,
                 ErrorCode(response.error_code).name,
             )
@@ -344,7 +344,7 @@ class LeaderFetcher:
                 key = topic.topic_id, data.partition_index
                 each = self._followed.get(key)
                 if each is not None:
-                    self._take(key, each, data, now_ms)
+                    self._accept(key, each, data, now_ms)
         if not self._session_id:  # the leader keeps no session for us
             self._names.name_all(self._followed)
         self._tick.when_written(self._go)
@@ -354,10 +354,10 @@ class LeaderFetcher:
     def _begin_cutting(self) -> None:
         self._broker.pieces.begin(self._cut_all())
 
-    def _take(self, key: Key, each: Followed, data: Data, now_ms: int) -> None:
+    def _accept(self, key: Key, each: Followed, data: Data, now_ms: int) -> None:
         partition = each.partition
         if partition.is_leader or each.epoch != partition.leader_epoch:
-            return  # followed in another epoch by now, or not at all
+            return  # the leader epoch has changed
         if self._is_outdated(each):
             return
         partition_log = partition.log
@@ -365,20 +365,20 @@ class LeaderFetcher:
             if data.error_code:
                 self._refused(key, each, ErrorCode(data.error_code))
             elif data.diverging_epoch.epoch >= 0:
-                self._set_aside(key, each)
+                self._leave_out_for_repair(key, each)
                 self._diverged.append(
                     (key, each, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
                 )
             elif each.fetch_offset != partition_log.end_offset:
-                self._names.changed[key] = None  # asked for before it was cut
+                self._names.changed[key] = None  # fetched before the log was truncated
             else:
                 self._append(key, partition, data, now_ms)
         except Exception as error:
             self._failed(key, each, error)
 
     def _is_outdated(self, each: Followed) -> bool:
-        """Whether what a leader sent was asked for before the log was, or will be, cut: it is fetched again
-        from where it ends then."""
+        """Whether a response was requested before the log was, or will be, truncated: the records are fetched
+        again from the new log end."""
         return (
             each.fetch_number > self._answers
             or each.is_in_repair
@@ -394,34 +394,34 @@ class LeaderFetcher:
             partition.learn_high_watermark(data.high_watermark)
         partition_log = partition.log
         if data.log_start_offset > partition_log.log_start_offset:
-            self._names.changed[key] = None  # the leader hears of it with the next fetch
+            self._names.changed[key] = None  # the next fetch tells the leader
             partition_log.advance_log_start(min(data.log_start_offset, partition_log.end_offset))
 
     def _refused(self, key: Key, each: Followed, code: ErrorCode) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._set_aside(key, each)
+            self._leave_out_for_repair(key, each)
             self._repairs.add(each.partition, each.epoch, partial(self._repair, key, each), self._link)
             return
-        log.debug("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
-        if not each.is_delayed:  # else two fetches were under way, and both were refused
+        log.debug("%s: broker %d does not lead it yet: %s", each.partition, self.leader_id, code.name)
+        if not each.is_delayed:  # two fetches in flight may both be refused
             self._delay(key)
 
     # -- leaving partitions out ------------------------------------------------------------------
 
-    def _hold(self, key: Key, each: Followed) -> None:
-        """Fetch the others; this one again when `_again` says so."""
+    def _leave_out(self, key: Key, each: Followed) -> None:
+        """Leave a partition out of fetches until `_again`."""
         each.is_delayed = True
         self._names.leave_out(key)
 
-    def _set_aside(self, key: Key, each: Followed) -> None:
-        """The same until it is repaired."""
-        self._hold(key, each)
+    def _leave_out_for_repair(self, key: Key, each: Followed) -> None:
+        """Leave a partition out until it is repaired."""
+        self._leave_out(key, each)
         each.is_in_repair = True
 
     def _delay(self, key: Key, delay_ms: int | None = None) -> None:
-        """Fetch the others, and this one again a little later."""
+        """Leave a partition out for a little while."""
         each = self._followed[key]
-        self._hold(key, each)
+        self._leave_out(key, each)
         if delay_ms is None:
             delay_ms = min(2 * BACKOFF_MS, self._broker.settings["replica.fetch.backoff.ms"])
         self._broker.loop.call_later(delay_ms / 1000, self._again, key, each)
@@ -432,13 +432,13 @@ class LeaderFetcher:
             self._fetch(key)
 
     def _fetch(self, key: Key) -> None:
-        """Name it in the next fetch, which leaves soon."""
+        """Name a partition in the next fetch, and send that soon."""
         self._names.want(key)
         self._is_urgent = True
         self._go()
 
     def _cut(self, key: Key, each: Followed, truncation: Truncation | None) -> None:
-        """Fetch it again when its log is cut."""
+        """Fetch a partition again when its log is truncated."""
         if truncation is None:
             self._again(key, each)
         else:
@@ -446,17 +446,17 @@ class LeaderFetcher:
             self._broker.truncations.start(truncation)
 
     def _is_followed(self, key: Key, each: Followed) -> bool:
-        """Whether what a leader said of it still counts."""
+        """Whether a response about this partition still counts."""
         partition = each.partition
         return (
             self._followed.get(key) is each
             and not partition.is_leader
             and each.epoch == partition.leader_epoch
-            and partition.log.truncation is None  # else whoever began it goes on
+            and partition.log.truncation is None  # otherwise its callback goes on
         )
 
     def _cut_all(self) -> Steps[None]:
-        """Logs that part from the leader's; thousands may, after a failover."""
+        """Truncate logs that diverge from the leader's; after a failover there may be thousands."""
         while self._diverged:
             key, each, epoch, end_offset = self._diverged.popleft()
             if not self._is_followed(key, each):
@@ -465,34 +465,34 @@ class LeaderFetcher:
             try:
                 offset = truncation_offset(partition_log.epochs, partition_log.end_offset, epoch, end_offset)
                 if offset < partition_log.end_offset:
-                    log.info("%s parts from its leader: it is cut at %d", partition, offset)
+                    log.info("%s diverges from its leader: truncating it to %d", partition, offset)
                 self._cut(key, each, partition.truncate(offset))
             except Exception as error:
                 self._failed(key, each, error)
             yield
 
     def _failed(self, key: Key, each: Followed, error: Exception) -> None:
-        """It could not be followed, and is tried again a little later."""
+        """Log a failure and try again a little later."""
         if isinstance(error, KafkaError):
-            log.warning("%s does not follow its leader: %s", each.partition, error.message)
+            log.warning("%s cannot follow its leader: %s", each.partition, error.message)
         else:
             self._broker.unexpected.note("following", each.partition)
         each.is_in_repair = False
         self._delay(key)
 
     def _repair(self, key: Key, each: Followed, latest: int | None, earliest: int | None) -> None:
-        """The leader has told where its log ends and begins, or refused to."""
+        """Repair a log with the end and start offsets of the leader's log; None: the leader refused."""
         if not self._is_followed(key, each):
             return
         partition, end = each.partition, each.partition.log.end_offset
         try:
             if latest is None:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "its leader does not tell its offsets")
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader did not return its offsets")
             if latest < end:
-                log.warning("%s is cut at %d, where its leader's log ends", partition, latest)
+                log.warning("truncating %s to %d, the end of its leader's log", partition, latest)
                 self._cut(key, each, partition.truncate(latest))
             elif earliest is not None and earliest > end:
-                log.warning("%s starts anew at %d, where its leader's log begins", partition, earliest)
+                log.warning("%s restarts at %d, the start of its leader's log", partition, earliest)
                 self._cut(key, each, partition.start_anew(earliest))
             else:
                 self._again(key, each)

@@ -1,7 +1,8 @@
-"""A follower's connection to one leader: requests in order, answers handled where they landed.
+"""A follower's connection to one leader.
 
-In: requests. Out: answers, decoded as views of the receive memory, so that batches in them are staged and
-written like those of producers; `lost` when the connection is gone, or the leader silent for too long.
+In: requests. Out: responses in request order, decoded as views of the receive memory, so that their batches
+are staged and written like those of producers; a call of `lost` when the connection is closed, or when the
+leader does not respond in time.
 Does not know: what is fetched, sessions, when to connect again.
 """
 
@@ -33,7 +34,7 @@ Then = Callable[[Any], None]
 
 
 class ApiBinding:
-    """How one kind of request travels to this leader and back."""
+    """The version and the codec of one API on this connection."""
 
     __slots__ = ("decode", "is_flexible", "key", "version")
 
@@ -62,7 +63,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._offers: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
-        self._bindings: dict[type[Message], ApiBinding] = {}  # by the kind of answer
+        self._bindings: dict[type[Message], ApiBinding] = {}  # by the class of the response
         self._waiting: deque[tuple[int, ApiBinding, Then]] = deque()  # in the order of requests
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -74,7 +75,7 @@ class LeaderLink(asyncio.BufferedProtocol):
     def is_closed(self) -> bool:
         return self._is_closed
 
-    # -- asking ----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     async def greet(self) -> None:
         """Do everything that comes before the first fetch. OSError: the connection is lost."""
@@ -96,7 +97,8 @@ class LeaderLink(asyncio.BufferedProtocol):
             self._greeting = None
 
     def send_request(self, request: Message, response: type[Message], then: Then) -> None:
-        """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""
+        """Send a request. `then` gets the response; its views are valid until `then` returns, or if staged,
+        until the tick ends."""
         binding = self._bindings.get(response)
         if binding is None:
             offered = self._offers.get(key_of(type(request)))
@@ -108,11 +110,11 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._send(request.encode_parts(binding.version), binding, then)
 
     def send_encoded(self, body: bytes, response: type[Message], then: Then) -> None:
-        """The same with a request that is encoded, of a kind that was sent before."""
+        """Send an encoded request of an API that was used before."""
         self._send([body], self._bindings[response], then)
 
     def version_of(self, response: type[Message]) -> int:
-        """In which requests of a kind that was sent before go out."""
+        """The version of an API that was used before."""
         return self._bindings[response].version
 
     def _send(self, body: list[bytes], binding: ApiBinding, then: Then) -> None:
@@ -128,12 +130,12 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._transport.write(b"".join([start, *body]))
 
     def _check(self) -> None:
-        """The leader may be gone without a word."""
+        """Close the connection if the leader has not responded in time."""
         self._timer = None
         if self._is_closed:
             return
         if self._waiting and self._loop.time() - self._asked_at >= self._timeout:
-            self.abort(f"no answer within {self._timeout:.0f} s")
+            self.abort(f"no response within {self._timeout:.0f} s")
         else:
             self._timer = self._loop.call_later(self._timeout, self._check)
 
@@ -148,7 +150,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if not self._is_handling:  # what is being handled may be staged
+        if not self._is_handling:  # batches of the current response may be staged
             self.inbox.release_buffers()
         if self._greeting is not None and not self._greeting.done():
             self._greeting.set_exception(ConnectionResetError(reason))
@@ -179,13 +181,13 @@ class LeaderLink(asyncio.BufferedProtocol):
                 stop = inbox.frame_end(run, position, end)
                 if not stop:
                     break
-                self._answer(run[position + 4 : stop])
+                self._accept_response(run[position + 4 : stop])
                 position = stop
         except ProtocolError as error:
-            self.abort(f"it sent nonsense: {error}")
+            self.abort(f"malformed response: {error}")
         except Exception:
-            log.exception("an answer of a leader could not be handled")
-            self.abort("its answer could not be handled")
+            log.exception("a response of a leader could not be handled")
+            self.abort("its response could not be handled")
         finally:
             inbox.arena.is_lent = self._is_handling = False
         inbox.consume(run, position if not self._is_closed else end, referenced=tick.is_open)
@@ -202,9 +204,9 @@ class LeaderLink(asyncio.BufferedProtocol):
         if not self._is_closed and self._transport is not None:
             self._transport.resume_reading()
 
-    def _answer(self, frame: memoryview) -> None:
+    def _accept_response(self, frame: memoryview) -> None:
         if not self._waiting or _correlation(frame)[0] != self._waiting[0][0]:
-            raise ProtocolError("correlation_id", "an answer that nobody asked for")
+            raise ProtocolError("correlation_id", "a response without a request")
         _, binding, then = self._waiting.popleft()
         self._asked_at = self._loop.time()
         decoded, _ = binding.decode(frame, flexible_header_size(frame) if binding.is_flexible else 4)

@@ -1,8 +1,8 @@
-"""Changes of the metadata on their way to the partitions: in the order of the log, in pieces.
+"""Applies metadata changes to partitions, in the order of the log and in pieces.
 
-In: steps that update and remove partitions. Out: the same one after the other (see `runtime.pieces`); logs
-that are made, and folders that are set aside, by threads, many at a time, since both may wait for the disk's
-journal. What comes later waits meanwhile: a name is free when the folder of its last owner is.
+In: steps that update and remove partitions. Out: the steps run one after the other (see `runtime.pieces`).
+Threads create logs and rename the folders of removed ones, many at a time, since both may wait for the disk.
+Later steps wait meanwhile: a new partition can use a name only when the old folder is renamed.
 Does not know: what an update does (see `replicas`).
 """
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.context import LogContext
 
 log = logging.getLogger("barnabas.replicas")
-LOGS_A_THREAD = 32  # made, or set aside, by one call to a thread
+LOGS_A_THREAD = 32  # created or renamed by one call to a thread
 ADDED_MANY = 1_000
 
 
 class Change(NamedTuple):
-    """A partition as the metadata has it now."""
+    """A partition's registration in the metadata."""
 
     topic: str
     topic_id: bytes
@@ -54,14 +54,14 @@ class ReplicaChanges:
         self._update = update
         self._remove = remove
         self._rules = rules
-        self.removed: list[Log] = []  # their folders are not set aside yet
+        self.removed: list[Log] = []  # whose folders are not renamed yet
         self._due: deque[WaitingSteps[None]] = deque()  # not begun yet
         self._work: Work[None] | None = None  # applies them, one after the other
         self._is_applying = False
-        self._added = 0  # partitions since the collector of garbage was told to leave them alone
+        self._added = 0  # partitions since the last `freeze_startup_objects`
 
     def apply(self, steps: WaitingSteps[None]) -> None:
-        """Do this behind what is under way; a piece of it at once if nothing is."""
+        """Run steps after those that are running; begin at once if none are."""
         self._due.append(steps)
         if not self._is_applying:
             self._is_applying = True
@@ -72,7 +72,7 @@ class ReplicaChanges:
             while self._due:
                 try:
                     yield from self._due.popleft()
-                except Exception:  # what comes later is applied all the same
+                except Exception:  # later steps must run
                     self._broker.unexpected.note("applying a change of the metadata")
         finally:
             self._is_applying = False
@@ -87,26 +87,26 @@ class ReplicaChanges:
         for number in numbers:
             try:
                 self._remove(topic, number)
-            except Exception:  # the others go all the same
+            except Exception:  # the others must be removed
                 self._broker.unexpected.note("removing", f"{topic}-{number}")
-            yield from self.bury(LOGS_A_THREAD)
+            yield from self.rename_removed(LOGS_A_THREAD)
             yield None
 
-    def bury(self, at_least: int = 1) -> WaitingSteps[None]:
-        """Set folders of removed partitions aside, in a thread; where there are so many at least."""
+    def rename_removed(self, at_least: int = 1) -> WaitingSteps[None]:
+        """Rename the folders of removed partitions in a thread, if there are `at_least` as many."""
         broker = self._broker
         if len(self.removed) >= at_least:
             removed, self.removed = self.removed, []
-            buried = broker.threads.folders.run(bury_all, removed, broker.log_dirs, broker.clock.now_ms())
-            yield buried
-            buried.result()
+            renamed = broker.threads.folders.run(rename_all, removed, broker.log_dirs, broker.clock.now_ms())
+            yield renamed
+            renamed.result()
 
     def update_all(self, changes: Iterable[Change]) -> WaitingSteps[None]:
-        """Partitions whose logs are here at once; those that need one when a thread has made it."""
+        """Update partitions with logs at once, the others when a thread has created their logs."""
         new: list[Change] = []
         for change in changes:
             if change.topic_id not in self._broker.image.topics.by_id:
-                continue  # it was deleted before its turn came
+                continue  # the topic was deleted meanwhile
             if self._needs_log(change):
                 new.append(change)
                 if len(new) >= LOGS_A_THREAD:
@@ -114,10 +114,10 @@ class ReplicaChanges:
                     new = []
             else:
                 self._update(*change)
-                yield from self.bury(LOGS_A_THREAD)
+                yield from self.rename_removed(LOGS_A_THREAD)
             yield None
         yield from self._add_all(new)
-        yield from self.bury()
+        yield from self.rename_removed()
 
     def _needs_log(self, change: Change) -> bool:
         broker, where = self._broker, TopicPartition(change.topic, change.number)
@@ -131,7 +131,7 @@ class ReplicaChanges:
         broker, log_dirs = self._broker, self._broker.log_dirs
         planned = []
         for change in changes:
-            with suppress(KafkaError):  # told when the partition is taken up
+            with suppress(KafkaError):  # reported when the partition is added
                 planned.append(self._plan(change))
         if planned:
             now_ms = broker.clock.now_ms()
@@ -146,7 +146,7 @@ class ReplicaChanges:
         self._added += len(changes)
         if self._added >= ADDED_MANY:
             self._added = 0
-            garbage.freeze_startup_objects()  # else the collector of garbage looks at them again and again
+            garbage.freeze_startup_objects()  # keeps the garbage collector from scanning them
 
     def _plan(self, change: Change) -> NewLog:
         node_id, registration = self._broker.node_id, change.registration
@@ -161,16 +161,16 @@ class ReplicaChanges:
 
 
 def make_all(planned: Iterable[NewLog], context: LogContext, now_ms: int) -> None:
-    """In a thread. What cannot be made is tried again, and told, when the partition is taken up."""
+    """Create logs, in a thread. A failure is repeated and reported when the partition is added."""
     for each in planned:
         with suppress(Exception):
             each.make(context, now_ms)
 
 
-def bury_all(logs: Iterable[Log], log_dirs: LogDirs, now_ms: int) -> None:
-    """In a thread."""
+def rename_all(logs: Iterable[Log], log_dirs: LogDirs, now_ms: int) -> None:
+    """Rename the folders of removed logs, in a thread."""
     for each in logs:
         try:
             log_dirs.delete_later(each, now_ms)
         except KafkaError as error:
-            log.error("the folder of %s stays: %s", each.topic_partition, error.message)
+            log.error("the folder of %s could not be deleted: %s", each.topic_partition, error.message)

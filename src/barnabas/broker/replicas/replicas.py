@@ -1,10 +1,10 @@
-"""Replicas: the partitions of this broker follow the metadata.
+"""The replicas on this broker: applies the metadata to its partitions.
 
-In: images and deltas of committed metadata. Out: logs opened, created and set aside; partitions that lead,
-or stop leading; settings in force. At start the whole image is taken over, afterwards only what changed.
-Partitions that another broker leads are followed. Changes are applied in the order of the log, partition by
-partition in pieces (see `runtime.pieces`): where thousands change, `broker.image` shows all of it before the
-last partition has followed. Does not know: who decided, requests.
+In: images and deltas of committed metadata. Out: logs opened, created and deleted; partitions that lead or
+follow; settings applied. At start the whole image is applied, afterwards only changes, in the order of the
+log, partition by partition in pieces (see `runtime.pieces`). If thousands of partitions change,
+`broker.image` shows the change before the last partition has applied it.
+Does not know: who decided, requests.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ class Replicas:
         self.following = Following(broker, tick)
         self._changes = ReplicaChanges(broker, self._update, self._remove, self.rules)
         self._shortage_told_at = -SHORTAGE_TOLD_EVERY_S
-        # What became of partitions whose logs are being truncated: they follow when that is done.
-        self._held: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}
+        # Changes of partitions whose logs are being truncated: applied when that is done.
+        self._delayed: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}
         self._is_closed = False
         nothing: Mapping[str, str] = {}
-        # Of the last topic that was asked for: what it sets, over which settings of the broker.
+        # The last result of `rules`, with the topic's overrides and the broker's settings.
         self._last_rules = nothing, broker.settings, rules_of(TopicSettings.resolve({}, broker.settings))
-        self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
+        self._high_watermarks: dict[TopicPartition, int] = {}  # of the checkpoint, until all is loaded
         self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
         broker.in_sync_replicas = self.in_sync
-        # Told of every internal partition that is led here, or not any more: a coordinator's.
+        # Called when this broker begins or stops to lead an internal partition: a coordinator's.
         self.on_leadership: Callable[[Partition], None] | None = None
 
-    # -- taking over -----------------------------------------------------------------------------
+    # -- start -----------------------------------------------------------------------------------
 
     def load(self, image: MetadataImage) -> None:
-        """Open the logs that the image says are here; slow after a crash, so call it from a thread."""
+        """Open the logs of the image. Slow after a crash, so call it from a thread."""
         broker = self._broker
         broker.image = image
 
@@ -75,7 +75,7 @@ class Replicas:
             found = self.rules(topic).log
             if topic in image.topics.by_name:
                 return found
-            return replace(found, compact=True)  # whose it was is not known: gaps in it may be its own
+            return replace(found, compact=True)  # an unknown topic: it may have been compacted
 
         now_ms = broker.clock.now_ms()
         broker.log_dirs.load(settings_of, now_ms=now_ms, is_stray=self._is_stray)
@@ -84,7 +84,7 @@ class Replicas:
             future_logs.resolve_leftovers(broker.log_dirs, self._assigned_dir, now_ms)
 
     def take_over(self, image: MetadataImage) -> None:
-        """Make the partitions of the image, with logs that `load` opened or new ones: see `settled`."""
+        """Create the partitions of the image, with logs that `load` opened or new ones. See `settled`."""
         self._broker.image = image
         self._changes.apply(self._take_over_all(image))
 
@@ -99,7 +99,7 @@ class Replicas:
         self.in_sync.start()
 
     async def close(self) -> None:
-        """Follow nobody any more."""
+        """Stop fetching and stop ISR changes."""
         await self.settled()  # folders of deleted topics would be left behind
         self._is_closed = True
         self.following.close()
@@ -135,27 +135,27 @@ class Replicas:
     # -- following -------------------------------------------------------------------------------
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Committed metadata changed: do here what follows from it, a piece at once."""
+        """Apply a change of the committed metadata, the first piece of it at once."""
         broker = self._broker
         broker.image = image
         if delta.configs is not None and self._concerns_broker(delta.configs.resources):
             broker.dynamic.take(image.configs)
         if delta.configs is not None or delta.topics is not None:
-            self._changes.apply(self._follow(delta))
+            self._changes.apply(self._apply_delta(delta))
         if delta.cluster is not None:
             self.in_sync.expand()  # a broker that was unfenced may be in sync already
 
     async def settled(self) -> None:
-        """Returns when the partitions here are as the image says now."""
+        """Wait until the partitions here match the image."""
         await self._changes.settled()
 
     async def settled_if_alone(self) -> None:
-        """What a request changed can be used when its response leaves, on a node of its own. Where there are
-        other brokers clients look for a partition's leader anyway."""
+        """On a single-node cluster wait until changes are applied, so that clients can use them when the
+        response leaves. In larger clusters clients look for a partition's leader anyway."""
         if len(self._broker.image.cluster.brokers) == 1:
             await self.settled()
 
-    def _follow(self, delta: MetadataDelta) -> WaitingSteps[None]:
+    def _apply_delta(self, delta: MetadataDelta) -> WaitingSteps[None]:
         broker, changes = self._broker, self._changes
         if delta.configs is not None:
             yield from self._configs_changed(delta.configs.resources)
@@ -164,7 +164,7 @@ class Replicas:
         for gone in delta.topics.deleted.values():
             yield from changes.remove_all(gone.name, gone.partitions)
             broker.metrics.forget_topic(gone.name)
-        yield from changes.bury()  # before there are others of the same name
+        yield from changes.rename_removed()  # before there are others of the same name
         yield from changes.update_all(
             Change(topic.name, topic.id, number, registration)
             for topic in delta.topics.changed.values()
@@ -173,14 +173,14 @@ class Replicas:
 
     def _update(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         try:
-            self._become(topic, topic_id, index, registration)
-        except Exception:  # the others follow all the same
+            self._apply(topic, topic_id, index, registration)
+        except Exception:  # the other partitions must be updated
             self._broker.unexpected.note("applying metadata to", f"{topic}-{index}")
 
-    def _become(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
+    def _apply(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         broker = self._broker
         partition = broker.partitions.get(topic, index)
-        self._held.pop((topic, index), None)
+        self._delayed.pop((topic, index), None)
         if broker.node_id not in registration.replicas:
             self._remove(topic, index)
             return
@@ -189,7 +189,7 @@ class Replicas:
                 return
             left = broker.log_dirs.logs.get(TopicPartition(topic, index))
             if left is not None and left.truncation is not None:  # to be deleted when that is done
-                self._hold(left.truncation, topic, topic_id, index, registration)
+                self._update_after(left.truncation, topic, topic_id, index, registration)
                 return
             try:
                 partition = self._add(topic, topic_id, index, registration)
@@ -197,22 +197,22 @@ class Replicas:
                 if is_shortage(error):
                     self._try_later(topic, topic_id, index, registration, error)
                     return
-                log.error("%s-%d stays offline: %s", topic, index, error.message)
+                log.error("%s-%d could not be opened and is offline: %s", topic, index, error.message)
                 broker.partitions.take_offline(topic, index)
                 return
             except Exception as error:
                 if is_shortage(error):
                     self._try_later(topic, topic_id, index, registration, error)
                     return
-                broker.unexpected.note("taking up", f"{topic}-{index}")
+                broker.unexpected.note("adding", f"{topic}-{index}")
                 broker.partitions.take_offline(topic, index)
                 return
         if partition.is_dirty and partition.leader_epoch != registration.leader_epoch:
-            self._tick.close()  # what was taken in as leader, or from another one
+            self._tick.close()  # batches of the old leader epoch
         if registration.leader == broker.node_id:
             self.following.stop(partition)
-            if partition.log.truncation is not None:  # its producers are not known yet
-                self._hold(partition.log.truncation, topic, topic_id, index, registration)
+            if partition.log.truncation is not None:  # its producers are not loaded yet
+                self._update_after(partition.log.truncation, topic, topic_id, index, registration)
                 return
             try:
                 partition.lead(
@@ -221,7 +221,7 @@ class Replicas:
                     registration.replicas,
                     registration.partition_epoch,
                 )
-            except KafkaError as error:  # its disk has failed: whoever watches the dirs knows
+            except KafkaError as error:  # its disk has failed; `on_failure` was called
                 if is_shortage(error):
                     self._try_later(topic, topic_id, index, registration, error)
                     return
@@ -235,9 +235,9 @@ class Replicas:
                 self.following.stop(partition)
             else:
                 self.following.follow(partition, registration.leader, registration.leader_epoch)
-        self._tell(partition)
+        self._tell_coordinator(partition)
 
-    def _hold(
+    def _update_after(
         self,
         truncation: Truncation,
         topic: str,
@@ -245,27 +245,27 @@ class Replicas:
         index: int,
         registration: PartitionRegistration,
     ) -> None:
-        """Apply this when the log is whole, unless something newer is applied before."""
-        self._held[topic, index] = topic_id, registration
-        truncation.when_done(partial(self._go_on, topic, index))
+        """Apply a registration when the truncation is done, unless a newer one is applied before."""
+        self._delayed[topic, index] = topic_id, registration
+        truncation.when_done(partial(self._update_delayed, topic, index))
 
     def _try_later(
         self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration, error: Exception
     ) -> None:
-        """Descriptors or memory lack: apply this in a moment, unless something newer is applied before."""
+        """Retry after a shortage of descriptors or memory, unless a newer registration is applied before."""
         now = self._broker.loop.time()
         if now - self._shortage_told_at >= SHORTAGE_TOLD_EVERY_S:
             self._shortage_told_at = now
-            log.warning("%s-%d and perhaps others have to wait: %s", topic, index, error)
-        self._held[topic, index] = topic_id, registration
-        self._broker.loop.call_later(RETRY_S, self._go_on, topic, index)
+            log.warning("%s-%d and perhaps others cannot be opened yet: %s", topic, index, error)
+        self._delayed[topic, index] = topic_id, registration
+        self._broker.loop.call_later(RETRY_S, self._update_delayed, topic, index)
 
-    def _go_on(self, topic: str, index: int) -> None:
-        held = self._held.pop((topic, index), None)
+    def _update_delayed(self, topic: str, index: int) -> None:
+        held = self._delayed.pop((topic, index), None)
         if held is not None and not self._is_closed:
             self._update(topic, held[0], index, held[1])
 
-    def _tell(self, partition: Partition) -> None:
+    def _tell_coordinator(self, partition: Partition) -> None:
         if partition.is_internal and self.on_leadership is not None:
             try:
                 self.on_leadership(partition)
@@ -289,7 +289,7 @@ class Replicas:
             )
         high_watermark = found.end_offset
         if len(registration.replicas) > 1:
-            # What is above it may not be on the others: the leader tells.
+            # Records above it may be missing on other replicas: the leader tells the high watermark.
             high_watermark = max(self._high_watermarks.get(where, 0), found.log_start_offset)
         state = PartitionState(
             broker.node_id,
@@ -313,16 +313,16 @@ class Replicas:
 
     def _remove(self, topic: str, index: int) -> None:
         broker = self._broker
-        self._held.pop((topic, index), None)
+        self._delayed.pop((topic, index), None)
         broker.partitions.forget_offline(topic, index)
         partition = broker.partitions.get(topic, index)
         if partition is None:
             return
         self._stop(partition)
         broker.partitions.remove(partition)
-        self._tell(partition)
+        self._tell_coordinator(partition)
         truncation = partition.log.truncation
-        if truncation is not None:  # a thread works in its folder, which keeps its name until that is done
+        if truncation is not None:  # a thread works in its folder
             truncation.when_done(partial(self._delete_log, partition.log))
         elif TopicPartition(topic, index) in broker.log_dirs.future_logs:
             self._delete_log(partition.log)
@@ -330,7 +330,7 @@ class Replicas:
             self._changes.removed.append(broker.log_dirs.remove(partition.log.topic_partition))
 
     def _delete_log(self, gone: Log) -> None:
-        """Set its folder aside at once: another partition of its name may wait for that."""
+        """Rename its folder at once: a new partition of the same name may wait for that."""
         broker = self._broker
         where, now_ms = gone.topic_partition, broker.clock.now_ms()
         if broker.log_dirs.logs.get(where) is not gone:
@@ -340,7 +340,7 @@ class Replicas:
                 future_logs.drop(broker.log_dirs, where, now_ms)
             broker.log_dirs.delete(where, now_ms=now_ms)
         except KafkaError as error:
-            log.error("the folder of %s stays: %s", where, error.message)
+            log.error("the folder of %s could not be deleted: %s", where, error.message)
 
     def _stop(self, partition: Partition) -> None:
         self.following.stop(partition)
@@ -351,21 +351,22 @@ class Replicas:
     # -- failing dirs ----------------------------------------------------------------------------
 
     def write_all(self) -> None:
-        """End the tick: whatever was staged is written, or its producers hear that it was not."""
+        """End the tick: staged batches are written, or their producers get an error."""
         self._tick.close()
 
     def take_offline(self, where: TopicPartition) -> None:
-        """The log dir of a partition has failed."""
+        """Stop using a partition whose log dir has failed."""
         partition = self._broker.partitions.get(*where)
         self._broker.partitions.take_offline(*where)
         if partition is not None:
             self._stop(partition)
-            self._tell(partition)
+            self._tell_coordinator(partition)
 
     # -- settings --------------------------------------------------------------------------------
 
     def rules(self, topic: str) -> TopicRules:
-        """A topic's settings in force. Asked for partition after partition of the same topic."""
+        """A topic's effective settings. The last result is kept: callers ask for many partitions of one
+        topic."""
         overrides, settings = self._broker.image.configs.topic(topic), self._broker.settings
         if overrides is not self._last_rules[0] or settings is not self._last_rules[1]:
             found = rules_of(TopicSettings.resolve(overrides, settings))
@@ -389,6 +390,6 @@ class Replicas:
                 continue
             for index in topic.partitions:
                 changed = partitions.get(name, index)
-                if changed is not None:  # else it is new, or lies elsewhere
+                if changed is not None:  # otherwise it is new, or on other brokers
                     changed.configure(self.rules(name))
                 yield

@@ -1,9 +1,9 @@
-"""What a follower's fetch session at its leader has, and what the next fetch tells it (KIP-227).
+"""The partitions in a follower's fetch session, and those that the next fetch names (KIP-227).
 
-In: partitions to fetch, to fetch again, to leave out. Out: the names for the next fetch. A partition that the
-session has is named whenever it was answered with records, or the leader would send them again. Partitions
-that are new to the session come some at a time: a fetch that names thousands would keep the follower, which
-encodes it, and the leader, which looks for all of them, from everything else.
+In: partitions to fetch, to fetch again, to leave out. Out: the partitions to name in the next fetch. A fetch
+names a partition after it has received records, or the leader would send them again. New partitions join the
+session a few at a time: a fetch of thousands would block the follower that encodes it and the leader that
+reads all of them.
 Does not know: offsets, requests, connections.
 """
 
@@ -17,18 +17,18 @@ NEW_A_FETCH_MAX = 64
 
 
 class SessionNames:
-    """Fields are dicts for their order: what comes first is fetched first."""
+    """Fields are dicts for their order: the first partition is fetched first."""
 
     __slots__ = ("changed", "forgotten", "known", "new")
 
     def __init__(self) -> None:
-        self.changed: dict[Key, None] = {}  # what the next fetch has to name
-        self.new: dict[Key, None] = {}  # what the session does not have yet
-        self.known: dict[Key, None] = {}  # what it has
-        self.forgotten: dict[Key, None] = {}  # what it has and shall not have any more
+        self.changed: dict[Key, None] = {}  # to name in the next fetch
+        self.new: dict[Key, None] = {}  # not in the session yet
+        self.known: dict[Key, None] = {}  # in the session
+        self.forgotten: dict[Key, None] = {}  # in the session, to be removed
 
     def want(self, key: Key) -> None:
-        """Fetch this one, too."""
+        """Fetch this partition too."""
         (self.changed if key in self.known else self.new)[key] = None
         self.forgotten.pop(key, None)
 
@@ -39,17 +39,17 @@ class SessionNames:
             self.forgotten[key] = None
 
     def start_anew(self, keys: Iterable[Key]) -> None:
-        """There is no session: everything is new to the next one."""
+        """Begin a new session: all partitions are new to it."""
         self.changed, self.known, self.forgotten = {}, {}, {}
         self.new = dict.fromkeys(keys)
 
     def name_all(self, keys: Iterable[Key]) -> None:
-        """The leader keeps no session for us: each fetch names everything."""
+        """Name all partitions in each fetch: the leader keeps no session."""
         self.new, self.known, self.forgotten = {}, {}, {}
         self.changed = dict.fromkeys(keys)
 
     def next(self, is_left_out: Callable[[Key], bool]) -> list[Key]:
-        """What to name now. What is left out comes again by `want`."""
+        """The partitions to name now. `want` adds those that were left out again."""
         names = [key for key in self.changed if not is_left_out(key)]
         if self.new:
             names += self._some_new(is_left_out)
@@ -64,8 +64,8 @@ class SessionNames:
             some = [key for key in taken if key not in self.changed and not is_left_out(key)]
         return some
 
-    def told(self, names: Iterable[Key]) -> None:
-        """The session has these now, and not what was forgotten."""
+    def sent(self, names: Iterable[Key]) -> None:
+        """Note that a fetch has named these, and has removed the forgotten ones."""
         for key in self.forgotten:
             self.known.pop(key, None)
         self.changed, self.forgotten = {}, {}
@@ -74,5 +74,5 @@ class SessionNames:
 
     @property
     def is_ending(self) -> bool:
-        """Whether nothing would be left in the session."""
+        """Whether the session would be empty."""
         return len(self.known) == len(self.forgotten)

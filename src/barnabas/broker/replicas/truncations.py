@@ -1,9 +1,9 @@
-"""Truncations of this broker's logs: the work on files runs in threads, the loop goes on.
+"""Truncations of this broker's logs: threads work on the files, the event loop goes on.
 
-In: truncations that have begun (`storage.truncation`). Out: logs that are whole again, and callers told.
-A log is in no other hands meanwhile: it is not fetched into, not led, not moved, not deleted; each of those
-asks the truncation to be told when it is done (`Truncation.when_done`).
-Does not know: why a log is cut, how.
+In: truncations that have begun (`storage.logs.truncation`). Out: usable logs, and calls of
+`Truncation.when_done`. Meanwhile nothing else uses the log: it is not fetched, led, moved or deleted; that
+work waits for `when_done`.
+Does not know: why and how a log is truncated.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Truncations:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._running: dict[asyncio.Task[None], None] = {}
-        self.count = 0  # in this life of the broker
+        self.count = 0  # since the broker started
 
     def start(self, truncation: Truncation) -> None:
-        """Do the work beside the loop, then make the log usable again."""
+        """Do the work in a thread, then make the log usable again."""
         self.count += 1
         task = asyncio.get_running_loop().create_task(self._run(truncation))
         self._running[task] = None
@@ -45,6 +45,6 @@ class Truncations:
         truncation.end()
 
     async def close(self) -> None:
-        """Wait for all that have begun: their logs are about to be closed."""
+        """Wait for running truncations before their logs are closed."""
         while self._running:
             await asyncio.wait(list(self._running))

@@ -63,7 +63,7 @@ class Broker:
         metrics: Metrics,
         secrets: Secrets,
     ) -> None:
-        self.settings = settings  # those in force: replaced when they change
+        self.settings = settings  # the effective settings: replaced when they change
         self.dynamic = DynamicSettings(self)
         self.secrets = secrets
         self.node_id = settings.node_id
@@ -87,7 +87,7 @@ class Broker:
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`
         self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000, self.unexpected)
         self.image: MetadataImage = EMPTY_IMAGE
-        self.cold_fetches = 0  # that waited for a thread to read from a disk
+        self.cold_fetches = 0  # fetches that waited for a thread to read
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.
         self.partitions: Partitions
@@ -114,7 +114,7 @@ class Broker:
         return topology.controllers(self.image, listener)
 
     def any_broker_id(self) -> int:
-        """Whom clients take for the controller: any broker, since every one passes their requests on."""
+        """The controller that clients see: any broker, since each forwards their requests."""
         return self.node_id
 
     @property
@@ -128,15 +128,15 @@ class Broker:
         return topic in topology.INTERNAL_TOPICS
 
     def may_join(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether a broker, in the life of this epoch (-1: any), may be among the in-sync replicas."""
+        """Whether a broker with this broker epoch (-1: any) may be an in-sync replica."""
         found = self.image.cluster.brokers.get(broker_id)
         return found is not None and found.is_active and broker_epoch in (-1, found.epoch)
 
     def followers_seen(self, broker_id: int) -> None:
-        """A follower has fetched, whatever of."""
+        """Note that a follower has fetched."""
         self.follower_fetches_ms[broker_id] = int(self.loop.time() * 1000)
 
     def leadership_changed(self, partition: Partition) -> None:
-        """An internal partition is led here, or not any more: its coordinator must know."""
+        """Tell the coordinator that this broker begins or stops to lead an internal partition."""
         self.groups.leadership_changed(partition)
         self.transactions.leadership_changed(partition)

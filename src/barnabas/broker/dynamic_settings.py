@@ -31,7 +31,7 @@ class DynamicSettings:
         self._subscribers: list[tuple[frozenset[str], Changed]] = []
 
     def on_change(self, names: Iterable[str], changed: Changed) -> None:
-        """Call `changed(before, after)` whenever one of these settings has got another value."""
+        """Call `changed(before, after)` whenever the value of one of these settings changes."""
         self._subscribers.append((frozenset(names), changed))
 
     def take(self, configs: ConfigsImage) -> bool:
@@ -58,7 +58,7 @@ class DynamicSettings:
 
 
 def different(before: BrokerSettings, after: BrokerSettings) -> set[str]:
-    """Names whose values differ; a listener's own setting counts as the setting."""
+    """The names of settings whose values differ. A setting of one listener counts as the setting."""
     found = set()
     old, new = before.values, after.values
     for name in old.keys() | new.keys():

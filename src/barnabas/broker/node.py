@@ -76,7 +76,7 @@ HEARTBEAT_LANE = "heartbeat"
 
 
 class StartError(Exception):
-    """Why a node cannot start, in one line for the person who started it."""
+    """The reason why a node cannot start, in one line."""
 
 
 class Node:
@@ -94,7 +94,7 @@ class Node:
         self._format_empty = format_empty
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
-        self._secret_bytes = os.urandom if rng is None else rng.randbytes  # a simulation repeats itself
+        self._secret_bytes = os.urandom if rng is None else rng.randbytes  # a simulation must be repeatable
         self._disk = disk
         self._socket_port = sockets
         self._sockets: dict[str, socket.socket] = {}
@@ -324,7 +324,7 @@ class Node:
         )
 
     def _sync(self, due: list[Partition], done: Callable[[dict[Partition, KafkaError]], None]) -> None:
-        """Make logs durable beside the loop, then say which could not be."""
+        """Sync logs in threads, then report those that failed."""
         works = [(partition, partition.log, partition.log.begin_sync()) for partition in due]
 
         def synced(future: asyncio.Future[None]) -> None:
@@ -348,7 +348,7 @@ class Node:
             self.on_failure(error)
 
     def _rolled(self, rolled: Log, offset: int) -> None:
-        """From any thread: a segment is complete, and shall be synced."""
+        """Sync a segment that is complete. Called from any thread."""
         self.broker.loop.call_soon_threadsafe(self._sync_rolled, rolled, offset)
 
     def _sync_rolled(self, rolled: Log, offset: int) -> None:
@@ -366,7 +366,7 @@ class Node:
         task.add_done_callback(synced)
 
     def _disk_failed(self, path: str, reason: str, number: int) -> None:
-        """From any thread: an operation below this path was refused by the system."""
+        """Handle a failed operation below this path. Called from any thread."""
         if self._dir_states is not None:
             self._dir_states.disk_failed(path, reason, number)
 
@@ -420,7 +420,7 @@ class Node:
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """Those that are open."""
+        """The open listeners."""
         return self._listening.listeners if hasattr(self, "_listening") else ()
 
     @property
@@ -434,7 +434,7 @@ class Node:
     # -- stop --------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Leave in order: the next start needs no recovery."""
+        """Stop in order: the next start needs no recovery."""
         if self.settings.is_broker:
             await self._stop_broker()
         if self._metrics_server is not None:
@@ -467,12 +467,12 @@ class Node:
 
 
 def is_empty(settings: BrokerSettings, disk: Disk = REAL_DISK) -> bool:
-    """Whether no log directory holds anything yet: then starting may format them."""
+    """Whether all log directories are empty, so that the start may format them."""
     return all(holds_nothing(disk, folder) for folder in {*settings.log_dirs, settings.metadata_log_dir})
 
 
 def may_found_cluster(settings: BrokerSettings) -> bool:
-    """Whether this node alone can be a cluster: it votes, and nobody else is named."""
+    """Whether this node can be a cluster alone: it is a voter, and the settings name no other."""
     if not settings.is_controller:
         return False
     others = [voter for voter in settings.voters if voter.id != settings.node_id]
@@ -480,7 +480,7 @@ def may_found_cluster(settings: BrokerSettings) -> bool:
 
 
 def check_supported(settings: BrokerSettings) -> None:
-    """What cannot be done yet is refused before anything is touched."""
+    """Refuse settings that are not supported, before anything is written."""
     if settings["authorizer.class.name"]:
         raise StartError(
             "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"

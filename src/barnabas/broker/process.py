@@ -37,7 +37,7 @@ def main(
     on_ready: Callable[[Node], None] | None = None,
     log_level: str = "INFO",
 ) -> int:
-    """Run a node until it is told to stop."""
+    """Run a node until a signal stops it."""
     garbage.collect_rarely()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     logging.basicConfig(
@@ -59,7 +59,7 @@ def main(
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where there is one; the standard loop does the same, slower."""
+    """Use uvloop if it is installed; the standard loop is slower."""
     try:
         import uvloop
     except ImportError:

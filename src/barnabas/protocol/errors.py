@@ -175,6 +175,11 @@ class KafkaError(Exception):
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
 
+    def copy(self) -> KafkaError:
+        """The same error as a new exception. An exception that is kept and raised again and again keeps the
+        frames of its last raise alive, with the connection that they serve."""
+        return KafkaError(self.code, self.message)
+
 
 class ProtocolError(ValueError):
     """Bytes are not a valid message. `path` names the field."""

@@ -111,7 +111,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         caller sends with `respond`. KafkaError: nothing was appended or changed. A deferred response gets
         its error from `refuse`."""
         if self.error is not None:
-            raise self.error.with_traceback(None)  # else each raise makes the traceback longer
+            raise self.error.copy()
         if not self.work_queue.is_busy and not self.is_long(request):
             return self.commit_in_transaction_now(request, context, verification)
         self.work_queue.check_capacity()
@@ -140,7 +140,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         """Append the marker that ends a producer's transaction, and commit or drop its offsets. Out: the
         marker's offset. KafkaError: nothing was appended or changed."""
         if self.error is not None or self.work_queue.is_busy:
-            raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
+            raise NOT_READY.copy()
         offset = self.journal.append_marker(end, now_ms)
         self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
         return offset

@@ -295,7 +295,7 @@ class CoordinatorHost(Generic[S]):
 
     def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
         if self.error is not None:
-            raise self.error.with_traceback(None)  # else each raise makes the traceback longer
+            raise self.error.copy()
         if self.work_queue.is_busy:
             return self._decide_in_pieces(request, context)
         return self.decide_now(request, context)
@@ -303,7 +303,7 @@ class CoordinatorHost(Generic[S]):
     def decide_now(self, request: Message, context: RequestContext) -> Message | Deferred:
         """Decide on a request while no long work is under way."""
         if self._uncommitted.is_full:
-            raise FULL.with_traceback(None)  # else each raise makes the traceback longer
+            raise FULL.copy()
         now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
         self.carry_out(outcome, now_ms, request)
@@ -317,7 +317,7 @@ class CoordinatorHost(Generic[S]):
     def _decide_in_pieces(self, request: Message, context: RequestContext) -> Deferred:
         """Decide in steps, behind the work that is under way."""
         if self.error is not None:
-            raise self.error.with_traceback(None)
+            raise self.error.copy()
         deferred = Deferred()
         steps = LongRequest(self, request, context).respond(deferred)
         if type(request) in self.read_only:

@@ -88,7 +88,7 @@ class LongRequest:
         """Raise KafkaError if the host dropped the shard since the last step."""
         host = self._host
         if host.error is not None:
-            raise host.error.with_traceback(None)
+            raise host.error.copy()
         if host.shard is not self._shard:
             raise as_coordinator_error(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 

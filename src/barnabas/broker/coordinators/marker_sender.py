@@ -50,7 +50,7 @@ class MarkerSender:
         """Send a marker, and report its result. KafkaError: too many markers wait for this broker; retry."""
         unsent = self._unsent.setdefault(broker_id, [])
         if len(unsent) >= UNSENT_MAX:
-            raise FULL.with_traceback(None)  # else each raise makes the traceback longer
+            raise FULL.copy()
         unsent.append(UnsentMarker(markers, where, on_result))
         if broker_id not in self._tasks:
             self._tasks[broker_id] = self._loop.create_task(self._send_all(broker_id))

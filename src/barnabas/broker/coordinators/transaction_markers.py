@@ -83,14 +83,14 @@ class MarkerWriter:
                 log.info("%s is deleted and needs no marker of %s", where, markers.transactional_id)
                 return True
             if registered.leader == NO_LEADER or registered.leader == broker.node_id:
-                raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
+                raise NOT_READY.copy()
             broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
             return False
         now_ms = broker.clock.now_ms()
         if where.topic == OFFSETS_TOPIC:
             host = broker.groups.hosts.get(where.partition)
             if host is None or host.error is not None:
-                raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
+                raise NOT_READY.copy()
             offset = host.append_marker(markers.end, now_ms)
             write_early = host.journal.write_early
         else:

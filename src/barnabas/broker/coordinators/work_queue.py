@@ -42,7 +42,7 @@ class WorkQueue:
     def check_capacity(self) -> None:
         """Raise KafkaError if the queue is full."""
         if len(self._waiting) >= WAITING_MAX:
-            raise FULL.with_traceback(None)
+            raise FULL.copy()
 
     def add(self, steps: Steps[None]) -> None:
         """Run the steps behind those before them. An idle queue runs their first piece at once."""

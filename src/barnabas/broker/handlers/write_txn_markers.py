@@ -134,5 +134,5 @@ def append_of(context: RequestContext, partition: Partition) -> Callable[[Transa
         return partition.append_marker
     host = context.broker.groups.hosts.get(partition.index)
     if host is None or host.error is not None:
-        raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
+        raise NOT_READY.copy()
     return host.append_marker

@@ -342,7 +342,7 @@ def truncate(watched: Watched, said: Callable[[str], None], batches: int = BATCH
 
 def cut_at_s(node: ClusterNode) -> float:
     """The monotonic time of the truncation, from the node's log; it may be before the node responds."""
-    line = next((line for line in node.lines if "it is cut at" in line), None)
+    line = next((line for line in node.lines if "diverges from its leader" in line), None)
     if line is None:
         raise generator.LoadError(f"node {node.id} did not cut its log")
     text, _, milliseconds = line.strip("[").partition("]")[0].partition(",")

@@ -96,7 +96,7 @@ def test_a_leader_that_was_paused_is_fenced_by_the_epoch(cluster: Cluster) -> No
         paused.resume()
     cluster.create_topic("when-it-woke")
     wait_until(
-        lambda: any("does not lead the quorum any more" in line for line in paused.lines),
+        lambda: any("no longer leads the quorum" in line for line in paused.lines),
         what="the paused controller learns that it does not lead",
     )
     check_topics(cluster, {"while-it-slept", "when-it-woke"})

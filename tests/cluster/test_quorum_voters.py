@@ -145,10 +145,10 @@ def test_who_comes_late_fetches_a_snapshot(cluster: Cluster) -> None:
     # Another takes its place, and with the old one goes what of the log was before.
     write_until(lambda: oldest_snapshot() > first)
     late = cluster.add_controller(104).start()
-    assert any("goes on from the leader's snapshot" in line for line in late.lines)
+    assert any("installed the leader's snapshot" in line for line in late.lines)
     broker = cluster[1]
     broker.kill()
     broker.wipe()
     broker.start()
-    assert any("goes on from the leader's snapshot" in line for line in broker.lines)
+    assert any("installed the leader's snapshot" in line for line in broker.lines)
     cluster.create_topic("after-the-snapshot")

@@ -484,7 +484,7 @@ def test_damage_in_one_partition_of_a_leader_does_not_stop_the_others(cluster: C
     follower.start()
     wait_for_isr(cluster, "unhurt", {1, 2})
     wait_until(
-        lambda: any("hurt-0 does not follow its leader" in line for line in follower.lines),
+        lambda: any("hurt-0 cannot follow its leader" in line for line in follower.lines),
         what="the follower says what it does not follow",
     )
     with Conversation(cast(Any, None), port=port_of(cluster[1])) as talk:

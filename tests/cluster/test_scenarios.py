@@ -128,7 +128,7 @@ def test_brokers_die_and_come_back_a_paused_controller_is_fenced_and_leaders_are
     assert after.leader_id != before.leader_id and after.leader_epoch > before.leader_epoch
     paused.resume()
     wait_until(
-        lambda: any("does not lead the quorum any more" in line for line in paused.lines),
+        lambda: any("no longer leads the quorum" in line for line in paused.lines),
         what="the paused controller learns that it does not lead",
     )
     assert cluster.ask(lambda admin: admin.describe_quorum()).leader_id == after.leader_id

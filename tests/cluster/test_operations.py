@@ -54,6 +54,7 @@ def tool(cluster: Cluster, *arguments: str, is_refused: bool = False) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_cluster_is_restarted_node_by_node_and_upgraded_while_clients_work(cluster: Cluster) -> None:
     for topic in (NUMBERS, MOVED):
         cluster.create_topic(topic, 3, replication_factor=3)

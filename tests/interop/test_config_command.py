@@ -9,7 +9,8 @@ from barnabas.testing import apache
 from .conftest import Node
 from .test_kafka_tools import make_topic, tool, topics
 
-pytestmark = [pytest.mark.java, pytest.mark.usefixtures("java")]
+# `tests/cli/transcripts` has what the tool prints; this runs it again.
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.usefixtures("java")]
 CONFIGS = "kafka.admin.ConfigCommand"
 
 

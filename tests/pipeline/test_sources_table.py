@@ -140,6 +140,7 @@ def test_a_real_postgresql_with_secrets_by_reference(
         runner.step()
 
 
+@pytest.mark.long
 def test_a_real_mysql_in_every_mode(spark: Any, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """MariaDB, by MySQL's own driver: snapshots, growing numbers, times of change, both."""
     if reason := mysql.available():

@@ -65,6 +65,7 @@ def maxima_added(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(row_merge.SIMPLE, Merge.MAX, row_merge.add)
 
 
+@pytest.mark.long
 def test_planted_bugs_are_found(
     world: Callable[[random.Random], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_rewrite_waits_for_the_lock_of_the_source(lake: str) -> None:
     assert had.is_set()
 
 
+@pytest.mark.long
 def test_references_are_checked_against_other_tables_and_maintenance_keeps_everything(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:

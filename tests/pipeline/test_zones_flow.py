@@ -99,10 +99,10 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
 @pytest.mark.parametrize(
     ("which", "where"),
     [
-        ("first", "before raw"),
+        pytest.param("first", "before raw", marks=pytest.mark.long),
         ("first", "behind raw"),
-        ("later", "before raw"),
-        ("later", "behind raw"),
+        pytest.param("later", "before raw", marks=pytest.mark.long),
+        pytest.param("later", "behind raw", marks=pytest.mark.long),
         ("later", "behind trusted"),
     ],
 )

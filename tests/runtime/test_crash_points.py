@@ -91,7 +91,9 @@ async def check(disk: SimulatedDisk, promises: Promises, where: str) -> None:
     await again.stop()
 
 
-@pytest.mark.parametrize("lost_power", [False, True], ids=["killed", "without power"])
+@pytest.mark.parametrize(
+    "lost_power", [False, pytest.param(True, marks=pytest.mark.long)], ids=["killed", "without power"]
+)
 def test_a_crash_at_every_operation_loses_no_metadata(lost_power: bool) -> None:
     for stop_at in range(1, play(0)[0].operations + 1):
         disk, promises = play(stop_at)

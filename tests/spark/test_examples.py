@@ -40,6 +40,7 @@ def test_the_example_of_the_pages_runs(tmp_path: Path) -> None:
     assert "|143|" in run(code, tmp_path).replace(" ", "")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_the_notebook_runs(tmp_path: Path) -> None:
     notebook = json.loads((ROOT / "examples" / "spark_topics.ipynb").read_text())

@@ -97,7 +97,7 @@ def written(broker: Broker, topic: str) -> int:
     return sum(ends)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_each_input_is_in_the_output_once(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     asked: int = request.config.getoption("--kills")

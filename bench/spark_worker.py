@@ -25,13 +25,13 @@ from barnabas.client.blocking import run
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Transaction
 from barnabas.records.compression import Compression
-from barnabas.spark.cluster import WorkerCluster
-from barnabas.spark.columns import COLUMNS, Table
-from barnabas.spark.encoding import Encoder
-from barnabas.spark.fetcher import LATEST, Fetcher, OffsetRange
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.producer import BlockingProducer
-from barnabas.spark.settings import ClientSettings
+from barnabas.spark.reading.columns import COLUMNS, Table
+from barnabas.spark.reading.fetcher import LATEST, Fetcher, OffsetRange
 from barnabas.spark.sink_options import BATCH_BYTES
+from barnabas.spark.writing.encoding import Encoder
 from barnabas.testing.broker import Broker
 
 PARTITIONS = 2

@@ -17,9 +17,9 @@ from barnabas.records.batch import BatchHeader
 from barnabas.records.compression import Compression
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch
-from barnabas.spark.batches import Chunk, Unreadable, next_offset_of, read_chunks
-from barnabas.spark.columns import COLUMNS, HEADERS, Table
-from barnabas.spark.unpacking import ROOM_BYTES, Room
+from barnabas.spark.reading.batches import Chunk, Unreadable, next_offset_of, read_chunks
+from barnabas.spark.reading.columns import COLUMNS, HEADERS, Table
+from barnabas.spark.reading.unpacking import ROOM_BYTES, Room
 from poisoned_batches import UNCOMPRESSED, compressed
 
 ALL = (*COLUMNS, HEADERS)
@@ -214,7 +214,7 @@ def test_aborted_records_and_markers_are_left_out() -> None:
 
 
 def test_without_a_compiler_the_same_functions_run_as_they_are() -> None:
-    from barnabas.spark import kernel
+    from barnabas.spark.reading import kernel
 
     plain_scan = getattr(kernel.scan, "py_func", None)
     if plain_scan is None:
@@ -227,8 +227,8 @@ def test_values_are_copied_together_as_plain_python_does_it(values: list[bytes |
     import numpy as np
     import pyarrow as pa
 
-    from barnabas.spark import kernel
-    from barnabas.spark.columns import binary
+    from barnabas.spark.reading import kernel
+    from barnabas.spark.reading.columns import binary
 
     sizes = np.array([-1 if each is None else len(each) for each in values], np.int64)
     at = np.concatenate([[0], np.cumsum(np.maximum(sizes, 0))])[:-1].astype(np.int64)

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from barnabas.client.partitioner import partition_for_key
 from barnabas.records.compression import Compression, decompress
-from barnabas.spark import writing_kernel as kernel
-from barnabas.spark.batches import read_chunks
-from barnabas.spark.columns import Table
-from barnabas.spark.encoding import Encoder
-from barnabas.spark.packing import BATCH_OVERHEAD, LZ4_BLOCK_BYTES, Packing
-from barnabas.spark.rows import Rows
-from barnabas.spark.unpacking import Room
+from barnabas.spark.reading.batches import read_chunks
+from barnabas.spark.reading.columns import Table
+from barnabas.spark.reading.unpacking import Room
+from barnabas.spark.writing import writing_kernel as kernel
+from barnabas.spark.writing.encoding import Encoder
+from barnabas.spark.writing.packing import BATCH_OVERHEAD, LZ4_BLOCK_BYTES, Packing
+from barnabas.spark.writing.rows import Rows
 
 CODECS = list(Compression)
 data = st.none() | st.binary(max_size=60)

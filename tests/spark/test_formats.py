@@ -17,9 +17,9 @@ pytest.importorskip("pyarrow", reason="needs the extra `spark`")
 import pyarrow as pa
 from google.protobuf import descriptor_pb2
 
-from barnabas.spark.ddl import DdlError, Field, Kind, parse_columns
-from barnabas.spark.formats import decode_column, encode_column, format_of, mode_of
-from barnabas.spark.settings import OptionError
+from barnabas.spark.basics.settings import OptionError
+from barnabas.spark.formats.ddl import DdlError, Field, Kind, parse_columns
+from barnabas.spark.formats.formats import decode_column, encode_column, format_of, mode_of
 
 SHOP = "id INT, name STRING, price DECIMAL(8,2), tags ARRAY<STRING>, at TIMESTAMP, open BOOLEAN"
 SHOP_TYPE = pa.struct(

@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra `spark`")
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.spark.fetcher import OffsetRange
+from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.options import duration_ms, source_options
 from barnabas.spark.planning import cut, limited, split
 from barnabas.spark.positions import EARLIEST, LATEST, from_checkpoint, to_checkpoint
-from barnabas.spark.settings import OptionError
+from barnabas.spark.reading.fetcher import OffsetRange
 
 BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t"}
 

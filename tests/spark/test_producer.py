@@ -18,10 +18,10 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.spark.cluster import WorkerCluster
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.producer import BlockingProducer
-from barnabas.spark.rows import RowError
-from barnabas.spark.settings import ClientSettings
+from barnabas.spark.writing.rows import RowError
 from client.scripted import HANGS_UP, SILENCE, ScriptedNetwork, metadata, run
 
 PARTITIONS = 3

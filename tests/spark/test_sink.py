@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="needs the extra `spark`")
 from pyspark.sql.types import StringType, StructField, StructType
 
 from barnabas.client.partitioner import partition_for_key
-from barnabas.spark.settings import OptionError
+from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.source import BarnabasSource
 from barnabas.testing.broker import Broker
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.spark.columns import SPARK_TYPES
-from barnabas.spark.formats import decode_column
+from barnabas.spark.formats.formats import decode_column
 from barnabas.spark.options import SourceOptions
+from barnabas.spark.reading.columns import SPARK_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.spark.columns import COLUMNS, HEADERS
-from barnabas.spark.formats import MODES, SIDES, Format, format_of, mode_of
+from barnabas.spark.basics.settings import PREFIX, ClientSettings, OptionError, client_settings, flag, number
+from barnabas.spark.formats.formats import MODES, SIDES, Format, format_of, mode_of
 from barnabas.spark.positions import EARLIEST, LATEST, At, parse_assignment, parse_positions
-from barnabas.spark.settings import PREFIX, ClientSettings, OptionError, client_settings, flag, number
+from barnabas.spark.reading.columns import COLUMNS, HEADERS
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 SPECIAL = {"earliest": EARLIEST, "latest": LATEST}

@@ -18,12 +18,12 @@ from barnabas.client.core.cluster import MISSING_TOPIC
 from barnabas.client.core.errors import BootstrapError, NoTopic, Unreachable
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
-from barnabas.spark.cluster import WorkerCluster, shared_cluster
-from barnabas.spark.fetcher import DataLoss, OffsetRange
+from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
+from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.options import SourceOptions
 from barnabas.spark.planning import split
 from barnabas.spark.positions import EARLIEST, LATEST, At, Offsets
-from barnabas.spark.settings import OptionError
+from barnabas.spark.reading.fetcher import DataLoss, OffsetRange
 
 log = logging.getLogger("barnabas.spark")
 Result = TypeVar("Result")

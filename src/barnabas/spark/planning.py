@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import ceil, floor
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.spark.fetcher import OffsetRange
+from barnabas.spark.reading.fetcher import OffsetRange
 
 Offsets = Mapping[TopicPartition, int]
 

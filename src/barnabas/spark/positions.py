@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.spark.settings import OptionError
+from barnabas.spark.basics.settings import OptionError
 
 LATEST = -1
 EARLIEST = -2

@@ -28,9 +28,9 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import FENCED, Fenced, Transaction
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.spark.cluster import WorkerCluster
-from barnabas.spark.encoding import Encoded, Encoder
-from barnabas.spark.rows import RowError
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.writing.encoding import Encoded, Encoder
+from barnabas.spark.writing.rows import RowError
 
 REQUEST_BYTES = 4 * 1024 * 1024  # brokers take 100 MB at once
 IN_FLIGHT_MAX = 5  # as many batches a producer's sequences are remembered

@@ -31,12 +31,12 @@ from barnabas.client.core.topology import Topic, TopicPartition
 from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.protocol import KafkaError
 from barnabas.spark import worker
-from barnabas.spark.cluster import WorkerCluster, shared_cluster
-from barnabas.spark.encoding import Encoder
-from barnabas.spark.formats import encode_column
+from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
+from barnabas.spark.basics.settings import OptionError
+from barnabas.spark.formats.formats import encode_column
 from barnabas.spark.producer import BlockingProducer
-from barnabas.spark.settings import OptionError
 from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.writing.encoding import Encoder
 
 if TYPE_CHECKING:
     import pyarrow as pa

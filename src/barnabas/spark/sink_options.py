@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.records.compression import Compression
-from barnabas.spark.formats import Format
+from barnabas.spark.basics.settings import (
+    ClientSettings,
+    OptionError,
+    client_settings,
+    flag,
+    kafka_settings,
+    number,
+)
+from barnabas.spark.formats.formats import Format
 from barnabas.spark.options import OTHER_OPTIONS, check_names, formats_of
-from barnabas.spark.packing import LEVELS
-from barnabas.spark.settings import ClientSettings, OptionError, client_settings, flag, kafka_settings, number
+from barnabas.spark.writing.packing import LEVELS
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -28,17 +28,17 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.spark import worker
-from barnabas.spark.batches import Unreadable
-from barnabas.spark.cluster import shared_cluster
-from barnabas.spark.columns import Table
+from barnabas.spark.basics.cluster import shared_cluster
+from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.decoding import Decoding, ddl_of
-from barnabas.spark.fetcher import Fetcher, OffsetRange
 from barnabas.spark.options import SourceOptions, source_options
 from barnabas.spark.planner import Planner
 from barnabas.spark.planning import limited
 from barnabas.spark.positions import Offsets, from_checkpoint, to_checkpoint
 from barnabas.spark.progress import metrics_of
-from barnabas.spark.settings import OptionError
+from barnabas.spark.reading.batches import Unreadable
+from barnabas.spark.reading.columns import Table
+from barnabas.spark.reading.fetcher import Fetcher, OffsetRange
 from barnabas.spark.sink_options import sink_options
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         return replace(settings, record_bytes_max=partition.rules.batch_bytes_max)
 
     def caller(self, context: RequestContext) -> Caller:
-        """Who sent the request. The last caller is remembered, since requests of a connection come in
+        """The sender of the request. The last caller is remembered, since requests of a connection come in
         runs."""
         is_same = context is self._caller_context and context.client_id is self._caller_client_id
         if is_same and context.version == self._caller.version:

@@ -45,7 +45,7 @@ Token = Any
 
 
 class Outcome(Protocol):
-    """What a shard decided: records to append together, and responses to send when they are committed."""
+    """A decision of the shard: records to append together, and responses to send when they are committed."""
 
     @property
     def records(self) -> Sequence[Any]: ...

@@ -22,7 +22,7 @@ from barnabas.pipeline.spec.model import (
     TableSource,
     TopicSource,
 )
-from barnabas.spark.ddl import DdlError, Field, parse_columns
+from barnabas.spark.formats.ddl import DdlError, Field, parse_columns
 
 TIME_TYPES = ("timestamp", "timestamp_ntz", "date", "string")
 DATABASES = ("jdbc:postgresql:", "jdbc:sqlite:", "jdbc:mysql:")
@@ -159,8 +159,8 @@ def topic_problems(path: str, source: TopicSource) -> Iterator[Problem]:
 
 def options_wrong(path: str, source: TopicSource) -> Iterator[Problem]:
     """Options that the data source would refuse, as far as that is known without secrets."""
+    from barnabas.spark.basics.settings import OptionError
     from barnabas.spark.options import source_options
-    from barnabas.spark.settings import OptionError
 
     given = {name: value for name, value in source.settings.items() if isinstance(value, str)}
     try:

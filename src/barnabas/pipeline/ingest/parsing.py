@@ -169,7 +169,7 @@ def parsed_binaries(rows: DataFrame, schema: StructType) -> DataFrame:
 
 def parsed_by_codec(rows: DataFrame, source: Source, schema: StructType) -> DataFrame:
     """Parse Avro and Protobuf with the codecs of the data source `barnabas`, in Python workers."""
-    from barnabas.spark.formats import Format as SparkFormat
+    from barnabas.spark.formats.formats import Format as SparkFormat
 
     declared = source.schema.avro or source.schema.protobuf
     codec = SparkFormat("value", str(source.format), declared, source.schema.message)
@@ -189,7 +189,7 @@ def decoding(declared: Any, schema: StructType) -> Any:
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_type
 
-        from barnabas.spark.formats import decode_column
+        from barnabas.spark.formats.formats import decode_column
 
         arrow_type = to_arrow_type(schema, timezone="UTC")
         codec = declared.codec()

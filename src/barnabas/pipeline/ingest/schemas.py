@@ -38,7 +38,7 @@ def declared_ddl(source: Source) -> str | None:
     if source.schema.ddl:
         return source.schema.ddl
     if source.schema.avro or source.schema.protobuf:
-        from barnabas.spark.formats import Format as SparkFormat
+        from barnabas.spark.formats.formats import Format as SparkFormat
 
         text = source.schema.avro or source.schema.protobuf
         name = "avro" if source.schema.avro else "protobuf"

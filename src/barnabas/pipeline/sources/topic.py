@@ -17,13 +17,13 @@ from barnabas.pipeline.sources.pacing import Pacing
 from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, RAW_DDL, Position, SourceSlice, Stamp
 from barnabas.pipeline.spec.model import Merging, TopicSource
 from barnabas.protocol import KafkaError
+from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.decoding import Decoding
-from barnabas.spark.fetcher import DataLoss, OffsetRange
 from barnabas.spark.options import SourceOptions, source_options
 from barnabas.spark.planner import Planner
 from barnabas.spark.planning import limited, split
 from barnabas.spark.positions import Offsets, from_checkpoint, to_checkpoint
-from barnabas.spark.settings import OptionError
+from barnabas.spark.reading.fetcher import DataLoss, OffsetRange
 from barnabas.spark.source import read_range
 
 if TYPE_CHECKING:

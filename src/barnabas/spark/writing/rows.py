@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from barnabas.spark import writing_kernel as kernel
+from barnabas.spark.writing import writing_kernel as kernel
 
 EMPTY = np.empty(0, np.int64)
 NO_BYTES = np.empty(0, np.uint8)

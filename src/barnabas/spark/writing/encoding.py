@@ -30,9 +30,9 @@ from barnabas.records.batch import (
 )
 from barnabas.records.compression import Compression
 from barnabas.records.crc32c import crc32c
-from barnabas.spark import writing_kernel as kernel
-from barnabas.spark.packing import Packing
-from barnabas.spark.rows import RowError, Rows
+from barnabas.spark.writing import writing_kernel as kernel
+from barnabas.spark.writing.packing import Packing
+from barnabas.spark.writing.rows import RowError, Rows
 
 CHECKSUM = Struct(">I")
 

@@ -11,7 +11,7 @@ import base64
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.spark.formats import Format
+from barnabas.spark.formats.formats import Format
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

@@ -11,7 +11,7 @@ import io
 import json
 from typing import Any
 
-from barnabas.spark.formats import Format
+from barnabas.spark.formats.formats import Format
 
 PRIMITIVES = {
     "boolean": "boolean",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.spark.compiling import compiled, copy_bytes
+from barnabas.spark.basics.compiling import compiled, copy_bytes
 
 BROKEN = -1  # what `scan` answers when lengths do not fit together
 

@@ -15,8 +15,8 @@ import json
 import struct
 from typing import Any
 
-from barnabas.spark.ddl import DdlError, Field, Kind, parse_columns
-from barnabas.spark.formats import Format, Make
+from barnabas.spark.formats.ddl import DdlError, Field, Kind, parse_columns
+from barnabas.spark.formats.formats import Format, Make
 
 UTC = datetime.UTC
 

@@ -13,7 +13,7 @@ from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
-from barnabas.spark.settings import ClientSettings
+from barnabas.spark.basics.settings import ClientSettings
 
 
 class WorkerCluster(BlockingCluster):

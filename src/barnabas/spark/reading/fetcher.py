@@ -19,9 +19,9 @@ from barnabas.client.core.fetching import FETCH, PartitionData, aborted_in, fetc
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.spark.batches import FAIL, Chunk, Unreadable, next_offset_of, read_chunks
-from barnabas.spark.cluster import WorkerCluster
-from barnabas.spark.unpacking import Room
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.reading.batches import FAIL, Chunk, Unreadable, next_offset_of, read_chunks
+from barnabas.spark.reading.unpacking import Room
 
 log = logging.getLogger("barnabas.spark")
 

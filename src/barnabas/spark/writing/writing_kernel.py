@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.spark.compiling import compiled, copy_bytes
+from barnabas.spark.basics.compiling import compiled, copy_bytes
 
 BODY_OVERHEAD_MAX = 32  # attributes, deltas, lengths and the number of headers of one record
 

@@ -29,7 +29,7 @@ from barnabas.records.batch import (
 )
 from barnabas.records.control import read_end_marker
 from barnabas.records.crc32c import crc32c
-from barnabas.spark.unpacking import Room, RoomFull
+from barnabas.spark.reading.unpacking import Room, RoomFull
 
 log = logging.getLogger("barnabas.spark")
 CHUNK_BYTES = 4 * 1024 * 1024

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from barnabas.spark.settings import OptionError
+from barnabas.spark.basics.settings import OptionError
 
 BINARY = "binary"
 MODES = ("permissive", "drop", "fail")
@@ -59,7 +59,7 @@ Make = Callable[[Format], Codec]
 
 def formats() -> dict[str, Make]:
     """What may stand in `key.format` and `value.format`."""
-    from barnabas.spark import avro, plain_formats, protobuf
+    from barnabas.spark.formats import avro, plain_formats, protobuf
 
     return {**plain_formats.FORMATS, "avro": avro.AvroCodec, "protobuf": protobuf.ProtobufCodec}
 

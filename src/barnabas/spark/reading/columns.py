@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.protocol import KafkaError
-from barnabas.spark import kernel
-from barnabas.spark.batches import FAIL, Chunk, Unreadable, broken
+from barnabas.spark.reading import kernel
+from barnabas.spark.reading.batches import FAIL, Chunk, Unreadable, broken
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS = "headers"

@@ -1,0 +1,1 @@
+"""What reading and writing share: client settings, the cluster as workers see it, compiled loops."""

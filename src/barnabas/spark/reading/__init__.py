@@ -1,0 +1,1 @@
+"""Reading: fetched batches become Arrow columns, in compiled loops."""

@@ -1,0 +1,1 @@
+"""Writing: rows become record batches, in compiled loops."""

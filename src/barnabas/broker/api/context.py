@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from barnabas.security.principal import ANONYMOUS
+
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.wire.channel import Channel
     from barnabas.protocol.produce_layout import Placed
-
-
-ANONYMOUS = "ANONYMOUS"  # the user of a connection without authentication
 
 
 class RequestContext:
@@ -23,9 +22,9 @@ class RequestContext:
         "correlation_id",
         "host",
         "listener",
+        "principal",
         "software_name",
         "software_version",
-        "user",
         "version",
     )
 
@@ -34,7 +33,7 @@ class RequestContext:
         self.channel = channel
         self.listener = listener
         self.host = ""
-        self.user = ANONYMOUS
+        self.principal = ANONYMOUS
         self.software_name = ""  # from the ApiVersions request
         self.software_version = ""
         self.client_id: str | None = None
@@ -42,6 +41,11 @@ class RequestContext:
         self.version = 0
         # Offsets of batches of this produce request that are appended already (see `direct_produce`).
         self.appended: Sequence[Placed] = ()
+
+    @property
+    def user(self) -> str:
+        """The name of the principal: quotas are by user."""
+        return self.principal.name
 
 
 NO_CONTEXT = RequestContext(cast(Any, None), cast(Any, None), "")

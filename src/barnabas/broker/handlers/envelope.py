@@ -19,6 +19,7 @@ from barnabas.protocol.codec import codec
 from barnabas.protocol.headers import RequestHeader, ResponseHeader
 from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from barnabas.broker.wire.channel import Channel
@@ -72,7 +73,7 @@ def unpack(request: EnvelopeRequest, context: RequestContext) -> tuple[RequestCo
     asked, _ = codec(apis.request_class(key), version).decode(data, position)
     channel = cast("Channel", ForwardedChannel(context.channel.listener))
     inner = RequestContext(context.broker, channel, context.listener)
-    inner.user = principal_name(bytes(request.request_principal or b"")) or inner.user
+    inner.principal = principal_of(bytes(request.request_principal or b""))
     inner.host = host(bytes(request.client_host_address)) or context.host
     inner.client_id = header.client_id
     inner.correlation_id = header.correlation_id
@@ -80,10 +81,12 @@ def unpack(request: EnvelopeRequest, context: RequestContext) -> tuple[RequestCo
     return inner, asked, key, version
 
 
-def principal_name(data: bytes) -> str:
+def principal_of(data: bytes) -> Principal:
+    """The principal that the forwarding broker wrote: two bytes of version, then DefaultPrincipalData."""
     if len(data) < 2:
-        return ""
-    return DefaultPrincipalData.decode(data[2:], int.from_bytes(data[:2], "big")).name
+        return ANONYMOUS
+    found = DefaultPrincipalData.decode(data[2:], int.from_bytes(data[:2], "big"))
+    return Principal(found.name, found.type, found.token_authenticated)
 
 
 def host(address: bytes) -> str:

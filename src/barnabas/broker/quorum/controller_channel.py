@@ -21,6 +21,7 @@ from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.quorum.peers import PeerUnreachable
+from barnabas.security.principal import Principal
 from barnabas.settings.quorum import Address
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class ControllerChannel:
         data = header.encode(apis.request_header_version(key, version)) + request.encode(version)
         envelope = EnvelopeRequest(
             request_data=data,
-            request_principal=principal(context.user),
+            request_principal=encode_principal(context.principal),
             client_host_address=packed(context.host),
         )
         response = await self._connections.ask(address, envelope, left_ms, lane=FORWARD_LANE)
@@ -170,9 +171,11 @@ class ControllerChannel:
         return decode_response(response.response_data or b"", apis.response_class(key), key, version)
 
 
-def principal(user: str) -> bytes:
-    """Encode a user as Kafka's default principal: the version, then the fields."""
-    data = DefaultPrincipalData(type="User", name=user, token_authenticated=False)
+def encode_principal(principal: Principal) -> bytes:
+    """Encode a principal in Kafka's default form: the version, then the fields."""
+    data = DefaultPrincipalData(
+        type=principal.type, name=principal.name, token_authenticated=principal.is_token
+    )
     return PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(PRINCIPAL_VERSION)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.client.core.address import Address
+from barnabas.security.client_security import PLAINTEXT, ClientSecurity
 
 if TYPE_CHECKING:
     from barnabas.client.core.connection import ConnectionCore
@@ -29,6 +30,7 @@ class ConnectionSettings:
     client_id: str = "barnabas"
     connect_timeout_ms: float = CONNECT_TIMEOUT_MS
     request_timeout_ms: float = REQUEST_TIMEOUT_MS
+    security: ClientSecurity = PLAINTEXT
 
 
 class Network(Protocol):

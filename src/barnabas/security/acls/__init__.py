@@ -1,0 +1,1 @@
+"""Authorization: ACLs as Kafka's StandardAuthorizer reads them, and roles on top."""

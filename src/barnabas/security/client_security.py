@@ -1,0 +1,38 @@
+"""How a client secures its connections: made once from Kafka's client properties, used by every face.
+
+In: `security.protocol`, `ssl.*` and `sasl.*` in the names of Kafka's clients. Out: a `ClientSecurity`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from barnabas.security.errors import SecuritySettingsError
+from barnabas.security.sasl.mechanism import ClientExchange
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    protocol: str = "PLAINTEXT"
+    tls: ssl.SSLContext | None = None  # None: no TLS. `check_hostname` says whether names are verified
+    mechanism: str = ""  # empty: no SASL
+    new_exchange: Callable[[str], ClientExchange] | None = None  # for a login at the broker with this host
+
+
+PLAINTEXT = ClientSecurity()
+
+
+def client_security(properties: Mapping[str, str]) -> ClientSecurity:
+    """The security of a client with these properties. SecuritySettingsError names a setting that is wrong."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
+        raise SecuritySettingsError(
+            f"security.protocol={protocol} is unknown: expected one of {', '.join(PROTOCOLS)}"
+        )
+    if protocol != "PLAINTEXT":
+        raise SecuritySettingsError(f"security.protocol={protocol} is not supported yet: only PLAINTEXT")
+    return PLAINTEXT

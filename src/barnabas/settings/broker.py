@@ -14,6 +14,7 @@ from barnabas.settings.checks import check_together
 from barnabas.settings.classes import KNOWN, WITHOUT_EFFECT, check_classes
 from barnabas.settings.definitions import BROKER_ROWS, broker_defaults
 from barnabas.settings.errors import SettingsError
+from barnabas.settings.listener_settings import ListenerSettings
 from barnabas.settings.listeners import (
     EndPoint,
     parse_connection_overrides,
@@ -118,8 +119,8 @@ class BrokerSettings:
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
     def for_listener(self, listener: str, name: str) -> Any:
-        """The value of a setting for one listener: `listener.name.<listener>.<name>` if that is set."""
-        return self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}", self.values[name])
+        """The value of one setting for one listener (see `listener_settings` for several)."""
+        return ListenerSettings(self, listener)[name]
 
     @property
     def is_broker(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.client.core.address import Address
-from barnabas.security.client_security import PLAINTEXT, ClientSecurity
+from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity
 
 if TYPE_CHECKING:
     from barnabas.client.core.connection import ConnectionCore

@@ -1,0 +1,1 @@
+"""How clients secure their connections, from properties in the names of Kafka's clients."""

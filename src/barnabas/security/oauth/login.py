@@ -1,0 +1,163 @@
+"""A client's token, fetched once and replaced by a thread before it expires (KIP-255).
+
+Connections take the token that is there, so a login never waits for the identity provider. Clients of one
+process with the same settings share a login.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import random
+import ssl
+import threading
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Mapping
+
+from barnabas.security.errors import AuthenticationFailed, SecuritySettingsError
+from barnabas.security.oauth.http import ProviderError
+from barnabas.security.oauth.retrieving import Retriever, token_retriever
+from barnabas.security.oauth.settings import Properties, RefreshSettings, refresh_settings
+from barnabas.security.sasl.oauthbearer import OAuthBearerClient, check_extensions
+
+FIRST_TOKEN_SECONDS_MAX = 30.0
+LOGINS_MAX = 64  # of one process: settings beyond that many get logins that are not shared
+EXTENSION = "extension_"
+UNSECURED_EXTENSION = "unsecuredLoginExtension_"
+
+log = logging.getLogger(__name__)
+
+
+def refresh_after_s(life_s: float, settings: RefreshSettings, jitter: float) -> float:
+    """How long a token is used that lives this long; `jitter` lies between 0 and 1."""
+    after_s = life_s * (settings.window_factor + settings.window_jitter * jitter)
+    if settings.period_s_min + settings.buffer_s < life_s:  # Kafka ignores both for tokens that live shorter
+        after_s = max(min(after_s, life_s - settings.buffer_s), settings.period_s_min)
+    return after_s
+
+
+def expiry_of(token: str) -> float:
+    """The exp claim of a token that a client got. ProviderError if it is not a JWT."""
+    try:
+        part = token.split(".")[1]
+        expires_s = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))["exp"]
+    except (LookupError, ValueError, TypeError, RecursionError):
+        expires_s = None
+    if isinstance(expires_s, bool) or not isinstance(expires_s, int | float) or not math.isfinite(expires_s):
+        raise ProviderError("the token is not a JWT with an exp claim", may_retry=False)
+    return float(expires_s)
+
+
+class Login:
+    """Holds the current token. Only the thread of this login calls `retrieve`, except for the first token."""
+
+    def __init__(
+        self, retrieve: Retriever, settings: RefreshSettings, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._retrieve = retrieve
+        self._settings = settings
+        self._clock = clock
+        self._token = ""
+        self._expires_s = 0.0
+        self._problem = ""
+        self._closing = threading.Event()
+
+    def start(self) -> None:
+        """Get the first token, and start the thread that replaces it. AuthenticationFailed if it cannot."""
+        deadline = time.monotonic() + FIRST_TOKEN_SECONDS_MAX
+        pause_s = self._settings.backoff_s
+        while not self.renew():
+            if not self._may_retry or time.monotonic() + pause_s > deadline:
+                raise AuthenticationFailed(f"cannot get a token: {self._problem}")
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, self._settings.backoff_max_s)
+        threading.Thread(target=self._run, name="barnabas-oauth-login", daemon=True).start()
+
+    _may_retry = False
+
+    def token(self) -> str:
+        """AuthenticationFailed if the token expired and no other one could be had."""
+        if self._clock() >= self._expires_s:
+            raise AuthenticationFailed(f"the token expired, and there is no new one: {self._problem}")
+        return self._token
+
+    def close(self) -> None:
+        self._closing.set()
+
+    def renew(self) -> bool:
+        """Replace the token once. The old one stays if it fails."""
+        try:
+            token = self._retrieve()
+            expires_s = expiry_of(token)
+        except ProviderError as error:
+            self._problem, self._may_retry = str(error), error.may_retry
+            log.warning("cannot get a token for OAUTHBEARER: %s", error)
+            return False
+        if expires_s <= self._clock():
+            self._problem, self._may_retry = "the token that was given has expired already", False
+            log.warning("cannot get a token for OAUTHBEARER: %s", self._problem)
+            return False
+        self._token, self._expires_s = token, expires_s
+        return True
+
+    def _run(self) -> None:
+        pause_s = self._settings.backoff_s
+        wait_s = self._next_s()
+        while not self._closing.wait(wait_s):
+            try:
+                renewed = self.renew()
+            except Exception:  # the thread must live on
+                log.exception("cannot get a token for OAUTHBEARER")
+                renewed = False
+            if renewed:
+                pause_s, wait_s = self._settings.backoff_s, self._next_s()
+            else:
+                wait_s, pause_s = pause_s, min(pause_s * 2, self._settings.backoff_max_s)
+
+    def _next_s(self) -> float:
+        return max(refresh_after_s(self._expires_s - self._clock(), self._settings, random.random()), 0.1)
+
+
+_logins: dict[tuple[int, frozenset[tuple[str, str]]], Login] = {}
+_logins_lock = threading.Lock()
+
+
+def client_exchanges(
+    properties: Mapping[str, str], options: Mapping[str, str], tls: ssl.SSLContext | None = None
+) -> Callable[[str], OAuthBearerClient]:
+    """A function that makes a login at a broker, for `ClientSecurity.new_exchange`.
+
+    Gets the first token, so it waits for the identity provider. SecuritySettingsError, AuthenticationFailed.
+    """
+    extensions = {
+        name.removeprefix(prefix): value
+        for prefix in (EXTENSION, UNSECURED_EXTENSION)
+        for name, value in options.items()
+        if name.startswith(prefix)
+    }
+    problem = check_extensions(extensions)
+    if problem is not None:
+        raise SecuritySettingsError(f"sasl.jaas.config: {problem}")
+    login = _shared_login(properties, options, tls)
+    return lambda _host: OAuthBearerClient(login.token(), extensions)
+
+
+def _shared_login(
+    properties: Mapping[str, str], options: Mapping[str, str], tls: ssl.SSLContext | None
+) -> Login:
+    relevant = {
+        (name, str(value)) for name, value in properties.items() if name.startswith(("sasl.", "ssl."))
+    }
+    relevant |= {(f"jaas.{name}", value) for name, value in options.items()}
+    key = (os.getpid(), frozenset(relevant))  # threads do not survive a fork
+    with _logins_lock:
+        login = _logins.get(key)
+        if login is None:
+            login = Login(token_retriever(properties, options, tls), refresh_settings(Properties(properties)))
+            login.start()
+            if len(_logins) < LOGINS_MAX:
+                _logins[key] = login
+    return login

@@ -1,0 +1,1 @@
+"""Tests of security: mechanisms, tokens, and clusters that are locked."""

@@ -29,10 +29,15 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	$(BIN)/barnabas start --data $(DATA) --port $(PORT)
 
-tools:           ## kcat, PostgreSQL, MariaDB, Prometheus and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
+tools:           ## kcat, PostgreSQL, MariaDB, Prometheus, Kerberos and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
 	@sh tests/install_tools.sh
 
-install: $(VENV)/.dev tools  ## what `make test` needs, without running it
+# It is compiled against the headers of Kerberos: without them, its tests are skipped.
+$(VENV)/.kerberos: | $(VENV)/.dev tools
+	@$(BIN)/python -m pip install --quiet --editable '.[kerberos]' >/dev/null 2>&1 || echo "not installed: gssapi; its tests will be skipped"
+	@touch $@
+
+install: $(VENV)/.dev tools $(VENV)/.kerberos  ## what `make test` needs, without running it
 	@$(BIN)/python tests/lanes prepare
 
 test: install    ## install what the tests need and run them: workers side by side, failed ones once more alone

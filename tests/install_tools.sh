@@ -5,6 +5,9 @@ command -v kcat >/dev/null 2>&1 || missing="$missing kcat"
 command -v ip >/dev/null 2>&1 || missing="$missing iproute2"
 command -v prometheus >/dev/null 2>&1 || missing="$missing prometheus"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+{ [ -x /usr/sbin/krb5kdc ] && [ -x /usr/sbin/kadmin.local ]; } || missing="$missing krb5-kdc krb5-admin-server krb5-user"
+command -v krb5-config >/dev/null 2>&1 || missing="$missing libkrb5-dev"
+[ -e /usr/share/doc/libsasl2-modules-gssapi-mit ] || missing="$missing libsasl2-modules-gssapi-mit"
 [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
 [ -n "$missing" ] || exit 0
 

@@ -57,6 +57,7 @@ from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import ThreadPools
+from barnabas.security.errors import SecuritySettingsError
 from barnabas.settings import BrokerSettings, EndPoint
 from barnabas.storage.dirs.log_dirs import LogDirs
 from barnabas.storage.files.errors import StorageError
@@ -397,6 +398,8 @@ class Node:
             await opening(self._sockets)
         except OSError as error:
             raise StartError(error.strerror) from None
+        except SecuritySettingsError as error:
+            raise StartError(str(error)) from None
 
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listening.listeners)
@@ -485,10 +488,10 @@ def check_supported(settings: BrokerSettings) -> None:
         raise StartError(
             "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"
         )
-    unsafe = [each for each in settings.listeners if each.security_protocol != "PLAINTEXT"]
+    unsafe = [each for each in settings.listeners if each.security_protocol.startswith("SASL_")]
     if unsafe:
         raise StartError(
-            f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: only PLAINTEXT is there so far"
+            f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: only PLAINTEXT and SSL are there"
         )
 
 

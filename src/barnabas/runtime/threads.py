@@ -23,6 +23,7 @@ READ_THREADS = 8
 REQUEST_THREADS = 2
 FOLDER_THREADS = 1  # metadata changes must be applied in order
 BACKGROUND_THREADS = 4
+TLS_THREADS = 2  # handshakes compute outside the interpreter's lock
 
 
 class Threads:
@@ -65,7 +66,7 @@ class Threads:
 class ThreadPools:
     """All threads of a node."""
 
-    __slots__ = ("background", "folders", "metadata", "reads", "requests", "syncs")
+    __slots__ = ("background", "folders", "metadata", "reads", "requests", "syncs", "tls")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # only syncs of the metadata log
@@ -80,6 +81,7 @@ class ThreadPools:
         # Retention, recovery, loading of coordinators, moves between dirs, snapshots: long, often pure
         # Python.
         self.background = Threads(loop, BACKGROUND_THREADS, "barnabas-background")
+        self.tls = Threads(loop, TLS_THREADS, "barnabas-tls")  # handshakes, and nothing else
         loop.set_default_executor(self.reads._pool)
 
     def run(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
@@ -92,9 +94,21 @@ class ThreadPools:
 
     def start_all(self) -> None:
         """See `Threads.start_all`."""
-        for each in (self.metadata, self.syncs, self.reads, self.requests, self.folders, self.background):
+        for each in self._all():
             each.start_all()
 
     def close(self) -> None:
-        for each in (self.background, self.folders, self.requests, self.reads, self.syncs, self.metadata):
+        for each in self._all():
             each.close()
+
+    def _all(self) -> tuple[Threads, ...]:
+        """In the order in which they are closed."""
+        return (
+            self.tls,
+            self.background,
+            self.folders,
+            self.requests,
+            self.reads,
+            self.syncs,
+            self.metadata,
+        )

@@ -24,6 +24,7 @@ from barnabas.client.core.topology import Node, Topic, TopicPartition, Topology,
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class ClusterOptions(TypedDict, total=False):
     connect_timeout_ms: float
     request_timeout_ms: float
     api_timeout_ms: float  # of an operation with all its attempts
+    security: ClientSecurity  # TLS and SASL of every connection
     is_quorum: bool  # the addresses are those of controllers, which know no topics
     waits_for_bootstrap: bool  # keep trying also before any broker was ever reached
 
@@ -52,12 +54,13 @@ class ClusterCore:
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
         request_timeout_ms: float = REQUEST_TIMEOUT_MS,
         api_timeout_ms: float = API_TIMEOUT_MS,
+        security: ClientSecurity = PLAINTEXT,
         is_quorum: bool = False,
         waits_for_bootstrap: bool = False,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.network = network
-        self.settings = ConnectionSettings(client_id, connect_timeout_ms, request_timeout_ms)
+        self.settings = ConnectionSettings(client_id, connect_timeout_ms, request_timeout_ms, security)
         self.api_timeout_ms = api_timeout_ms
         self.is_quorum = is_quorum
         self.topology = Topology()

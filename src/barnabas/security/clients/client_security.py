@@ -33,6 +33,15 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
         raise SecuritySettingsError(
             f"security.protocol={protocol} is unknown: expected one of {', '.join(PROTOCOLS)}"
         )
-    if protocol != "PLAINTEXT":
-        raise SecuritySettingsError(f"security.protocol={protocol} is not supported yet: only PLAINTEXT")
-    return PLAINTEXT
+    if protocol == "PLAINTEXT":
+        return PLAINTEXT
+    if protocol.startswith("SASL_"):
+        raise SecuritySettingsError(f"security.protocol={protocol} is not supported yet")
+    return ClientSecurity(protocol, client_tls(properties) if protocol.endswith("SSL") else None)
+
+
+def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """The TLS context of a client, from its `ssl.*` properties."""
+    from barnabas.security.tls.contexts import client_context, tls_settings  # a client without TLS needs none
+
+    return client_context(tls_settings(properties.get))

@@ -74,6 +74,12 @@ class ScriptedConnection(ConnectionCore):
         self._arrived = bytearray()
         self._hangs_up = False
 
+    def now(self) -> float:
+        return self._network.now()
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._network.uniform(low, high)
+
     async def _transmit(self, pieces: list[bytes], name: str) -> None:
         frame = b"".join(pieces)[4:]
         key, version, correlation_id = struct.unpack_from(">hhi", frame)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
     from barnabas.broker.coordinators.producer_ids import ProducerIds
     from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
+    from barnabas.broker.logins.offers import Offers
     from barnabas.broker.metrics import Metrics
     from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
     from barnabas.broker.partitions.partition import Partition
@@ -104,6 +105,7 @@ class Broker:
         self.client_metrics: LazyTelemetry
         self.transactions: TransactionCoordinator
         self.cleaning: Cleaning
+        self.logins: Offers
 
     # -- the cluster -------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.producer_ids import ProducerIds
 from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from barnabas.broker.logins.offers import prepare_logins
 from barnabas.broker.metrics import (
     Metrics,
     cleaner_gauges,
@@ -125,6 +126,8 @@ class Node:
             self._let_go()
             if isinstance(error, OSError):
                 raise StartError(f"the disk failed: {error}") from error
+            if isinstance(error, SecuritySettingsError):
+                raise StartError(str(error)) from None
             raise
 
     async def _start(self) -> None:
@@ -163,6 +166,7 @@ class Node:
             self._with_real_ports(settings.advertised_controller_listeners),
         )
         broker.quorum, broker.controller, broker.own_controller = seat.quorum, seat.channel, seat.controller
+        broker.logins = prepare_logins(broker, lambda: seat.log.image, self._secret_bytes)
         broker.pieces = seat.log.pieces  # one for all of a node's long work
         seat.log.on_failure = self._failed
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
@@ -398,8 +402,6 @@ class Node:
             await opening(self._sockets)
         except OSError as error:
             raise StartError(error.strerror) from None
-        except SecuritySettingsError as error:
-            raise StartError(str(error)) from None
 
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listening.listeners)
@@ -488,11 +490,9 @@ def check_supported(settings: BrokerSettings) -> None:
         raise StartError(
             "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"
         )
-    unsafe = [each for each in settings.listeners if each.security_protocol.startswith("SASL_")]
+    unsafe = [each for each in settings.listeners if each.security_protocol in ("SSL", "SASL_SSL")]
     if unsafe:
-        raise StartError(
-            f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: only PLAINTEXT and SSL are there"
-        )
+        raise StartError(f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: TLS is not there so far")
 
 
 __all__ = ["Node", "StartError", "StorageError"]

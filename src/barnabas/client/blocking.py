@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import socket
-import ssl
 import time
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, Unpack
@@ -21,7 +20,6 @@ from barnabas.client.core.handshake import shake_hands
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.os_errors import reason_of
 from barnabas.protocol import Message
-from barnabas.security.tls.failures import describe
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -64,23 +62,9 @@ class BlockingNetwork:
             raise ConnectError(address, reason_of(error)) from None
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-        if settings.security.tls is not None:
-            made = secured(made, address, settings.security.tls)
         connection = BlockingConnection(address, settings, made)
         await shake_hands(connection)
         return connection
-
-
-def secured(made: socket.socket, address: Address, context: ssl.SSLContext) -> ssl.SSLSocket:
-    """The socket after its TLS handshake, or ConnectError that says how to mend it."""
-    try:
-        return context.wrap_socket(made, server_hostname=address.host)
-    except TimeoutError:
-        made.close()
-        raise ConnectError(address, "the TLS handshake was not answered in time") from None
-    except OSError as error:
-        made.close()
-        raise ConnectError(address, describe(error, is_server=False)) from None
 
 
 class BlockingConnection(ConnectionCore):
@@ -90,15 +74,18 @@ class BlockingConnection(ConnectionCore):
         super().__init__(address, settings, BYTES_KEPT_MAX)
         self._socket = made
 
+    def now(self) -> float:
+        return time.monotonic()
+
+    def uniform(self, low: float, high: float) -> float:
+        return random.uniform(low, high)
+
     async def _transmit(self, pieces: list[bytes], name: str) -> None:
         """Records go out from where they lie."""
         limit_ms = self.settings.request_timeout_ms
         left = [memoryview(each) for each in ([b"".join(pieces)] if len(pieces) > PIECES_MAX else pieces)]
         try:
             self._socket.settimeout(limit_ms / 1000)
-            if isinstance(self._socket, ssl.SSLSocket):  # it has no `sendmsg`
-                self._socket.sendall(b"".join(left))
-                return
             while left:
                 sent = self._socket.sendmsg(left)
                 while left and sent >= len(left[0]):

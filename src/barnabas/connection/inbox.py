@@ -15,16 +15,24 @@ from barnabas.protocol import ProtocolError
 
 SIZE_BYTES = 4
 FRAME_BYTES_MIN = 8  # api key, version and correlation id
-TLS_HELLO = 0x160301  # the first bytes of a TLS handshake, taken for a size
 _size = struct.Struct(">i").unpack_from
 
 
 class Inbox:
-    __slots__ = ("_carry", "_large", "_start", "arena", "frame_bytes_max", "waits_for_memory")
+    __slots__ = (
+        "_carry",
+        "_large",
+        "_start",
+        "arena",
+        "frame_bytes_max",
+        "frame_bytes_min",
+        "waits_for_memory",
+    )
 
     def __init__(self, arena: Arena, frame_bytes_max: int) -> None:
         self.arena = arena
         self.frame_bytes_max = frame_bytes_max
+        self.frame_bytes_min = FRAME_BYTES_MIN
         self._carry = b""  # the start of an incomplete frame
         self._large: LargeBuffer | None = None
         self._start = 0
@@ -79,14 +87,8 @@ class Inbox:
         if end - position < SIZE_BYTES:
             return 0
         size: int = _size(run, position)[0]
-        if not FRAME_BYTES_MIN <= size <= self.frame_bytes_max:
-            allowed = f"{FRAME_BYTES_MIN} to {self.frame_bytes_max}"
-            if size >> 8 == TLS_HELLO:
-                raise ProtocolError(
-                    "size",
-                    "it looks like TLS, and this listener has none: set security.protocol=PLAINTEXT (or "
-                    "SASL_PLAINTEXT) in the client, or use the port of a TLS listener",
-                )
+        if not self.frame_bytes_min <= size <= self.frame_bytes_max:
+            allowed = f"{self.frame_bytes_min} to {self.frame_bytes_max}"
             raise ProtocolError("size", f"a frame of {size} bytes, allowed are {allowed}")
         stop = position + SIZE_BYTES + size
         return stop if stop <= end else 0

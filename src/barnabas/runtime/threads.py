@@ -23,7 +23,7 @@ READ_THREADS = 8
 REQUEST_THREADS = 2
 FOLDER_THREADS = 1  # metadata changes must be applied in order
 BACKGROUND_THREADS = 4
-TLS_THREADS = 2  # handshakes compute outside the interpreter's lock
+LOGIN_THREADS = 4
 
 
 class Threads:
@@ -66,7 +66,7 @@ class Threads:
 class ThreadPools:
     """All threads of a node."""
 
-    __slots__ = ("background", "folders", "metadata", "reads", "requests", "syncs", "tls")
+    __slots__ = ("background", "folders", "logins", "metadata", "reads", "requests", "syncs")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # only syncs of the metadata log
@@ -81,7 +81,9 @@ class ThreadPools:
         # Retention, recovery, loading of coordinators, moves between dirs, snapshots: long, often pure
         # Python.
         self.background = Threads(loop, BACKGROUND_THREADS, "barnabas-background")
-        self.tls = Threads(loop, TLS_THREADS, "barnabas-tls")  # handshakes, and nothing else
+        # Steps of logins that compute long or ask other services. These threads begin with the first such
+        # login: a node without SASL needs none.
+        self.logins = Threads(loop, LOGIN_THREADS, "barnabas-login")
         loop.set_default_executor(self.reads._pool)
 
     def run(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
@@ -94,21 +96,17 @@ class ThreadPools:
 
     def start_all(self) -> None:
         """See `Threads.start_all`."""
-        for each in self._all():
+        for each in (self.metadata, self.syncs, self.reads, self.requests, self.folders, self.background):
             each.start_all()
 
     def close(self) -> None:
-        for each in self._all():
-            each.close()
-
-    def _all(self) -> tuple[Threads, ...]:
-        """In the order in which they are closed."""
-        return (
-            self.tls,
+        for each in (
+            self.logins,
             self.background,
             self.folders,
             self.requests,
             self.reads,
             self.syncs,
             self.metadata,
-        )
+        ):
+            each.close()

@@ -1,9 +1,8 @@
 """APIs of features that this node lacks, with the responses of Apache Kafka where they are switched off.
 
-Clients probe with SaslHandshake on plaintext listeners, tools send DescribeAcls periodically, and programs
-that guess a broker's version look for API keys. They fail if an API is not announced or the connection is
-closed. Security: no SASL on the listener, no authorizer, no secret for tokens. Share groups and streams
-groups: UNSUPPORTED_VERSION, as with `share.version=0` and `streams.version=0`.
+Tools send DescribeAcls periodically, and programs that guess a broker's version look for API keys. They fail
+if an API is not announced or the connection is closed. Security: no authorizer, no secret for tokens. Share
+groups and streams groups: UNSUPPORTED_VERSION, as with `share.version=0` and `streams.version=0`.
 
 Message classes are imported with the first request, so that the start does not wait for them.
 """
@@ -127,23 +126,6 @@ read_group, describe_groups = needs.read_group("group_id"), needs.describe_group
 no_share, no_streams = unsupported(NO_SHARE_GROUPS), unsupported(NO_STREAMS_GROUPS)
 no_token_time = single_error(error_code=NO_TOKENS, expiry_timestamp_ms=NO_TIME)
 
-serve_refusal(
-    ApiKey.SASL_HANDSHAKE,
-    "0-1",
-    needs.NOTHING,
-    single_error(error_code=ErrorCode.ILLEGAL_SASL_STATE),
-    BOTH,
-)
-serve_refusal(
-    ApiKey.SASL_AUTHENTICATE,
-    "0-2",
-    needs.NOTHING,
-    single_error(
-        error_code=ErrorCode.ILLEGAL_SASL_STATE,
-        error_message="SaslAuthenticate request received after successful authentication",
-    ),
-    BOTH,
-)
 serve_refusal(
     ApiKey.DESCRIBE_ACLS,
     "1-3",

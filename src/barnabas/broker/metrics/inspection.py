@@ -113,8 +113,9 @@ def queued(channel: Channel) -> tuple[int, int]:
 
 
 def of_channel(channel: Channel, now: float) -> str:
+    last = channel.route.key if channel.route is not None else -1
     return (
-        f"last request {api_name(channel.last_api_key)}, quiet for {now - channel.last_active:.1f} s, "
+        f"last request {api_name(last)}, quiet for {now - channel.last_active:.1f} s, "
         f"{'busy' if channel.is_busy else 'free'}, "
         f"{len(channel.response_queue)} responses wait for followers, "
         f"{channel.outbox.queued_parts} parts wait to be sent, "

@@ -25,7 +25,7 @@ from barnabas.broker.produce.pending_responses import NO_RESPONSES, MessageRespo
 from barnabas.broker.produce.purgatory import CommittedResponse
 from barnabas.broker.wire.follower_shortcut import FollowerShortcut
 from barnabas.broker.wire.outbox import Outbox
-from barnabas.connection.inbox import FRAME_BYTES_MIN, SIZE_BYTES, Inbox
+from barnabas.connection.inbox import SIZE_BYTES, Inbox
 from barnabas.protocol import ApiKey, Message, ProtocolError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.produce.flush_waits import SyncedResponse
     from barnabas.broker.produce.pending_responses import Refuse
     from barnabas.broker.produce.purgatory import Wait
+    from barnabas.broker.wire.login import Login
     from barnabas.broker.wire.server import Listener
     from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.protocol.messages.produce import ProduceResponse
@@ -52,8 +53,8 @@ class Channel(asyncio.BufferedProtocol):
     __slots__ = (
         "_blocks", "_body_at", "_client_raw", "_frame", "_has_pending", "_has_slices", "_is_closing",
         "_is_paused", "_is_queue_full", "_muted", "_route", "_routes", "_time", "_turn", "_unsent",
-        "_waiting_for", "context", "host", "inbox", "is_busy", "last_active", "listener", "now_ms", "out",
-        "outbox", "partitions", "produced", "response_queue", "responses_pending", "shortcut", "tick",
+        "_waiting_for", "context", "host", "inbox", "is_busy", "last_active", "listener", "login", "now_ms",
+        "out", "outbox", "partitions", "produced", "response_queue", "responses_pending", "shortcut", "tick",
         "transport",
     )  # fmt: skip
 
@@ -67,6 +68,7 @@ class Channel(asyncio.BufferedProtocol):
         self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
         self.context = RequestContext(listener.broker, self, listener.name)
         self.host = self.context.host = host
+        self.login: Login | None = None  # on listeners with SASL, until the session has no limit
         self.out: list[Any] = []  # encoded responses of this wake-up
         self.produced = ProduceResponses(self)
         self.responses_pending = 0  # the tick has them and will encode them: later responses go behind them
@@ -128,6 +130,8 @@ class Channel(asyncio.BufferedProtocol):
             self._waiting_for.cancel()
         if self._muted is not None:
             self._muted.cancel()
+        if self.login is not None:
+            self.login.cancel()
         self.outbox.close()
         self.inbox.release_buffers()
         self.out.clear()
@@ -137,7 +141,7 @@ class Channel(asyncio.BufferedProtocol):
         self.response_queue.clear()
         self.listener.dismiss(self)
         # Reference cycles would wait for the garbage collector, possibly for hours.
-        self.context, self.produced, self.shortcut = NO_CONTEXT, NO_RESPONSES, None
+        self.context, self.produced, self.shortcut, self.login = NO_CONTEXT, NO_RESPONSES, None, None
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -151,7 +155,7 @@ class Channel(asyncio.BufferedProtocol):
             while end - position >= SIZE_BYTES and not self.is_busy and not self._is_closing:
                 size = _size(run, position)[0]
                 start, position = position, position + SIZE_BYTES + size
-                if position > end or not FRAME_BYTES_MIN <= size <= inbox.frame_bytes_max:
+                if position > end or not inbox.frame_bytes_min <= size <= inbox.frame_bytes_max:
                     position = start
                     inbox.frame_end(run, start, end)  # raises if the size is wrong
                     break
@@ -297,12 +301,8 @@ class Channel(asyncio.BufferedProtocol):
                 break
             if not self._handle(run):
                 break
-        if (
-            self._is_paused
-            and not self.is_busy
-            and not self.inbox.is_full
-            and not self.inbox.waits_for_memory
-        ):
+        inbox = self.inbox
+        if self._is_paused and not (self.is_busy or inbox.is_full or inbox.waits_for_memory):
             self.resume()
 
     # -- responses -----------------------------------------------------------------------------
@@ -447,6 +447,11 @@ class Channel(asyncio.BufferedProtocol):
         self.unblock_requests()
 
     @property
+    def route(self) -> Route | None:
+        """The route of the last request that was decoded."""
+        return getattr(self, "_route", None)
+
+    @property
     def request_size(self) -> int:
         return len(self._frame)
 
@@ -473,8 +478,7 @@ class Channel(asyncio.BufferedProtocol):
         self.close()
 
     def fail(self, doing: str) -> None:
-        """Log an unexpected exception and close the connection; the client has to retry on another one. Call
-        it in an `except` block."""
+        """Log an unexpected exception and close the connection. Call it in an `except` block."""
         self.tick.unexpected.note(doing, self.host)
         self.close()
 
@@ -483,11 +487,6 @@ class Channel(asyncio.BufferedProtocol):
         log.debug("closing the connection from %s: %s", self.host, reason)
         self._is_closing = True
         self.transport.abort()
-
-    @property
-    def last_api_key(self) -> int:
-        """The API key of the last request that was decoded; -1 before the first."""
-        return self._route.key if hasattr(self, "_route") else -1
 
     @property
     def has_spoken(self) -> bool:

@@ -15,19 +15,18 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.api.routes import Router
 from barnabas.broker.wire.channel import Channel
 from barnabas.broker.wire.connection_limits import ConnectionLimits
 from barnabas.broker.wire.giving_way import GivingWay
-from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.broker.wire.listener_sasl import ListenerSasl
+from barnabas.broker.wire.login import LoginChannel
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.produce.tick import Tick
-    from barnabas.broker.wire.listener_tls import ListenerTls
     from barnabas.runtime.accepting import Acceptor, Arrival
     from barnabas.runtime.descriptors import Share
     from barnabas.runtime.sockets import Sockets
@@ -61,9 +60,11 @@ class Listener:
         self.loop = asyncio.get_running_loop()
         self.router = Router(kind, broker.metrics, broker.settings["unstable.api.versions.enable"])
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
+        has_sasl = endpoint.security_protocol.startswith("SASL")
+        self.sasl = ListenerSasl(broker, endpoint.name, kind) if has_sasl else None
+        self.new_channel: type[Channel] = LoginChannel if has_sasl else Channel
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port
-        self.tls: ListenerTls | None = None  # of a listener with TLS, before it opens
         self.neighbours: Sequence[Listener] = ()  # listeners with the same limits
         self.refused = 0  # connections closed for lack of a descriptor
         self._waiting: Arrival | None = None  # accepted, but over a limit now
@@ -96,8 +97,6 @@ class Listener:
             self._acceptor.close()
         for channel in list(self.channels):
             channel.close()
-        if self.tls is not None:
-            self.tls.close()
         for arrival in (*self._delayed, *([self._waiting] if self._waiting is not None else [])):
             arrival.close()
             self.share.release()
@@ -158,17 +157,7 @@ class Listener:
             self._drop(arrival, f"more than {allowed} connections (max.connections.per.ip)")
             return
         limits.count(self.name, host)
-        tls = self.tls
-        if tls is None:
-            arrival.serve(lambda: self._new_channel(host), lambda: self._gone(host))
-        else:
-            serve, gone = partial(self._new_channel, host), partial(self._gone, host)
-            arrival.serve(lambda: tls.accept(host, serve, gone), gone)
-
-    def _new_channel(self, host: str, principal: Principal = ANONYMOUS) -> Channel:
-        channel = Channel(self, host)
-        channel.context.principal = principal
-        return channel
+        arrival.serve(lambda: self.new_channel(self, host), lambda: self._gone(host))
 
     def _close_delayed(self, arrival: Arrival) -> None:
         del self._delayed[arrival]
@@ -206,8 +195,6 @@ class Listener:
         now = self.loop.time()
         for listener in (self, *self.neighbours):
             if listener.share is self.share:
-                if listener.tls is not None and listener.tls.give_way():
-                    return True
                 spared = listener._giving_way.next(now)
                 if spared is not None:
                     spared.abort("another connection needs its descriptor (see ulimit -n)")

@@ -20,6 +20,7 @@ from barnabas.client.core.frames import (
     key_of,
     request_frame,
 )
+from barnabas.client.core.login import log_in
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.core.versions import ApiRanges, newest_common
 from barnabas.protocol import Message, ProtocolError
@@ -27,6 +28,7 @@ from barnabas.protocol import Message, ProtocolError
 R = TypeVar("R", bound=Message)
 
 CORRELATION_ID_MAX = 2**31 - 1
+RENEWED_AFTER = (0.85, 0.95)  # of a session's lifetime, as Kafka's clients do
 
 
 class Exchange(Generic[R]):
@@ -81,6 +83,7 @@ class ConnectionCore(ABC):
         self.versions: ApiRanges = {}  # filled by the handshake
         self.frames = FrameBuffer(bytes_kept_max)
         self.lost: ConnectionLost | None = None
+        self._renew_at: float | None = None  # when to log in again; None: the session has no limit
         self._exchanges: dict[int, Exchange[Any]] = {}
         self._last_correlation_id = -1
 
@@ -113,6 +116,12 @@ class ConnectionCore(ABC):
 
     async def start(self, request: Message, response: type[R], version: int) -> Exchange[R]:
         """Send a request; `wait` for its response later. Several may be under way."""
+        if self._renew_at is not None and self.now() >= self._renew_at:
+            await self._renew_session()
+        return await self.begin(request, response, version)
+
+    async def begin(self, request: Message, response: type[R], version: int) -> Exchange[R]:
+        """Send a request now, also in the middle of a login."""
         exchange = Exchange(type(request), response, version, self._next_correlation_id())
         pieces = request_frame(request, version, exchange.correlation_id, self.settings.client_id)
         self._exchanges[exchange.correlation_id] = exchange
@@ -126,10 +135,36 @@ class ConnectionCore(ABC):
     async def post(self, request: Message, *, version_max: int | None = None) -> None:
         """Send a request that has no response (Produce with acks=0)."""
         version = self.version_for(type(request), version_max)
+        if self._renew_at is not None and self.now() >= self._renew_at:
+            await self._renew_session()
         correlation_id = self._next_correlation_id()
         await self._transmit(
             request_frame(request, version, correlation_id, self.settings.client_id), type(request).__name__
         )
+
+    async def authenticate(self) -> None:
+        """Log in, for the first time or again. Nothing else may be sent meanwhile."""
+        security = self.settings.security
+        lifetime_ms = await log_in(LoginRequests(self), self.address, self.versions, security)
+        share = self.uniform(*RENEWED_AFTER)
+        self._renew_at = self.now() + lifetime_ms * share / 1000 if lifetime_ms else None
+
+    async def _renew_session(self) -> None:
+        """Log in again: brokers close the connection at the first request after the session's end. Faces that
+        several tasks use let the others wait."""
+        try:
+            await self.authenticate()
+        except BaseException:
+            await self.close()  # in the middle of a login no other request is allowed
+            raise
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds of a clock that never goes back."""
+
+    @abstractmethod
+    def uniform(self, low: float, high: float) -> float:
+        """A random number: sessions of many clients must not be renewed together."""
 
     @abstractmethod
     async def wait(self, exchange: Exchange[R], timeout_ms: float | None = None) -> R:
@@ -180,6 +215,16 @@ class ConnectionCore(ABC):
             raise self.lost
         self._last_correlation_id = (self._last_correlation_id + 1) & CORRELATION_ID_MAX
         return self._last_correlation_id
+
+
+class LoginRequests:
+    """The requests of a login: they do not wait for its end."""
+
+    def __init__(self, connection: ConnectionCore) -> None:
+        self._connection = connection
+
+    async def send(self, request: Message, response: type[R], *, version: int) -> R:
+        return await self._connection.wait(await self._connection.begin(request, response, version))
 
 
 def common_version(

@@ -50,6 +50,15 @@ class RequestTimeout(Unreachable):
         super().__init__(f"{address} did not answer {what} within {timeout_ms:.0f} ms")
 
 
+class AuthenticationError(ClientError):
+    """A broker refused the login, or could not prove who it is: trying again does not help."""
+
+    def __init__(self, address: Address, reason: str) -> None:
+        super().__init__(f"cannot log in at {address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
 class UnsupportedApi(ClientError):
     """The broker does not offer an API, or no version of it that we speak."""
 

@@ -1,8 +1,6 @@
-"""Everything between a connection that was just made and its first request.
+"""Everything between a connection that was just made and its first request: ApiVersions, then the login.
 
-Today that is ApiVersions. Authentication belongs here and nowhere else: a SASL mechanism is a coroutine that
-sends SaslHandshake and SaslAuthenticate by `connection.send`, so it serves every face. TLS begins one step
-earlier, where a face makes its socket (`Network.connect`).
+It serves every face. TLS begins one step earlier, where a face makes its socket (`Network.connect`).
 """
 
 from __future__ import annotations
@@ -16,6 +14,8 @@ async def shake_hands(connection: ConnectionCore) -> None:
     """Make a connection ready for requests, or close it and raise ConnectError."""
     try:
         connection.versions = await ask_versions(connection)
+        if connection.settings.security.mechanism:
+            await connection.authenticate()
     except (ConnectionLost, RequestTimeout) as error:
         await connection.close()
         raise ConnectError(

@@ -33,15 +33,11 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
         raise SecuritySettingsError(
             f"security.protocol={protocol} is unknown: expected one of {', '.join(PROTOCOLS)}"
         )
-    if protocol == "PLAINTEXT":
-        return PLAINTEXT
-    if protocol.startswith("SASL_"):
+    if protocol.endswith("SSL"):
         raise SecuritySettingsError(f"security.protocol={protocol} is not supported yet")
-    return ClientSecurity(protocol, client_tls(properties) if protocol.endswith("SSL") else None)
+    if not protocol.startswith("SASL"):
+        return PLAINTEXT
+    from barnabas.security.clients.client_sasl import client_sasl  # a client without SASL needs none of it
 
-
-def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """The TLS context of a client, from its `ssl.*` properties."""
-    from barnabas.security.tls.contexts import client_context, tls_settings  # a client without TLS needs none
-
-    return client_context(tls_settings(properties.get))
+    mechanism, new_exchange = client_sasl(properties)
+    return ClientSecurity(protocol, None, mechanism, new_exchange)

@@ -9,6 +9,8 @@ from barnabas.settings.tables.row import Row
 SETTINGS: tuple[Row, ...] = (
     ("barnabas.busy.poll.us", "int", 60, "[0,...,1000]", "low", "read-only",
      "How long to wait awake for the next request of a producer that sends them one by one; 0: never."),
+    ("barnabas.jaas.file", "string", None, "", "medium", "read-only",
+     "JAAS file for listeners without sasl.jaas.config; if not set, the file that KAFKA_OPTS names."),
     ("barnabas.metrics.host", "string", "127.0.0.1", "non-empty string", "low", "read-only",
      "Address of the metrics endpoint."),
     ("barnabas.metrics.port", "int", -1, "[-1,...,65535]", "medium", "read-only",

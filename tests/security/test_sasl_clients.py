@@ -1,0 +1,187 @@
+"""Clients log in at a listener with SASL: those of others, and both faces of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+from tests.security.sasl_broker import (
+    SASL_SETTINGS,
+    USERS,
+    add_scram_user,
+    client_properties,
+    cluster_of,
+)
+
+from barnabas.client.asyncio_network import connect
+from barnabas.client.blocking import run
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.errors import AuthenticationError
+from barnabas.client.core.network import ConnectionSettings
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.security.clients.client_security import client_security
+from barnabas.testing.broker import Broker
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+TIMEOUT = 10
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker(overrides={**SASL_SETTINGS, "connection.failed.authentication.delay.ms": "10"}) as broker:
+        for mechanism in MECHANISMS[1:]:
+            add_scram_user(broker, "alice", USERS["alice"], mechanism)
+        yield broker
+
+
+def librdkafka(broker: Broker, mechanism: str, password: str, **more: Any) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": broker.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "alice",
+        "sasl.password": password,
+        "logger": None,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_produces_and_consumes(broker: Broker, mechanism: str) -> None:
+    topic = f"librdkafka-{mechanism}"
+    settings = librdkafka(broker, mechanism, USERS["alice"])
+    producer = Producer(settings)
+    producer.produce(topic, b"value")
+    assert producer.flush(TIMEOUT) == 0
+    consumer = Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    message = consumer.poll(TIMEOUT)
+    assert message is not None and message.value() == b"value"
+    consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_is_told_that_the_password_is_wrong(broker: Broker, mechanism: str) -> None:
+    errors: list[KafkaError] = []
+    producer = Producer(librdkafka(broker, mechanism, "wrong", error_cb=errors.append))
+    for _ in range(100):
+        producer.poll(0.1)
+        if any(error.code() == KafkaError._AUTHENTICATION for error in errors):
+            break
+    assert any(error.code() == KafkaError._AUTHENTICATION for error in errors)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python_produces(broker: Broker, mechanism: str) -> None:
+    kafka = pytest.importorskip("kafka")
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=broker.bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_plain_username="alice",
+        sasl_plain_password=USERS["alice"],
+    )
+    assert producer.send(f"kafka-python-{mechanism}", b"value").get(TIMEOUT).offset == 0
+    producer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_aiokafka_produces(broker: Broker, mechanism: str) -> None:
+    aiokafka = pytest.importorskip("aiokafka")
+
+    async def produce() -> int:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=broker.bootstrap,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism=mechanism,
+            sasl_plain_username="alice",
+            sasl_plain_password=USERS["alice"],
+        )
+        await producer.start()
+        try:
+            sent = await producer.send_and_wait(f"aiokafka-{mechanism}", b"value")
+            return int(sent.offset)
+        finally:
+            await producer.stop()
+
+    assert asyncio.run(produce()) == 0
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_our_blocking_client_logs_in(broker: Broker, mechanism: str) -> None:
+    properties = client_properties(mechanism, "alice", USERS["alice"])
+    with cluster_of(broker.bootstrap, properties) as cluster:
+        assert len(run(cluster.refresh()).nodes) == 1
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_our_asyncio_client_logs_in(broker: Broker, mechanism: str) -> None:
+    security = client_security(client_properties(mechanism, "alice", USERS["alice"]))
+
+    async def ask() -> MetadataResponse:
+        [address] = parse_bootstrap(broker.bootstrap)
+        connection = await connect(address, ConnectionSettings(security=security))
+        try:
+            return await connection.send(MetadataRequest(topics=[]), MetadataResponse)
+        finally:
+            await connection.close()
+
+    assert len(asyncio.run(ask()).brokers) == 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "told"),
+    [
+        ("PLAIN", "alice", "Authentication failed: Invalid username or password"),
+        ("PLAIN", "nobody", "Authentication failed: Invalid username or password"),
+        ("SCRAM-SHA-256", "alice", "due to invalid credentials with SASL mechanism SCRAM-SHA-256"),
+        ("SCRAM-SHA-512", "nobody", "due to invalid credentials with SASL mechanism SCRAM-SHA-512"),
+    ],
+)
+def test_our_client_raises_what_the_broker_says_and_does_not_try_again(
+    broker: Broker, mechanism: str, user: str, told: str
+) -> None:
+    with (
+        cluster_of(broker.bootstrap, client_properties(mechanism, user, "wrong")) as cluster,
+        pytest.raises(AuthenticationError, match=told),
+    ):
+        run(cluster.retrying(cluster.refresh))
+
+
+def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are() -> None:
+    settings = {**SASL_SETTINGS, "sasl.enabled.mechanisms": "PLAIN"}
+    with (
+        Broker(overrides=settings) as broker,
+        cluster_of(broker.bootstrap, client_properties("SCRAM-SHA-256", "alice", "x")) as cluster,
+        pytest.raises(
+            AuthenticationError, match="does not offer the SASL mechanism SCRAM-SHA-256; it offers PLAIN"
+        ),
+    ):
+        run(cluster.refresh())
+
+
+def test_a_listener_without_sasl_is_named_in_the_error() -> None:
+    with (
+        Broker() as broker,
+        cluster_of(broker.bootstrap, client_properties("PLAIN", "alice", "x")) as cluster,
+        pytest.raises(AuthenticationError, match="does not use SASL"),
+    ):
+        run(cluster.refresh())
+
+
+def test_changed_credentials_count_at_the_next_login(broker: Broker) -> None:
+    add_scram_user(broker, "carol", "one")
+    with cluster_of(broker.bootstrap, client_properties("SCRAM-SHA-256", "carol", "one")) as open_before:
+        run(open_before.refresh())
+        add_scram_user(broker, "carol", "two")
+        run(open_before.refresh())  # an open connection stays
+        with cluster_of(broker.bootstrap, client_properties("SCRAM-SHA-256", "carol", "two")) as cluster:
+            run(cluster.refresh())
+        with (
+            cluster_of(broker.bootstrap, client_properties("SCRAM-SHA-256", "carol", "one")) as cluster,
+            pytest.raises(AuthenticationError),
+        ):
+            run(cluster.refresh())

@@ -402,6 +402,8 @@ class Node:
             await opening(self._sockets)
         except OSError as error:
             raise StartError(error.strerror) from None
+        except SecuritySettingsError as error:
+            raise StartError(str(error)) from None
 
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listening.listeners)
@@ -490,9 +492,6 @@ def check_supported(settings: BrokerSettings) -> None:
         raise StartError(
             "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"
         )
-    unsafe = [each for each in settings.listeners if each.security_protocol in ("SSL", "SASL_SSL")]
-    if unsafe:
-        raise StartError(f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: TLS is not there so far")
 
 
 __all__ = ["Node", "StartError", "StorageError"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import ssl
 from collections.abc import Coroutine, Iterable
 from random import Random
 from typing import Any, TypeVar, cast
@@ -18,6 +19,7 @@ from barnabas.client.core.handshake import shake_hands
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.os_errors import reason_of
 from barnabas.protocol import Message
+from barnabas.security.tls.failures import describe
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -133,14 +135,33 @@ def wake(future: asyncio.Future[None]) -> None:
 async def connect(address: Address, settings: ConnectionSettings = DEFAULT) -> Connection:
     """Connect, and do everything that must come before the first request."""
     loop = asyncio.get_running_loop()
+    context = settings.security.tls
+    connection = Connection(address, settings)
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            _, connection = await loop.create_connection(
-                lambda: Connection(address, settings), address.host, address.port
-            )
+            if context is None:
+                await loop.create_connection(lambda: connection, address.host, address.port)
+            else:
+                await connect_with_tls(connection, context)
     except TimeoutError:
         raise ConnectError(address, f"no answer within {settings.connect_timeout_ms:.0f} ms") from None
+    except ssl.SSLError as error:
+        raise ConnectError(address, describe(error, is_server=False)) from None
     except OSError as error:
         raise ConnectError(address, reason_of(error)) from None
     await shake_hands(connection)
     return connection
+
+
+async def connect_with_tls(connection: Connection, context: ssl.SSLContext) -> None:
+    """Connect and complete the TLS handshake. SSLError says why it failed."""
+    from barnabas.client.asyncio_tls import ClientTransport  # a client without TLS needs none of it
+
+    host, port = connection.address
+    tls = ClientTransport(context, connection, host)
+    await asyncio.get_running_loop().create_connection(lambda: tls, host, port)
+    try:
+        await tls.ready
+    except BaseException:
+        tls.abort()
+        raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import socket
+import ssl
 import time
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, Unpack
@@ -20,6 +21,7 @@ from barnabas.client.core.handshake import shake_hands
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.os_errors import reason_of
 from barnabas.protocol import Message
+from barnabas.security.tls.failures import describe
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -62,9 +64,23 @@ class BlockingNetwork:
             raise ConnectError(address, reason_of(error)) from None
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        if settings.security.tls is not None:
+            made = secured(made, address, settings.security.tls)
         connection = BlockingConnection(address, settings, made)
         await shake_hands(connection)
         return connection
+
+
+def secured(made: socket.socket, address: Address, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """The socket after its TLS handshake, or ConnectError that says how to mend it."""
+    try:
+        return context.wrap_socket(made, server_hostname=address.host)
+    except TimeoutError:
+        made.close()
+        raise ConnectError(address, "the TLS handshake was not answered in time") from None
+    except OSError as error:
+        made.close()
+        raise ConnectError(address, describe(error, is_server=False)) from None
 
 
 class BlockingConnection(ConnectionCore):
@@ -86,6 +102,9 @@ class BlockingConnection(ConnectionCore):
         left = [memoryview(each) for each in ([b"".join(pieces)] if len(pieces) > PIECES_MAX else pieces)]
         try:
             self._socket.settimeout(limit_ms / 1000)
+            if isinstance(self._socket, ssl.SSLSocket):  # it has no `sendmsg`
+                self._socket.sendall(b"".join(left))
+                return
             while left:
                 sent = self._socket.sendmsg(left)
                 while left and sent >= len(left[0]):

@@ -15,6 +15,7 @@ from barnabas.protocol import ProtocolError
 
 SIZE_BYTES = 4
 FRAME_BYTES_MIN = 8  # api key, version and correlation id
+TLS_HELLO = 0x160301  # the first bytes of a TLS handshake, taken for a size
 _size = struct.Struct(">i").unpack_from
 
 
@@ -89,6 +90,12 @@ class Inbox:
         size: int = _size(run, position)[0]
         if not self.frame_bytes_min <= size <= self.frame_bytes_max:
             allowed = f"{self.frame_bytes_min} to {self.frame_bytes_max}"
+            if size >> 8 == TLS_HELLO:
+                raise ProtocolError(
+                    "size",
+                    "it looks like TLS, and this listener has none: set security.protocol=PLAINTEXT (or "
+                    "SASL_PLAINTEXT) in the client, or use the port of a TLS listener",
+                )
             raise ProtocolError("size", f"a frame of {size} bytes, allowed are {allowed}")
         stop = position + SIZE_BYTES + size
         return stop if stop <= end else 0

@@ -24,6 +24,7 @@ REQUEST_THREADS = 2
 FOLDER_THREADS = 1  # metadata changes must be applied in order
 BACKGROUND_THREADS = 4
 LOGIN_THREADS = 4
+TLS_THREADS = 2  # handshakes compute outside the interpreter's lock
 
 
 class Threads:
@@ -66,7 +67,7 @@ class Threads:
 class ThreadPools:
     """All threads of a node."""
 
-    __slots__ = ("background", "folders", "logins", "metadata", "reads", "requests", "syncs")
+    __slots__ = ("background", "folders", "logins", "metadata", "reads", "requests", "syncs", "tls")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # only syncs of the metadata log
@@ -84,6 +85,7 @@ class ThreadPools:
         # Steps of logins that compute long or ask other services. These threads begin with the first such
         # login: a node without SASL needs none.
         self.logins = Threads(loop, LOGIN_THREADS, "barnabas-login")
+        self.tls = Threads(loop, TLS_THREADS, "barnabas-tls")  # handshakes, and nothing else
         loop.set_default_executor(self.reads._pool)
 
     def run(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
@@ -96,11 +98,18 @@ class ThreadPools:
 
     def start_all(self) -> None:
         """See `Threads.start_all`."""
-        for each in (self.metadata, self.syncs, self.reads, self.requests, self.folders, self.background):
-            each.start_all()
+        for each in self._all():
+            if each is not self.logins:
+                each.start_all()
 
     def close(self) -> None:
-        for each in (
+        for each in self._all():
+            each.close()
+
+    def _all(self) -> tuple[Threads, ...]:
+        """In the order in which they are closed."""
+        return (
+            self.tls,
             self.logins,
             self.background,
             self.folders,
@@ -108,5 +117,4 @@ class ThreadPools:
             self.reads,
             self.syncs,
             self.metadata,
-        ):
-            each.close()
+        )

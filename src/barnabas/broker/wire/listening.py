@@ -17,16 +17,20 @@ from barnabas.broker.quotas.throttling import Guard
 from barnabas.broker.wire.connection_limits import LIMITS, ConnectionLimits
 from barnabas.broker.wire.server import Listener
 from barnabas.quotas import Levels
+from barnabas.security.errors import SecuritySettingsError
+from barnabas.settings.listener_settings import ListenerSettings
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.produce.tick import Tick
+    from barnabas.broker.wire.listener_tls import ListenerTls
     from barnabas.runtime.descriptors import Shares
     from barnabas.runtime.sockets import Sockets
     from barnabas.settings import BrokerSettings, EndPoint
 
 log = logging.getLogger("barnabas.server")
 CLIENTS, CONTROLLER = "broker", "controller"
+TLS_PROTOCOLS = ("SSL", "SASL_SSL")
 
 
 class Listening:
@@ -85,7 +89,9 @@ class Listening:
         kind = CONTROLLER if endpoint.name in self._broker.settings.controller_listener_names else CLIENTS
         is_for_peers = kind == CONTROLLER or self._is_for_brokers_alone(endpoint.name)
         share = self.shares.peers if is_for_peers else self.shares.clients
+        tls = await self._load_tls(endpoint) if endpoint.security_protocol in TLS_PROTOCOLS else None
         listener = Listener(endpoint, kind, self._broker, self._tick, self._limits[kind], share)
+        listener.tls = tls
         try:
             listener.open(self._sockets, bound)
         except OSError as error:
@@ -95,6 +101,18 @@ class Listening:
         self._meet()
         if self._is_guarded:
             listener.router.guard(self._guard)
+
+    async def _load_tls(self, endpoint: EndPoint) -> ListenerTls:
+        """Read the stores of a listener, in a thread. SecuritySettingsError if one cannot be used."""
+        from barnabas.broker.wire.listener_tls import ListenerTls, load
+
+        broker = self._broker
+        settings = ListenerSettings(broker.settings, endpoint.name)
+        try:
+            server = await broker.threads.run(load, settings, endpoint.security_protocol)
+            return ListenerTls(settings, endpoint.security_protocol, server, broker.threads.tls)
+        except SecuritySettingsError as error:
+            raise SecuritySettingsError(f"listener {endpoint} cannot use TLS: {error}") from None
 
     def _is_for_brokers_alone(self, name: str) -> bool:
         """Whether clients have another listener, so that this one gets its own share of descriptors."""
@@ -140,6 +158,8 @@ class Listening:
             log.info("listener %s is open", endpoint)
         except OSError as error:
             log.error("listener %s could not be opened: %s", endpoint, error.strerror)
+        except SecuritySettingsError as error:
+            log.error("%s", error)
 
     @property
     def _is_guarded(self) -> bool:

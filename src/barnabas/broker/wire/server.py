@@ -15,6 +15,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.api.routes import Router
@@ -23,10 +24,12 @@ from barnabas.broker.wire.connection_limits import ConnectionLimits
 from barnabas.broker.wire.giving_way import GivingWay
 from barnabas.broker.wire.listener_sasl import ListenerSasl
 from barnabas.broker.wire.login import LoginChannel
+from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.produce.tick import Tick
+    from barnabas.broker.wire.listener_tls import ListenerTls
     from barnabas.runtime.accepting import Acceptor, Arrival
     from barnabas.runtime.descriptors import Share
     from barnabas.runtime.sockets import Sockets
@@ -65,6 +68,7 @@ class Listener:
         self.new_channel: type[Channel] = LoginChannel if has_sasl else Channel
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port
+        self.tls: ListenerTls | None = None  # of a listener with TLS, before it opens
         self.neighbours: Sequence[Listener] = ()  # listeners with the same limits
         self.refused = 0  # connections closed for lack of a descriptor
         self._waiting: Arrival | None = None  # accepted, but over a limit now
@@ -97,6 +101,8 @@ class Listener:
             self._acceptor.close()
         for channel in list(self.channels):
             channel.close()
+        if self.tls is not None:
+            self.tls.close()
         for arrival in (*self._delayed, *([self._waiting] if self._waiting is not None else [])):
             arrival.close()
             self.share.release()
@@ -157,7 +163,18 @@ class Listener:
             self._drop(arrival, f"more than {allowed} connections (max.connections.per.ip)")
             return
         limits.count(self.name, host)
-        arrival.serve(lambda: self.new_channel(self, host), lambda: self._gone(host))
+        tls = self.tls
+        if tls is None:
+            arrival.serve(lambda: self._new_channel(host), lambda: self._gone(host))
+        else:
+            serve, gone = partial(self._new_channel, host), partial(self._gone, host)
+            arrival.serve(lambda: tls.accept(host, serve, gone), gone)
+
+    def _new_channel(self, host: str, principal: Principal = ANONYMOUS) -> Channel:
+        channel = self.new_channel(self, host)
+        if self.sasl is None:  # a login names its own principal
+            channel.context.principal = principal
+        return channel
 
     def _close_delayed(self, arrival: Arrival) -> None:
         del self._delayed[arrival]
@@ -195,6 +212,8 @@ class Listener:
         now = self.loop.time()
         for listener in (self, *self.neighbours):
             if listener.share is self.share:
+                if listener.tls is not None and listener.tls.give_way():
+                    return True
                 spared = listener._giving_way.next(now)
                 if spared is not None:
                     spared.abort("another connection needs its descriptor (see ulimit -n)")

@@ -39,9 +39,9 @@ class ClusterOptions(TypedDict, total=False):
     connect_timeout_ms: float
     request_timeout_ms: float
     api_timeout_ms: float  # of an operation with all its attempts
+    security: ClientSecurity  # TLS and SASL of every connection
     is_quorum: bool  # the addresses are those of controllers, which know no topics
     waits_for_bootstrap: bool  # keep trying also before any broker was ever reached
-    security: ClientSecurity  # of all connections
 
 
 class ClusterCore:
@@ -54,9 +54,9 @@ class ClusterCore:
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
         request_timeout_ms: float = REQUEST_TIMEOUT_MS,
         api_timeout_ms: float = API_TIMEOUT_MS,
+        security: ClientSecurity = PLAINTEXT,
         is_quorum: bool = False,
         waits_for_bootstrap: bool = False,
-        security: ClientSecurity = PLAINTEXT,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.network = network

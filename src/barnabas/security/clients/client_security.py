@@ -33,11 +33,19 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
         raise SecuritySettingsError(
             f"security.protocol={protocol} is unknown: expected one of {', '.join(PROTOCOLS)}"
         )
-    if protocol.endswith("SSL"):
-        raise SecuritySettingsError(f"security.protocol={protocol} is not supported yet")
-    if not protocol.startswith("SASL"):
+    if protocol == "PLAINTEXT":
         return PLAINTEXT
+    tls = client_tls(properties) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL"):
+        return ClientSecurity(protocol, tls)
     from barnabas.security.clients.client_sasl import client_sasl  # a client without SASL needs none of it
 
     mechanism, new_exchange = client_sasl(properties)
-    return ClientSecurity(protocol, None, mechanism, new_exchange)
+    return ClientSecurity(protocol, tls, mechanism, new_exchange)
+
+
+def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """The TLS context of a client, from its `ssl.*` properties."""
+    from barnabas.security.tls.contexts import client_context, tls_settings  # a client without TLS needs none
+
+    return client_context(tls_settings(properties.get))

@@ -1,0 +1,206 @@
+"""TLS of one listener: its context, the connections in the middle of a handshake, failures in the log.
+
+In: the listener's settings, accepted connections. Out: a channel for each connection whose handshake is
+complete, with the principal of its certificate. Handshakes compute in threads. At most `HALF_OPEN_MAX`
+connections may be in a handshake: the oldest is closed for a new one, and each is closed after
+`HANDSHAKE_SECONDS_MAX`. So half-open connections cost bounded memory, and do not keep others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.security.errors import AuthenticationFailed
+from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.tls.contexts import ServerTls, server_tls, tls_settings
+from barnabas.security.tls.distinguished_names import SETTING as RULES
+from barnabas.security.tls.distinguished_names import MappingRules, subject_name
+from barnabas.security.tls.failures import describe, not_tls
+from barnabas.security.tls.transport import NOT_TLS, TlsTransport, receive_memory
+
+if TYPE_CHECKING:
+    from barnabas.broker.wire.channel import Channel
+    from barnabas.runtime.threads import Threads
+    from barnabas.settings.listener_settings import ListenerSettings
+
+log = logging.getLogger("barnabas.tls")
+HALF_OPEN_MAX = 2048
+HANDSHAKE_SECONDS_MAX = 30.0
+FAILURES_TOLD_MAX = 20  # in a time of
+FAILURES_TOLD_EVERY_S = 10.0
+
+
+class ListenerTls:
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        protocol: str,
+        server: ServerTls,
+        threads: Threads,
+    ) -> None:
+        self.name = settings.listener
+        self.loop = asyncio.get_running_loop()
+        self.threads = threads
+        self.receive = receive_memory(self.loop)
+        self.half_open: dict[ServerTransport, float] = {}  # since when, oldest first
+        self.server = server
+        self._takes_principal = protocol == "SSL"  # with SASL the login names the principal
+        self._rules = MappingRules(settings.text(RULES) or "")
+        self._check: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._told_since = 0.0
+        self._told = 0
+        log.info("listener %s speaks TLS in user space: %s", self.name, kernel_tls())
+
+    def accept(
+        self, host: str, new_channel: Callable[[Principal], Channel], gone: Callable[[], None]
+    ) -> ServerTransport:
+        """The protocol of an accepted connection. `gone` is called if it ends without a channel."""
+        return ServerTransport(self, host, new_channel, gone)
+
+    def begin(self, made: ServerTransport) -> None:
+        """Count a connection whose handshake begins."""
+        if self._is_closed:
+            made.abort()
+            return
+        if len(self.half_open) >= HALF_OPEN_MAX:
+            self.give_way()
+        now = self.half_open[made] = self.loop.time()
+        if self._check is None:
+            self._check = self.loop.call_at(now + HANDSHAKE_SECONDS_MAX, self._close_late)
+
+    def give_way(self) -> bool:
+        """Close the oldest connection that is in its handshake. Returns False if there is none."""
+        oldest = next(iter(self.half_open), None)
+        if oldest is None:
+            return False
+        del self.half_open[oldest]
+        oldest.give_up("another connection takes its place: too many are in their TLS handshake")
+        return True
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._check is not None:
+            self._check.cancel()
+        for each in list(self.half_open):
+            each.abort()
+
+    def _close_late(self) -> None:
+        self._check = None
+        now = self.loop.time()
+        for each, since in list(self.half_open.items()):
+            if since + HANDSHAKE_SECONDS_MAX > now + 0.001:
+                self._check = self.loop.call_at(since + HANDSHAKE_SECONDS_MAX, self._close_late)
+                break
+            del self.half_open[each]
+            each.give_up(f"the TLS handshake is not complete after {HANDSHAKE_SECONDS_MAX:.0f} s")
+
+    def principal_of(self, shaken: ssl.SSLObject) -> Principal:
+        """The principal of a peer. Called in threads. AuthenticationFailed if no rule fits."""
+        suites = self.server.suites
+        cipher = shaken.cipher()
+        if suites and cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in suites:
+            raise AuthenticationFailed(
+                "cipher suite", f"{cipher[0]} is not among ssl.cipher.suites; offer another one first"
+            )
+        if not self._takes_principal:
+            return ANONYMOUS
+        certificate = shaken.getpeercert(binary_form=True)
+        if not certificate:
+            return ANONYMOUS
+        from cryptography.x509 import load_der_x509_certificate
+
+        return Principal(self._rules.user_name(subject_name(load_der_x509_certificate(certificate))))
+
+    def note_failure(self, host: str, reason: str) -> None:
+        """Log a failed handshake; a flood of them a few times."""
+        now = self.loop.time()
+        if now - self._told_since >= FAILURES_TOLD_EVERY_S:
+            if self._told > FAILURES_TOLD_MAX:
+                log.info(
+                    "listener %s: %d more connections failed their TLS handshake",
+                    self.name,
+                    self._told - FAILURES_TOLD_MAX,
+                )
+            self._told_since, self._told = now, 0
+        self._told += 1
+        if self._told <= FAILURES_TOLD_MAX:
+            log.info("listener %s closes the connection from %s: %s", self.name, host, reason)
+
+
+class ServerTransport(TlsTransport):
+    """The broker's side of a TLS connection."""
+
+    __slots__ = ("_gone", "_host", "_new_channel", "_tls")
+
+    def __init__(
+        self,
+        tls: ListenerTls,
+        host: str,
+        new_channel: Callable[[Principal], Channel],
+        gone: Callable[[], None],
+    ) -> None:
+        super().__init__(tls.loop, tls.server.context, tls.threads.run, tls.receive)
+        self._tls = tls
+        self._host = host
+        self._new_channel = new_channel
+        self._gone: Callable[[], None] | None = gone
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._tls.begin(self)
+
+    def examine(self, shaken: ssl.SSLObject) -> Principal:
+        return self._tls.principal_of(shaken)
+
+    def shaken(self, examined: Any) -> Channel:
+        self._tls.half_open.pop(self, None)
+        self._gone = None  # the channel releases its place itself
+        return self._new_channel(examined)
+
+    def refused(self, error: BaseException | str | None) -> None:
+        if isinstance(error, AuthenticationFailed):
+            reason = error.reason
+        elif error is NOT_TLS:
+            reason = not_tls(self.first_bytes)
+        else:
+            reason = describe(error, is_server=True)
+        if error is None and self.is_silent:
+            return  # a port scan, or a check of health
+        self._tls.note_failure(self._host, reason)
+
+    def gone(self) -> None:
+        self._tls.half_open.pop(self, None)
+        gone, self._gone = self._gone, None
+        if gone is not None:
+            gone()
+
+    def give_up(self, reason: str) -> None:
+        self._fail(reason)
+
+
+def kernel_tls() -> str:
+    """Why the kernel does not encrypt: for the log."""
+    if not hasattr(ssl, "OP_ENABLE_KTLS"):
+        return "Python has no kernel TLS before 3.12"
+    if not Path("/sys/module/tls").exists():
+        return "the kernel has no tls module"
+    return "kernel TLS is not used yet"
+
+
+def load(settings: ListenerSettings, protocol: str) -> ServerTls:
+    """Read the stores of a listener. On SASL_SSL clients need a certificate only where the listener's own
+    setting says so."""
+
+    def value(name: str) -> str | None:
+        if name == "ssl.client.auth" and protocol == "SASL_SSL":
+            found: str | None = settings.own(name)
+            return found
+        return settings.text(name)
+
+    return server_tls(tls_settings(value))

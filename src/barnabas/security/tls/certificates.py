@@ -50,6 +50,10 @@ class Issued:
         return self.certificate.public_bytes(Encoding.PEM)
 
     @property
+    def issuer_pem(self) -> bytes:
+        return self.issuer.public_bytes(Encoding.PEM)
+
+    @property
     def chain_pem(self) -> bytes:
         own = self.certificate_pem
         return own if self.issuer == self.certificate else own + self.issuer.public_bytes(Encoding.PEM)

@@ -29,7 +29,7 @@ SHORT_NAMES = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-ESCAPED = set(',+"\\<>;')  # `=` is not among them, as in Java
+ESCAPED = set(',=+<>#;"\\')
 DEFAULT_RULE = "DEFAULT"
 # Backslashes escape any character of a pattern or a replacement, a slash too.
 RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)", re.DOTALL)
@@ -51,12 +51,11 @@ def attribute_text(attribute: x509.NameAttribute[str | bytes]) -> str:
 
 
 def escaped(value: str) -> str:
-    text = "".join("\\" + char if char in ESCAPED else char for char in value)
-    if text.startswith((" ", "#")):
-        text = "\\" + text
-    if text.endswith(" ") and len(value) > 1:
-        text = text[:-1] + "\\ "
-    return text
+    inner = value.strip(" ")
+    text = "".join("\\" + char if char in ESCAPED else char for char in inner)
+    before = len(value) - len(value.lstrip(" "))
+    after = len(value) - len(inner) - before
+    return "\\ " * before + text + "\\ " * after
 
 
 def der_text(attribute: x509.NameAttribute[str | bytes]) -> str:

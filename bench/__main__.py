@@ -18,7 +18,9 @@ from bench import loads, machine, report
 from bench.rounds import Comparison
 from bench.rows import ROWS
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+KEPT = ROOT / "build" / "bench.json"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,6 +36,12 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--rounds", type=int, help="rounds a row and broker (default 5, with --quick 2)")
     found.add_argument("--alone", choices=["barnabas", "apache"], help="measure only one of the two")
     found.add_argument("--write", action="store_true", help="write docs/benchmarks.md whatever was run")
+    found.add_argument(
+        "--continue",
+        action="store_true",
+        dest="goes_on",
+        help=f"measure only rows that {KEPT.relative_to(ROOT)} lacks: a run that was interrupted goes on",
+    )
     return found
 
 
@@ -55,7 +63,10 @@ def main(arguments: list[str]) -> int:
     scale = loads.QUICK if options.quick else loads.Scale()
     rounds = options.rounds or (2 if options.quick else 5)
     with console.status("starting") as status:
-        results = Comparison(scale, rounds, status.update, alone=options.alone).run(options.rows)
+        comparison = Comparison(
+            scale, rounds, status.update, alone=options.alone, kept_in=KEPT, goes_on=options.goes_on
+        )
+        results = comparison.run(options.rows)
     report.table(results, console)
     if options.write or not (options.rows or options.quick or options.alone):
         report.plot(results, DOCS / report.PLOT)
@@ -63,7 +74,10 @@ def main(arguments: list[str]) -> int:
         notes = _notes(page)
         page.write_text(report.markdown(results, machine.description(), notes))
         console.print(f"written to {page}")
-    return 0 if all(result.holds for result in results if result.ratios) else 1
+    for name, reason in comparison.failures.items():
+        console.print(f"{name} was not measured: {reason}")
+    is_good = all(result.holds for result in results if result.ratios) and not comparison.failures
+    return 0 if is_good else 1
 
 
 def _notes(page: Path) -> str:

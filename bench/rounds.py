@@ -1,22 +1,29 @@
 """Alternating rounds: A B A B, so that other load on the machine disturbs both contenders.
 
 In: the contenders, trials, a scale. Out: a `Result` for each row, with the values of every round.
+A trial that fails leaves its rows without values, and the reason in `failures`; the others go on. A file
+keeps the values after every trial, so that a run that was interrupted can go on (`keep`, `known`).
 Does not know: how a value is measured, how results are shown.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import logging
 import statistics
+import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bench import cleaner, generator, groups, lifecycle, loads, stalls, transactions
-from bench.brokers import Apache, Barnabas, Contender
+from bench.brokers import Apache, Barnabas, BrokerError, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
 
 Say = Callable[[str], None]
+log = logging.getLogger("bench")
 
 
 @dataclass(slots=True)
@@ -45,44 +52,85 @@ def chosen(trials: Iterable[Trial], names: Sequence[str]) -> list[Trial]:
     return [trial for trial in trials if not names or any(row in names for row in trial.rows)]
 
 
+def keep(results: Iterable[Result], path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    kept = {each.row.name: [each.ours, each.theirs, each.limit] for each in results}
+    path.write_text(json.dumps(kept, indent=1))
+
+
+def known(path: Path) -> dict[str, Result]:
+    """Results that an earlier run kept, by row."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    return {name: Result(ROWS[name], *values) for name, values in kept.items() if name in ROWS}
+
+
 class Comparison:
     """All rounds of one run. With `alone`, only one of the two is measured."""
 
-    def __init__(self, scale: Scale, rounds: int, say: Say, *, alone: str | None = None) -> None:
+    def __init__(
+        self,
+        scale: Scale,
+        rounds: int,
+        say: Say,
+        *,
+        alone: str | None = None,
+        kept_in: Path | None = None,
+        goes_on: bool = False,
+    ) -> None:
         self.scale = scale
         self.rounds = rounds
         self.say = say
         self.kinds = [kind for kind in (Barnabas, Apache) if alone in (None, kind.__name__.lower())]
-        self.results: dict[str, Result] = {}
+        self.kept_in = kept_in
+        self.results: dict[str, Result] = known(kept_in) if kept_in is not None and goes_on else {}
+        self._measured = set(self.results)  # by the run before
+        self.failures: dict[str, str] = {}
 
     def run(self, names: Sequence[str] = ()) -> list[Result]:
-        self._on_running_brokers(chosen((*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS), names))
-        for trial in chosen(
+        self._on_running_brokers(self._chosen((*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS), names))
+        for trial in self._chosen(
             (*lifecycle.TRIALS, *groups.FRESH_TRIALS, *cleaner.TRIALS, *stalls.TRIALS), names
         ):
-            self._on_fresh_brokers(trial)
+            self._isolated(trial, lambda trial=trial: self._on_fresh_brokers(trial))
         return [self.results[name] for name in ROWS if name in self.results and (not names or name in names)]
+
+    def _chosen(self, trials: Iterable[Trial], names: Sequence[str]) -> list[Trial]:
+        return [each for each in chosen(trials, names) if not self._measured.issuperset(each.rows)]
+
+    def _isolated(self, trial: Trial, measure: Callable[[], None]) -> None:
+        try:
+            measure()
+        except (BrokerError, OSError, subprocess.SubprocessError) as error:
+            log.warning("%s: %s", ", ".join(trial.rows), error)
+            for name in trial.rows:
+                self.failures[name] = str(error)
+                self.results.pop(name, None)
+        if self.kept_in is not None:
+            keep(self.results.values(), self.kept_in)
 
     def _on_running_brokers(self, trials: list[Trial]) -> None:
         if not trials:
             return
         contenders: list[Contender] = [kind() for kind in self.kinds]
-        prepared = set()
+        prepared: set[object] = set()
         try:
             for broker in contenders:
                 broker.start()
             for trial in trials:
-                for broker in contenders:
-                    if trial.prepare is not None and (trial.prepare, broker.name) not in prepared:
-                        self.say(f"{broker.name}: preparing {trial.rows[0]}")
-                        trial.prepare(broker, self.scale)
-                        prepared.add((trial.prepare, broker.name))
-                self._warm_up(trial, contenders)
-                self._rounds(trial, contenders)
-                self._limit(trial)
+                self._isolated(trial, lambda trial=trial: self._on_running(trial, contenders, prepared))
         finally:
             for broker in contenders:
                 broker.close()
+
+    def _on_running(self, trial: Trial, contenders: list[Contender], prepared: set[object]) -> None:
+        for broker in contenders:
+            if trial.prepare is not None and (trial.prepare, broker.name) not in prepared:
+                self.say(f"{broker.name}: preparing {trial.rows[0]}")
+                trial.prepare(broker, self.scale)
+                prepared.add((trial.prepare, broker.name))
+        self._warm_up(trial, contenders)
+        self._rounds(trial, contenders)
+        self._limit(trial)
 
     def _on_fresh_brokers(self, trial: Trial) -> None:
         contenders: list[Contender] = [kind(overrides=trial.overrides) for kind in self.kinds]

@@ -15,6 +15,7 @@ from barnabas.testing.waiting import wait_until
 
 REALM = "BARNABAS.TEST"
 HOST = "localhost"
+CLIENT = f"alice@{REALM}"
 SERVICE = f"kafka/{HOST}@{REALM}"
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 PLACES = "/usr/sbin:/usr/local/sbin:/opt/homebrew/opt/krb5/sbin"
@@ -47,6 +48,8 @@ class Kdc:
             "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf"),
             "KRB5CCNAME": f"FILE:{self.folder}/tickets",
         }
+        # Clients that know no key tables of their own log in with this one.
+        self.environment["KRB5_CLIENT_KTNAME"] = f"{self.folder}/{CLIENT}.keytab"
         self._process: subprocess.Popen[bytes] | None = None
 
     def key_table(self, principal: str) -> str:
@@ -113,6 +116,7 @@ kdc = FILE:{self.folder}/kdc.log
             stderr=subprocess.DEVNULL,
         )
         wait_until(self._answers, 20, "the KDC listens")
+        self.key_table(CLIENT)
         return self
 
     def _answers(self) -> bool:

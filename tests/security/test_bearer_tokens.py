@@ -69,11 +69,13 @@ def test_a_token_with_a_good_signature_and_claims_is_taken() -> None:
         (lambda: signed(claims(), kid="unknown"), "has no key 'unknown'"),
         (lambda: signed(claims(), kid="k" * 1001), "more than 1000"),
         (lambda: signed(claims())[:-4], "signature does not hold"),
-        (lambda: signed(claims()) + ".x", "signature does not hold"),
-        (lambda: signed(claims()).rpartition(".")[0], "signature does not hold"),
-        (lambda: "x", "JSON object|base64"),
-        (lambda: "....", "JSON object"),
-        (lambda: base64.urlsafe_b64encode(b"[" * 40_000).decode(), "JSON object"),
+        (lambda: signed(claims()) + ".x", "not a JWT"),
+        (lambda: signed(claims()).rpartition(".")[0] + ".", "signature does not hold"),
+        (lambda: "x", "not a JWT"),
+        (lambda: "x.y.z", "base64|JSON object"),
+        (lambda: "go/od", "not a JWT"),
+        (lambda: "....", "not a JWT"),
+        (lambda: base64.urlsafe_b64encode(b"[" * 39_999).decode() + ".a.b", "JSON object"),
         (lambda: "A" * 70_000, "more than 65536"),
         (lambda: altered(signed(claims()), sub="root"), "signature does not hold"),
     ],
@@ -112,6 +114,7 @@ REFUSED_CLAIMS: list[tuple[dict[str, Any], str]] = [
     ({"scope": ["a", "a"]}, "twice"),
     ({"scope": ["a", ""]}, "neither a text nor a list"),
     ({"scope": 7}, "neither a text nor a list"),
+    ({"scope": " "}, "empty, or neither"),
 ]
 
 

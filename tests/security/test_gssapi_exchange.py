@@ -1,7 +1,6 @@
 """Both sides of GSSAPI with tickets of a real KDC, without a network between them."""
 
 import builtins
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +12,6 @@ from barnabas.security.sasl.kerberos_names import parse_rules
 from barnabas.security.sasl.mechanism import Identity
 
 from .kdc import HOST, REALM, SERVICE, Kdc
-
-
-@pytest.fixture
-def kerberos(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kdc]:
-    for name, value in kdc.environment.items():
-        monkeypatch.setenv(name, value)
-    yield kdc
 
 
 def server_of(kdc: Kdc, *rules: str) -> GssapiServer:
@@ -36,22 +28,22 @@ def log_in(client: Any, server: GssapiServer) -> Identity | None:
             return server.identity
 
 
-def test_a_ticket_is_a_login(kerberos: Kdc) -> None:
-    client = GssapiClient("kafka", HOST, kerberos.options(f"alice@{REALM}"))
-    assert log_in(client, server_of(kerberos)) == Identity("alice")
+def test_a_ticket_is_a_login(kdc: Kdc) -> None:
+    client = GssapiClient("kafka", HOST, kdc.options(f"alice@{REALM}"))
+    assert log_in(client, server_of(kdc)) == Identity("alice")
 
 
-def test_rules_name_the_user(kerberos: Kdc) -> None:
+def test_rules_name_the_user(kdc: Kdc) -> None:
     rule = f"RULE:[2:$1@$0](etl@{REALM})s/.*/loader/"
-    client = GssapiClient("kafka", HOST, kerberos.options(f"etl/h1@{REALM}"))
-    assert log_in(client, server_of(kerberos, rule)) == Identity("loader")
-    client = GssapiClient("kafka", HOST, kerberos.options(f"alice@{REALM}"))
+    client = GssapiClient("kafka", HOST, kdc.options(f"etl/h1@{REALM}"))
+    assert log_in(client, server_of(kdc, rule)) == Identity("loader")
+    client = GssapiClient("kafka", HOST, kdc.options(f"alice@{REALM}"))
     with pytest.raises(AuthenticationFailed, match="no rule"):
-        log_in(client, server_of(kerberos, rule))
+        log_in(client, server_of(kdc, rule))
 
 
-def test_nobody_is_logged_in_before_the_last_message(kerberos: Kdc) -> None:
-    client, server = GssapiClient("kafka", HOST, kerberos.options(f"alice@{REALM}")), server_of(kerberos)
+def test_nobody_is_logged_in_before_the_last_message(kdc: Kdc) -> None:
+    client, server = GssapiClient("kafka", HOST, kdc.options(f"alice@{REALM}")), server_of(kdc)
     offer = server.step(client.step(server.step(client.first())) or b"")
     assert server.identity is None
     with pytest.raises(AuthenticationFailed):
@@ -60,8 +52,8 @@ def test_nobody_is_logged_in_before_the_last_message(kerberos: Kdc) -> None:
 
 
 @pytest.mark.parametrize("message", [b"", b"\x60", b"nonsense", b"\x00" * 100_000])
-def test_a_token_that_is_none_is_refused(kerberos: Kdc, message: bytes) -> None:
-    server = server_of(kerberos)
+def test_a_token_that_is_none_is_refused(kdc: Kdc, message: bytes) -> None:
+    server = server_of(kdc)
     with pytest.raises(AuthenticationFailed) as failed:
         for _ in range(20):
             server.step(message)
@@ -69,42 +61,42 @@ def test_a_token_that_is_none_is_refused(kerberos: Kdc, message: bytes) -> None:
     assert server.identity is None
 
 
-def test_a_ticket_for_another_service_is_refused(kerberos: Kdc) -> None:
-    kerberos.key_table(f"http/{HOST}@{REALM}")
-    client = GssapiClient("http", HOST, kerberos.options(f"alice@{REALM}"))
+def test_a_ticket_for_another_service_is_refused(kdc: Kdc) -> None:
+    kdc.key_table(f"http/{HOST}@{REALM}")
+    client = GssapiClient("http", HOST, kdc.options(f"alice@{REALM}"))
     with pytest.raises(AuthenticationFailed, match="token is refused"):
-        server_of(kerberos).step(client.first())
+        server_of(kdc).step(client.first())
 
 
-def test_a_replayed_login_stops_at_the_security_layer(kerberos: Kdc) -> None:
-    client, seen = GssapiClient("kafka", HOST, kerberos.options(f"alice@{REALM}")), []
-    server = server_of(kerberos)
+def test_a_replayed_login_stops_at_the_security_layer(kdc: Kdc) -> None:
+    client, seen = GssapiClient("kafka", HOST, kdc.options(f"alice@{REALM}")), []
+    server = server_of(kdc)
     message: bytes | None = client.first()
     while message is not None:
         seen.append(message)
         message = client.step(server.step(message))
     assert server.identity is not None
-    other = server_of(kerberos)
+    other = server_of(kdc)
     with pytest.raises(AuthenticationFailed):
         for message in seen:
             other.step(message)
     assert other.identity is None
 
 
-def test_a_client_says_why_it_has_no_ticket(kerberos: Kdc) -> None:
-    client = GssapiClient("nothing", HOST, kerberos.options(f"alice@{REALM}"))
+def test_a_client_says_why_it_has_no_ticket(kdc: Kdc) -> None:
+    client = GssapiClient("nothing", HOST, kdc.options(f"alice@{REALM}"))
     with pytest.raises(AuthenticationFailed, match=f"no Kerberos ticket for nothing@{HOST}: .*not found"):
         client.first()
-    lost = kerberos.options(f"alice@{REALM}") | {"keyTab": "/nowhere/x.keytab", "principal": "zoe@X"}
+    lost = kdc.options(f"alice@{REALM}") | {"keyTab": "/nowhere/x.keytab", "principal": "zoe@X"}
     with pytest.raises(AuthenticationFailed, match="no Kerberos ticket"):
         GssapiClient("kafka", HOST, lost).first()
 
 
-def test_a_broker_without_its_key_does_not_start(kerberos: Kdc) -> None:
+def test_a_broker_without_its_key_does_not_start(kdc: Kdc) -> None:
     with pytest.raises(SecuritySettingsError, match=r"/nowhere/k\.keytab"):
         server_credentials({"keyTab": "/nowhere/k.keytab", "principal": SERVICE})
     with pytest.raises(SecuritySettingsError, match="no key of bob"):
-        server_credentials(kerberos.options(SERVICE) | {"principal": f"bob@{REALM}"})
+        server_credentials(kdc.options(SERVICE) | {"principal": f"bob@{REALM}"})
 
 
 def test_the_error_without_the_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

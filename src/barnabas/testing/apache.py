@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -124,22 +124,26 @@ def compiled(source: Path, folder: Path, *, streams: bool = False) -> list[str]:
 
 
 def tool(
-    class_name: str, *args: str, input: str | None = None, timeout: float = 60.0
+    class_name: str,
+    *args: str,
+    input: str | None = None,
+    timeout: float = 60.0,
+    java_flags: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Runs one of Kafka's tools to its end, e.g. `org.apache.kafka.tools.TopicCommand --list ...`."""
-    return _java([class_name, *args], input, timeout)
+    return _java([*java_flags, "-cp", f"{jars()}/*", class_name, *args], input, timeout)
 
 
 def java_program(
     source: Path, *args: str, input: str | None = None, timeout: float = 60.0
 ) -> subprocess.CompletedProcess[str]:
     """Compiles and runs one Java source file on Kafka's class path."""
-    return _java([str(source), *args], input, timeout)
+    return _java(["-cp", f"{jars()}/*", str(source), *args], input, timeout)
 
 
 def _java(command: list[str], input: str | None, timeout: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*jvm(*TOOL_FLAGS), "-cp", f"{jars()}/*", *command],
+        [*jvm(*TOOL_FLAGS), *command],
         input=input if input is not None else "",
         capture_output=True,
         text=True,
@@ -154,11 +158,19 @@ class ApacheKafka:
     """
 
     def __init__(
-        self, data: Path | None = None, overrides: Mapping[str, str] | None = None, heap: str = "1G"
+        self,
+        data: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+        heap: str = "1G",
+        *,
+        java_flags: Sequence[str] = (),
+        format_arguments: Sequence[str] = (),
     ) -> None:
         self._work = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
         self.data = data if data is not None else self._work / "data"
         self.heap = heap
+        self._java_flags = tuple(java_flags)
+        self._format_arguments = tuple(format_arguments)
         self.port, self.controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.properties = self._work / "server.properties"
@@ -202,7 +214,7 @@ class ApacheKafka:
         if not (self.data / "meta.properties").exists():
             self._format()
         memory = (f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-        flags = (*memory, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
+        flags = (*memory, *self._java_flags, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
                 [*jvm(*flags), "-cp", f"{jars()}/*", "kafka.Kafka", str(self.properties)],
@@ -216,7 +228,8 @@ class ApacheKafka:
 
     def _format(self) -> None:
         self.data.mkdir(parents=True, exist_ok=True)
-        done = tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties))
+        arguments = ("-t", CLUSTER_ID, "-c", str(self.properties), *self._format_arguments)
+        done = tool("kafka.tools.StorageTool", "format", *arguments)
         if done.returncode != 0:
             raise ApacheKafkaError(f"cannot format {self.data}: {done.stdout}{done.stderr}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import json
 import logging
-import ssl
+import re
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from typing import Any
 
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.security.oauth.claims import check_claims
-from barnabas.security.oauth.http import request
+from barnabas.security.oauth.http import provider_tls, request
 from barnabas.security.oauth.key_set import KEY_SET_BYTES_MAX
 from barnabas.security.oauth.key_source import KeySource, shared_source
 from barnabas.security.oauth.settings import (
@@ -41,6 +41,8 @@ UNSECURED_HANDLER = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidator
 TOKEN_LENGTH_MAX = 64 * 1024
 FIRST_READ_SECONDS_MAX = 2.0
 
+_TOKEN = re.compile(r"[-_A-Za-z0-9]+\.[-_A-Za-z0-9]+\.[-_A-Za-z0-9]*")
+
 log = logging.getLogger(__name__)
 
 
@@ -58,6 +60,8 @@ class TokenCheck:
     def __call__(self, token: str) -> Identity:
         if len(token) > TOKEN_LENGTH_MAX:
             raise TokenRefused(f"it has more than {TOKEN_LENGTH_MAX} characters")
+        if not _TOKEN.fullmatch(token):
+            raise TokenRefused("it is not a JWT: expected three parts in base64")
         claims = unsigned_claims(token) if self._keys is None else signed_claims(token, self._keys)
         return check_claims(claims, self._rules, self._clock())
 
@@ -87,7 +91,7 @@ def signed_claims(token: str, keys: KeySource) -> dict[str, Any]:
 def unsigned_claims(token: str) -> dict[str, Any]:
     """The claims of a token with `alg: none` and without a signature."""
     parts = token.split(".")
-    if len(parts) != 3 or parts[2]:
+    if parts[2]:
         raise TokenRefused("it is signed, and only unsigned tokens can be checked here: set " + JWKS_URL)
     if _json_part(parts[0], "header").get("alg") != "none":
         raise TokenRefused("its alg is not none")
@@ -114,7 +118,6 @@ def _claims(text: bytes) -> dict[str, Any]:
 def token_check(
     properties: Mapping[str, str],
     options: Mapping[str, str],
-    tls: ssl.SSLContext | None = None,
     clock: Callable[[], float] = time.time,
 ) -> TokenCheck:
     """The check of a listener: `properties` without the prefix of listener and mechanism, `options` of its
@@ -140,11 +143,16 @@ def token_check(
             f" for development, set oauthbearer.{HANDLER}={UNSECURED_HANDLER}"
         )
     rules = claim_rules(values)
-    for name, value in (("audience", rules.audiences), ("issuer", rules.issuer)):
-        if not value:
-            log.warning(
-                "sasl.oauthbearer.expected.%s is not set: it is not checked whose tokens these are", name
-            )
+    prefix = "sasl.oauthbearer.expected"
+    if not rules.audiences:
+        log.warning(
+            "%s.audience is not set: tokens that name an audience are refused, others are taken", prefix
+        )
+    if not rules.issuer:
+        log.warning(
+            "%s.issuer is not set: tokens of every issuer that signs with these keys are taken", prefix
+        )
+    tls = provider_tls(settings.url, options)
 
     def fetch() -> bytes:
         return request(settings.url, timeout_s=settings.timeout_s, bytes_max=KEY_SET_BYTES_MAX, tls=tls)

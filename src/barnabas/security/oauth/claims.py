@@ -64,14 +64,14 @@ def _check_audience(claims: Mapping[str, object], expected: frozenset[str]) -> N
 def _check_scopes(value: object, rules: ClaimRules) -> None:
     if value is None:
         scopes: list[str] = []
-    elif isinstance(value, str):
+    elif isinstance(value, str) and value.strip():
         scopes = value.split()
     elif isinstance(value, list) and all(isinstance(scope, str) and scope.strip() for scope in value):
         scopes = [scope.strip() for scope in value]
         if len(set(scopes)) != len(scopes):
             raise TokenRefused(f"its {rules.scope_claim} claim names a scope twice")
     else:
-        raise TokenRefused(f"its {rules.scope_claim} claim is neither a text nor a list of texts")
+        raise TokenRefused(f"its {rules.scope_claim} claim is empty, or neither a text nor a list of texts")
     missing = rules.scopes_required - set(scopes)
     if missing:
         raise TokenRefused(

@@ -79,6 +79,16 @@ def _read(response: http.client.HTTPResponse, bytes_max: int, deadline: float) -
     return bytes(body)
 
 
+def provider_tls(url: str, options: Mapping[str, str]) -> ssl.SSLContext | None:
+    """The TLS of an https URL, with the stores that the options `ssl.*` of a JAAS entry name, as in Kafka.
+    Without them the authorities of the operating system are trusted."""
+    if urlsplit(url).scheme.lower() != "https" or not any(name.startswith("ssl.") for name in options):
+        return None
+    from barnabas.security.tls.contexts import client_context, tls_settings
+
+    return client_context(tls_settings(options.get))
+
+
 def read_file(url: str, bytes_max: int) -> bytes:
     path = Path(unquote(urlsplit(url).path))
     try:

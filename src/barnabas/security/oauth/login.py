@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import random
-import ssl
 import threading
 import time
 from base64 import urlsafe_b64decode
@@ -126,7 +125,7 @@ _logins_lock = threading.Lock()
 
 
 def client_exchanges(
-    properties: Mapping[str, str], options: Mapping[str, str], tls: ssl.SSLContext | None = None
+    properties: Mapping[str, str], options: Mapping[str, str]
 ) -> Callable[[str], OAuthBearerClient]:
     """A function that makes a login at a broker, for `ClientSecurity.new_exchange`.
 
@@ -141,13 +140,11 @@ def client_exchanges(
     problem = check_extensions(extensions)
     if problem is not None:
         raise SecuritySettingsError(f"sasl.jaas.config: {problem}")
-    login = _shared_login(properties, options, tls)
+    login = _shared_login(properties, options)
     return lambda _host: OAuthBearerClient(login.token(), extensions)
 
 
-def _shared_login(
-    properties: Mapping[str, str], options: Mapping[str, str], tls: ssl.SSLContext | None
-) -> Login:
+def _shared_login(properties: Mapping[str, str], options: Mapping[str, str]) -> Login:
     relevant = {
         (name, str(value)) for name, value in properties.items() if name.startswith(("sasl.", "ssl."))
     }
@@ -156,7 +153,7 @@ def _shared_login(
     with _logins_lock:
         login = _logins.get(key)
         if login is None:
-            login = Login(token_retriever(properties, options, tls), refresh_settings(Properties(properties)))
+            login = Login(token_retriever(properties, options), refresh_settings(Properties(properties)))
             login.start()
             if len(_logins) < LOGINS_MAX:
                 _logins[key] = login

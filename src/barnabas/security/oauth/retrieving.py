@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from barnabas.security.errors import SecuritySettingsError
-from barnabas.security.oauth.http import ProviderError, read_file, request
+from barnabas.security.oauth.http import ProviderError, provider_tls, read_file, request
 from barnabas.security.oauth.settings import TOKEN_URL, Properties, timeout_s
 
 TOKEN_BYTES_MAX = 1024 * 1024
@@ -30,9 +30,7 @@ _UNSECURED = "unsecuredLogin"
 Retriever = Callable[[], str]
 
 
-def token_retriever(
-    properties: Mapping[str, str], options: Mapping[str, str], tls: ssl.SSLContext | None = None
-) -> Retriever:
+def token_retriever(properties: Mapping[str, str], options: Mapping[str, str]) -> Retriever:
     """`options` are those of the client's JAAS entry. SecuritySettingsError."""
     values = Properties(properties)
     url = values.url(TOKEN_URL)
@@ -46,6 +44,7 @@ def token_retriever(
         )
     if kind == "FileJwtRetriever" or urlsplit(url).scheme.lower() == "file":
         return lambda: _token_of_file(url)
+    tls = provider_tls(url, options)
     if kind == "JwtBearerJwtRetriever":
         return _asking(url, _bearer_grant(values), {}, values, tls)
     if kind not in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever"):

@@ -7,12 +7,13 @@ Steps wait for the disk (key tables), the client's for the key distribution cent
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.security.errors import AuthenticationFailed, SecuritySettingsError
-from barnabas.security.sasl.kerberos_names import LocalNames, parse_kerberos_name
-from barnabas.security.sasl.mechanism import Identity
+from barnabas.security.sasl.kerberos_names import LocalNames, parse_kerberos_name, parse_rules
+from barnabas.security.sasl.mechanism import ClientExchange, Identity
+from barnabas.security.sasl.mechanisms import ClientConfig, ServerConfig, ServerMechanism
 
 MECHANISM = "GSSAPI"
 NO_LAYER = 1
@@ -175,6 +176,28 @@ def default_realm(principal: str) -> str:
         return parse_kerberos_name(str(name)).realm
     except (api.exceptions.GSSError, ValueError):
         return principal.rpartition("@")[2] if "@" in principal else ""
+
+
+def server_mechanism(config: ServerConfig) -> ServerMechanism:
+    if config.jaas is None:
+        raise SecuritySettingsError(config.lacks_jaas("keyTab and principal"))
+    options = config.jaas.options
+    credentials = server_credentials(options)
+    rules = config.settings["sasl.kerberos.principal.to.local.rules"]
+    names = parse_rules(rules, default_realm(options.get("principal", "")))
+    return ServerMechanism(lambda: GssapiServer(credentials, names), is_slow=lambda _: True)
+
+
+def client_mechanism(config: ClientConfig) -> Callable[[str], ClientExchange]:
+    library()
+    options: Mapping[str, str] = config.jaas.options if config.jaas is not None else {}
+    service = config.properties.get("sasl.kerberos.service.name") or options.get("serviceName", "")
+    if not service:
+        raise SecuritySettingsError(
+            "sasl.kerberos.service.name is not set: GSSAPI needs the first part of the brokers' principals, "
+            "such as kafka"
+        )
+    return lambda host: GssapiClient(service, host, options)
 
 
 def is_true(options: Mapping[str, str], name: str) -> bool:

@@ -20,6 +20,8 @@ MODULES = {
     "PLAIN": "barnabas.security.sasl.plain",
     "SCRAM-SHA-256": "barnabas.security.sasl.scram",
     "SCRAM-SHA-512": "barnabas.security.sasl.scram",
+    "OAUTHBEARER": "barnabas.security.oauth.mechanism",
+    "GSSAPI": "barnabas.security.sasl.gssapi",
 }
 
 

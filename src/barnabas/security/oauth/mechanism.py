@@ -1,0 +1,47 @@
+"""OAUTHBEARER as a mechanism of listeners and clients (`security.sasl.mechanisms`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from barnabas.security.oauth.checking import HANDLER, token_check
+from barnabas.security.oauth.login import client_exchanges
+from barnabas.security.sasl.mechanism import ClientExchange
+from barnabas.security.sasl.mechanisms import ClientConfig, ServerConfig, ServerMechanism
+from barnabas.security.sasl.oauthbearer import OAuthBearerServer
+
+SERVER_SETTINGS = (
+    HANDLER,
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.oauthbearer.clock.skew.seconds",
+    "sasl.oauthbearer.expected.audience",
+    "sasl.oauthbearer.expected.issuer",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    "sasl.oauthbearer.jwks.endpoint.url",
+    "sasl.oauthbearer.scope.claim.name",
+    "sasl.oauthbearer.sub.claim.name",
+)
+
+
+def server_mechanism(config: ServerConfig) -> ServerMechanism:
+    check = token_check(
+        {name: text_of(config.settings[name]) for name in SERVER_SETTINGS},
+        config.jaas.options if config.jaas is not None else {},
+        lambda: config.now_ms() / 1000,
+    )
+    return ServerMechanism(lambda: OAuthBearerServer(check))
+
+
+def client_mechanism(config: ClientConfig) -> Callable[[str], ClientExchange]:
+    options: Mapping[str, str] = config.jaas.options if config.jaas is not None else {}
+    return client_exchanges(config.properties, options)
+
+
+def text_of(value: Any) -> str:
+    if value is None:
+        return ""
+    return ",".join(value) if isinstance(value, tuple | list) else str(value)

@@ -1,0 +1,102 @@
+"""Every client connects in every way: TLS, mutual TLS, SASL with each mechanism, with and without TLS."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import apache
+
+from .kdc import Kdc
+from .kdc import missing as no_kdc
+from .locked_broker import (
+    EVERY_WAY,
+    LOCKED_LOGINS,
+    LOGINS,
+    MUTUAL,
+    TLS,
+    Locked,
+    Way,
+    add_users,
+    locked_apache,
+    locked_broker,
+)
+from .provider import Provider
+from .round_trips import CLIENTS, cannot
+
+JAVA = Path(__file__).with_name("JavaTls.java")
+# The other pairs differ in nothing that these do not have: they run in the long lane.
+SHORT = {
+    "librdkafka": EVERY_WAY,
+    "kafka-python": [MUTUAL, LOCKED_LOGINS[0], LOCKED_LOGINS[3], LOGINS[4]],
+    "aiokafka": [MUTUAL, LOGINS[1], LOCKED_LOGINS[3], LOCKED_LOGINS[4]],
+    "kcat": [TLS, LOCKED_LOGINS[0], LOCKED_LOGINS[4]],
+    "ours": EVERY_WAY,
+}
+JAVA_SHORT = LOCKED_LOGINS[-2:]
+
+
+def pairs() -> Iterator[object]:
+    for client in CLIENTS:
+        for way in EVERY_WAY:
+            marks = [] if way in SHORT[client] else [pytest.mark.long]
+            yield pytest.param(client, way, id=f"{client}-{way}", marks=marks)
+
+
+@pytest.fixture(scope="module")
+def locked(request: pytest.FixtureRequest, provider: Provider) -> Locked:
+    kdc: Kdc | None = request.getfixturevalue("kdc") if no_kdc() is None else None
+    return Locked(provider, kdc)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["barnabas", pytest.param("apache", marks=[pytest.mark.long, pytest.mark.java])],
+)
+def running(request: pytest.FixtureRequest, locked: Locked) -> Iterator[Locked]:
+    """The settings of a broker that runs with them."""
+    if request.param == "apache":
+        request.getfixturevalue("java")
+        broker = locked_apache(locked)
+    else:
+        broker = locked_broker(locked)
+    with broker:
+        add_users(broker.bootstrap)
+        yield locked
+
+
+def skip_if_impossible(locked: Locked, way: Way, client: str = "") -> None:
+    if way.mechanism == "GSSAPI" and locked.kdc is None:
+        pytest.skip(no_kdc() or "")
+    reason = cannot(client, way)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize(("client", "way"), list(pairs()))
+def test_a_client_writes_and_reads(running: Locked, client: str, way: Way) -> None:
+    skip_if_impossible(running, way, client)
+    CLIENTS[client](running, way, f"{client}-{way}")
+
+
+@pytest.mark.java
+@pytest.mark.usefixtures("java")
+def test_java_clients_write_and_read(running: Locked, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    ways = EVERY_WAY if request.config.getoption("--long") else JAVA_SHORT
+    ways = [way for way in ways if way.mechanism != "GSSAPI" or running.kdc is not None]
+    files = []
+    for way in ways:
+        file = tmp_path / str(way)
+        properties = running.java(way) | {"topic": f"java-{way}"}
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        files.append(str(file))
+    command = apache.compiled(JAVA, tmp_path)
+    command[1:1] = running.java_flags
+    done = subprocess.run([*command, *files], capture_output=True, text=True, timeout=240)
+    outcomes = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    assert {name: said[:3] for name, said in outcomes.items()} == {str(way): "ok " for way in ways}, (
+        done.stdout + done.stderr[-3000:]
+    )

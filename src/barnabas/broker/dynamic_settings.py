@@ -10,7 +10,7 @@ another value. Does not know: what the settings mean, which may change (`setting
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name
@@ -29,6 +29,10 @@ class DynamicSettings:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._subscribers: list[tuple[frozenset[str], Changed]] = []
+        # Called when settings of this broker are set to the values that they have: stores are read again.
+        self.on_set_again: list[Callable[[], None]] = []
+        # Each raises KafkaError for settings that this node could not put in force.
+        self.checks: list[Callable[[BrokerSettings], Awaitable[None]]] = []
 
     def on_change(self, names: Iterable[str], changed: Changed) -> None:
         """Call `changed(before, after)` whenever the value of one of these settings changes."""
@@ -42,6 +46,8 @@ class DynamicSettings:
         default = secrets.opened("", configs.cluster_default)
         own = secrets.opened(str(broker.node_id), configs.broker(broker.node_id))
         if default == before.dynamic_default and own == before.dynamic_broker:
+            for again in self.on_set_again:
+                again()
             return False
         after = broker.settings = before.with_dynamic(default, own)
         for warning in after.warnings:
@@ -55,6 +61,19 @@ class DynamicSettings:
                 except Exception:
                     broker.unexpected.note("putting settings in force:", ", ".join(sorted(wanted & names)))
         return True
+
+    async def check(self, changes: Mapping[str, str | None]) -> None:
+        """Raise KafkaError if this node could not put these changes of its own settings in force."""
+        broker = self._broker
+        if not self.checks:
+            return
+        configs = broker.image.configs
+        default = broker.secrets.opened("", configs.cluster_default)
+        own = {**broker.secrets.opened(str(broker.node_id), configs.broker(broker.node_id)), **changes}
+        kept = {name: text for name, text in own.items() if text is not None}
+        after = broker.settings.with_dynamic(default, kept)
+        for each in self.checks:
+            await each(after)
 
 
 def different(before: BrokerSettings, after: BrokerSettings) -> set[str]:

@@ -202,15 +202,14 @@ class Node:
         """A controller that is no broker needs of the metadata what answers to requests need."""
         broker, metadata = self.broker, self._seat.log
 
-        def take(image: MetadataImage) -> None:
-            broker.image = image
-            broker.dynamic.take(image.configs)
-
         def publish(delta: MetadataDelta, image: MetadataImage) -> None:
-            take(image)
+            broker.image = image
+            if delta.configs is not None:
+                broker.dynamic.take(image.configs)
             broker.quotas.publish(delta, image)
 
-        take(metadata.image)
+        broker.image = metadata.image
+        broker.dynamic.take(metadata.image.configs)
         broker.quotas.configure(metadata.image.quotas)
         metadata.add_listener(publish)
 

@@ -9,7 +9,7 @@ from barnabas.broker.api.needs import alter_configs
 from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.broker.metrics import loggers
-from barnabas.controller.configs import check_request
+from barnabas.controller.configs import Operation, check_request
 from barnabas.metadata.configs import ResourceType
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -31,17 +31,37 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     asked = request.resources
-    request.resources = [found for found in asked if found.resource_type != ResourceType.BROKER_LOGGER]
+    broker = context.broker
+    answered: dict[int, Result] = {}  # by position: what the controller has no part in
+    for index, found in enumerate(asked):
+        if found.resource_type == ResourceType.BROKER_LOGGER:
+            answered[index] = alter_loggers(found, asked, broker.node_id, validate_only=request.validate_only)
+        elif found.resource_type == ResourceType.BROKER and found.resource_name == str(broker.node_id):
+            try:
+                await broker.dynamic.check(
+                    {
+                        each.name: each.value if each.config_operation == Operation.SET else None
+                        for each in found.configs
+                        if each.config_operation in (Operation.SET, Operation.DELETE)
+                    }
+                )
+            except KafkaError as error:
+                answered[index] = refused(found, error)
+    request.resources = [found for index, found in enumerate(asked) if index not in answered]
     response: IncrementalAlterConfigsResponse = await to_controller(request, context)
-    if len(request.resources) < len(asked):
+    if answered:
         decided = iter(response.responses)
-        response.responses = [
-            alter_loggers(found, asked, context.broker.node_id, validate_only=request.validate_only)
-            if found.resource_type == ResourceType.BROKER_LOGGER
-            else next(decided)
-            for found in asked
-        ]
+        response.responses = [answered.get(index) or next(decided) for index in range(len(asked))]
     return response
+
+
+def refused(found: Resource, error: KafkaError) -> Result:
+    return Result(
+        resource_type=found.resource_type,
+        resource_name=found.resource_name,
+        error_code=error.code,
+        error_message=error.message,
+    )
 
 
 def alter_loggers(found: Resource, asked: list[Resource], node_id: int, *, validate_only: bool) -> Result:

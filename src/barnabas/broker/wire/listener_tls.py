@@ -17,45 +17,54 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.security.errors import AuthenticationFailed
 from barnabas.security.principal import ANONYMOUS, Principal
-from barnabas.security.tls.contexts import ServerTls, server_tls, tls_settings
+from barnabas.security.tls.contexts import ServerTls, TlsSettings, server_tls, tls_settings
 from barnabas.security.tls.distinguished_names import SETTING as RULES
 from barnabas.security.tls.distinguished_names import MappingRules, subject_name
 from barnabas.security.tls.failures import describe, not_tls
+from barnabas.security.tls.replacing import check_own_trust, check_replacement
 from barnabas.security.tls.transport import NOT_TLS, TlsTransport, receive_memory
+from barnabas.settings.listener_settings import ListenerSettings
 
 if TYPE_CHECKING:
     from barnabas.broker.wire.channel import Channel
     from barnabas.runtime.threads import Threads
-    from barnabas.settings.listener_settings import ListenerSettings
+    from barnabas.settings import BrokerSettings, EndPoint
 
 log = logging.getLogger("barnabas.tls")
 HALF_OPEN_MAX = 2048
 HANDSHAKE_SECONDS_MAX = 30.0
 FAILURES_TOLD_MAX = 20  # in a time of
 FAILURES_TOLD_EVERY_S = 10.0
+Fingerprint = tuple[TlsSettings, tuple[tuple[int, int, int] | None, ...]]
 
 
 class ListenerTls:
     def __init__(
         self,
-        settings: ListenerSettings,
-        protocol: str,
-        server: ServerTls,
+        plan: TlsPlan,
+        loaded: ServerTls,
+        seen: Fingerprint,
         threads: Threads,
     ) -> None:
-        self.name = settings.listener
+        self.name = plan.listener
         self.loop = asyncio.get_running_loop()
         self.threads = threads
         self.receive = receive_memory(self.loop)
         self.half_open: dict[ServerTransport, float] = {}  # since when, oldest first
-        self.server = server
-        self._takes_principal = protocol == "SSL"  # with SASL the login names the principal
-        self._rules = MappingRules(settings.text(RULES) or "")
+        self.loaded = loaded
+        self.seen = seen  # of the stores in use
+        self.refused: Fingerprint | None = None  # the last ones that could not take their place
+        self._takes_principal = plan.protocol == "SSL"  # with SASL the login names the principal
+        self._rules = MappingRules(plan.rules)
         self._check: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._told_since = 0.0
         self._told = 0
         log.info("listener %s speaks TLS in user space: %s", self.name, kernel_tls())
+
+    def use(self, loaded: ServerTls, seen: Fingerprint) -> None:
+        """Use other stores for connections that begin their handshake from now on."""
+        self.loaded, self.seen, self.refused = loaded, seen, None
 
     def accept(
         self, host: str, new_channel: Callable[[Principal], Channel], gone: Callable[[], None]
@@ -102,7 +111,7 @@ class ListenerTls:
 
     def principal_of(self, shaken: ssl.SSLObject) -> Principal:
         """The principal of a peer. Called in threads. AuthenticationFailed if no rule fits."""
-        suites = self.server.suites
+        suites = self.loaded.suites
         cipher = shaken.cipher()
         if suites and cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in suites:
             raise AuthenticationFailed(
@@ -145,7 +154,7 @@ class ServerTransport(TlsTransport):
         new_channel: Callable[[Principal], Channel],
         gone: Callable[[], None],
     ) -> None:
-        super().__init__(tls.loop, tls.server.context, tls.threads.run, tls.receive)
+        super().__init__(tls.loop, tls.loaded.context, tls.threads.run, tls.receive)
         self._tls = tls
         self._host = host
         self._new_channel = new_channel
@@ -193,14 +202,47 @@ def kernel_tls() -> str:
     return "kernel TLS is not used yet"
 
 
-def load(settings: ListenerSettings, protocol: str) -> ServerTls:
-    """Read the stores of a listener. On SASL_SSL clients need a certificate only where the listener's own
-    setting says so."""
+class TlsPlan:
+    """The TLS of a listener as settings describe it. Its methods read files: call them in a thread."""
 
-    def value(name: str) -> str | None:
-        if name == "ssl.client.auth" and protocol == "SASL_SSL":
-            found: str | None = settings.own(name)
+    def __init__(self, settings: BrokerSettings, endpoint: EndPoint) -> None:
+        """SecuritySettingsError if a setting cannot be understood."""
+        own = ListenerSettings(settings, endpoint.name)
+        self.listener = endpoint.name
+        self.protocol = endpoint.security_protocol
+        self.rules = own.text(RULES) or ""
+        self._settings = tls_settings(lambda name: self._value(own, name))
+        self._is_for_brokers = endpoint.name == settings.inter_broker_listener_name
+        self._allow_dn: bool = settings["ssl.allow.dn.changes"]
+        self._allow_san: bool = settings["ssl.allow.san.changes"]
+
+    def _value(self, own: ListenerSettings, name: str) -> str | None:
+        """On SASL_SSL clients need a certificate only where the listener's own setting says so."""
+        if name == "ssl.client.auth" and self.protocol == "SASL_SSL":
+            found: str | None = own.own(name)
             return found
-        return settings.text(name)
+        return own.text(name)
 
-    return server_tls(tls_settings(value))
+    def load(self, before: ServerTls | None = None) -> ServerTls:
+        """Read the stores. SecuritySettingsError if they cannot be used, or not in place of those before."""
+        loaded = server_tls(self._settings)
+        if self._is_for_brokers:
+            check_own_trust(loaded, self._settings)
+        if before is not None:
+            check_replacement(
+                before.key_store, loaded.key_store, allow_dn=self._allow_dn, allow_san=self._allow_san
+            )
+        return loaded
+
+    def fingerprint(self) -> Fingerprint:
+        """Changes when the settings or the files change. It holds secrets."""
+        files = (self._settings.key_store.location, self._settings.trust_store.location)
+        return self._settings, tuple(file_mark(path) for path in files if path)
+
+
+def file_mark(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -18,12 +18,12 @@ from barnabas.broker.wire.connection_limits import LIMITS, ConnectionLimits
 from barnabas.broker.wire.server import Listener
 from barnabas.quotas import Levels
 from barnabas.security.errors import SecuritySettingsError
-from barnabas.settings.listener_settings import ListenerSettings
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.produce.tick import Tick
     from barnabas.broker.wire.listener_tls import ListenerTls
+    from barnabas.broker.wire.tls_reload import TlsReload
     from barnabas.runtime.descriptors import Shares
     from barnabas.runtime.sockets import Sockets
     from barnabas.settings import BrokerSettings, EndPoint
@@ -44,6 +44,7 @@ class Listening:
         settings = broker.settings
         self._limits = {CLIENTS: ConnectionLimits(settings), CONTROLLER: ConnectionLimits(settings)}
         self.shares = shares
+        self._reload: TlsReload | None = None  # if there are listeners with TLS
 
     async def open_controllers(self, bound: Mapping[str, socket.socket]) -> None:
         """Open the controllers' listeners, which the quorum needs first."""
@@ -77,6 +78,8 @@ class Listening:
     async def stop(self) -> None:
         for task in list(self._tasks):
             task.cancel()
+        if self._reload is not None:
+            self._reload.stop()
         for listener in self.listeners:
             await listener.close()
 
@@ -99,20 +102,27 @@ class Listening:
             raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from None
         self.listeners.append(listener)
         self._meet()
+        if self._reload is not None:
+            self._reload.start()
         if self._is_guarded:
             listener.router.guard(self._guard)
 
     async def _load_tls(self, endpoint: EndPoint) -> ListenerTls:
         """Read the stores of a listener, in a thread. SecuritySettingsError if one cannot be used."""
-        from barnabas.broker.wire.listener_tls import ListenerTls, load
+        from barnabas.broker.wire.listener_tls import ListenerTls, TlsPlan
+        from barnabas.broker.wire.tls_reload import TlsReload
 
         broker = self._broker
-        settings = ListenerSettings(broker.settings, endpoint.name)
         try:
-            server = await broker.threads.run(load, settings, endpoint.security_protocol)
-            return ListenerTls(settings, endpoint.security_protocol, server, broker.threads.tls)
+            plan = TlsPlan(broker.settings, endpoint)
+            seen = await broker.threads.run(plan.fingerprint)
+            loaded = await broker.threads.run(plan.load)
+            tls = ListenerTls(plan, loaded, seen, broker.threads.tls)
         except SecuritySettingsError as error:
             raise SecuritySettingsError(f"listener {endpoint} cannot use TLS: {error}") from None
+        if self._reload is None:
+            self._reload = TlsReload(broker, self.listeners)
+        return tls
 
     def _is_for_brokers_alone(self, name: str) -> bool:
         """Whether clients have another listener, so that this one gets its own share of descriptors."""

@@ -63,7 +63,7 @@ def test_names_of_options_do_not_mind_case() -> None:
         ({"startingOfsets": "earliest"}, True, "did you mean startingOffsets?"),
         ({"kafka.auto.offset.reset": "earliest"}, True, "use the option startingOffsets"),
         ({"kafka.isolation.level": "dirty"}, True, "kafka.isolation.level is 'dirty'"),
-        ({"kafka.security.protocol": "SSL"}, True, "kafka.security.protocol is SSL"),
+        ({"kafka.security.protocol": "TLS"}, True, "kafka.security.protocol is TLS, it may be PLAINTEXT"),
         ({"kafka.request.timeout.ms": "x"}, True, "kafka.request.timeout.ms is 'x'"),
     ],
 )

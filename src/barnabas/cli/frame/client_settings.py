@@ -4,7 +4,7 @@ In: name=value pairs. Out: settings of our own producer and consumer. A wrong va
 message. `PRODUCER_NAMES` and `CONSUMER_NAMES` are the names that have an effect; tools note all others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from barnabas.cli.frame.connecting import whole_number
@@ -26,8 +26,10 @@ CLIENT_NAMES = {
     "client.id",
     "request.timeout.ms",
     "default.api.timeout.ms",
+    "config.providers",
     "security.protocol",
 }
+SECURITY_PREFIXES = ("sasl.", "ssl.", "config.providers.")  # settings of `client_security` and of references
 PRODUCER_NAMES = CLIENT_NAMES | {
     "acks",
     "batch.size",
@@ -50,6 +52,11 @@ CONSUMER_NAMES = CLIENT_NAMES | {
     "isolation.level",
     "max.partition.fetch.bytes",
 }
+
+
+def without_effect(properties: Mapping[str, str], known: Collection[str]) -> list[str]:
+    """The names of settings that the client does not know."""
+    return sorted(name for name in properties if name not in known and not name.startswith(SECURITY_PREFIXES))
 
 
 def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:

@@ -14,6 +14,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.network import REQUEST_TIMEOUT_MS
 from barnabas.client.core.patience import API_TIMEOUT_MS
+from barnabas.security.clients.client_security import ClientSecurity, client_security
+from barnabas.security.errors import SecuritySettingsError
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP"
@@ -72,12 +74,12 @@ def cluster_from(
     options: argparse.Namespace, properties: Mapping[str, str] | None = None, *, client_id: str = "admin"
 ) -> Cluster:
     """A client of the cluster that the options of a tool name."""
-    known = dict(properties) if properties is not None else load_properties(options.command_config)
+    given = dict(properties) if properties is not None else load_properties(options.command_config)
+    known = resolved(given)
     controllers = getattr(options, "bootstrap_controller", None)
     bootstrap = controllers or options.bootstrap_server or known.get("bootstrap.servers")
     if bootstrap is None:
         raise UsageError('Missing required argument "[bootstrap-server]"')
-    refuse_security(known)
     try:
         addresses = parse_bootstrap(bootstrap)
     except ValueError as error:
@@ -87,14 +89,26 @@ def cluster_from(
         client_id=known.get("client.id", client_id),
         request_timeout_ms=whole_number(known, "request.timeout.ms", REQUEST_TIMEOUT_MS),
         api_timeout_ms=whole_number(known, "default.api.timeout.ms", API_TIMEOUT_MS),
+        security=security_of(known),
         is_quorum=bool(controllers),
     )
 
 
-def refuse_security(properties: Mapping[str, str]) -> None:
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol != "PLAINTEXT":
-        raise ToolError(f"security.protocol={protocol} is not supported yet: only PLAINTEXT")
+def resolved(properties: Mapping[str, str]) -> dict[str, str]:
+    """Replace references such as ${env:NAME} by values of this machine."""
+    from barnabas.security.clients.references import resolve_properties
+
+    try:
+        return resolve_properties(properties)
+    except SecuritySettingsError as error:
+        raise ToolError(str(error)) from None
+
+
+def security_of(properties: Mapping[str, str]) -> ClientSecurity:
+    try:
+        return client_security(properties)
+    except SecuritySettingsError as error:
+        raise ToolError(str(error)) from None
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:

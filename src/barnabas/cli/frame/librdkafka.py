@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from barnabas.cli.frame.connecting import resolved
+from barnabas.cli.frame.librdkafka_security import translated
 from barnabas.cli.frame.parsing import ToolError
 
+SECURITY = ("security.", "sasl.", "ssl.", "config.providers")  # `translated` handles these
 NOT_IN_LIBRDKAFKA = {
     "key.serializer",
     "value.serializer",
@@ -36,13 +39,14 @@ def engine_name() -> str:
 
 def settings(properties: Mapping[str, str]) -> dict[str, Any]:
     """Translate Kafka's settings to librdkafka's names, without those that librdkafka does not have."""
-    found: dict[str, Any] = {}
-    for name, value in properties.items():
+    known = resolved(properties)
+    found: dict[str, Any] = {**translated(known)}
+    for name, value in known.items():
         if name == "buffer.memory":
             found["queue.buffering.max.kbytes"] = max(1, int(value) // 1024)
         elif name == "max.request.size":
             found["message.max.bytes"] = value
-        elif name not in NOT_IN_LIBRDKAFKA:
+        elif name not in NOT_IN_LIBRDKAFKA and not name.startswith(SECURITY):
             found[name] = value
     return found
 

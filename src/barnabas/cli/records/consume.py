@@ -9,7 +9,7 @@ including partitions that are created later.
 import argparse
 import asyncio
 
-from barnabas.cli.frame.client_settings import CONSUMER_NAMES, consumer_settings
+from barnabas.cli.frame.client_settings import CONSUMER_NAMES, consumer_settings, without_effect
 from barnabas.cli.frame.connecting import add_bootstrap, cluster_from, load_properties
 from barnabas.cli.frame.output import Output, end_when_reader_closes
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, exactly_one, key_values
@@ -98,7 +98,7 @@ async def run(options: argparse.Namespace, out: Output) -> int | None:
                 if membership is not None:
                     await read_as_member(membership, options, properties, cluster, printer, out)
                 else:
-                    for name in sorted(set(properties) - CONSUMER_NAMES):
+                    for name in without_effect(properties, CONSUMER_NAMES):
                         out.note(f"the consumer setting {name} has no effect in this tool")
                     await read_alone(options, settings, cluster, printer, out)
         finally:

@@ -11,7 +11,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 
-from barnabas.cli.frame.client_settings import PRODUCER_NAMES, producer_settings
+from barnabas.cli.frame.client_settings import PRODUCER_NAMES, producer_settings, without_effect
 from barnabas.cli.frame.connecting import add_bootstrap, cluster_from, load_properties
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, check_bootstrap, key_values, required
@@ -93,7 +93,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     deprecations(options, out)
     reader = LineReader(reader_properties(options))
     properties = producer_properties(options)
-    for name in sorted(set(properties) - PRODUCER_NAMES):
+    for name in without_effect(properties, PRODUCER_NAMES):
         out.note(f"the producer setting {name} has no effect in this tool")
     failures = Failures(options.topic, out)
     settings = producer_settings(properties)

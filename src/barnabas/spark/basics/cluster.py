@@ -23,6 +23,7 @@ class WorkerCluster(BlockingCluster):
             client_id=client.client_id,
             connect_timeout_ms=client.request_timeout_ms,
             request_timeout_ms=client.request_timeout_ms,
+            security=client.client_security(),
             waits_for_bootstrap=True,
         )
         self.client = client

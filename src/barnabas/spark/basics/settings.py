@@ -2,19 +2,23 @@
 
 In: options as Spark hands them over, names in any case. Out: frozen values that serve as keys of caches and
 travel to executors. Settings that our client has no use for are accepted, as Kafka's clients accept what they
-do not know; settings that would change what is read, and that are not built, are refused by name.
+do not know. Security settings stay as they were given, references such as `${env:NAME}` among them: the
+process that connects resolves them. They are in no repr, since plans and errors show reprs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.client.core.address import parse_bootstrap
+from barnabas.security.clients.client_security import PROTOCOLS, ClientSecurity, client_security
+from barnabas.security.clients.references import resolve_properties
+from barnabas.security.errors import SecuritySettingsError
 
 PREFIX = "kafka."
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
-PLAINTEXT = "PLAINTEXT"
+SECURITY = ("security.", "sasl.", "ssl.", "config.providers")  # settings of `client_security`
 CLIENT_ID = "barnabas-spark"
 FORBIDDEN = {  # as in Spark's connector, with what to do instead
     "auto.offset.reset": "use the option startingOffsets",
@@ -41,6 +45,14 @@ class ClientSettings:
     fetch_max_wait_ms: int = 500
     check_crcs: bool = True
     rack: str = ""
+    security: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # passwords among them
+
+    def client_security(self) -> ClientSecurity:
+        """TLS and SASL of this process' connections; reads stores and references of this machine."""
+        try:
+            return client_security(resolve_properties(dict(self.security)))
+        except SecuritySettingsError as error:
+            raise OptionError(f"the options kafka.*: {error}") from None
 
     @property
     def is_read_committed(self) -> bool:
@@ -81,14 +93,15 @@ def client_settings(options: Mapping[str, str]) -> ClientSettings:
         fetch_max_wait_ms=number(given, "fetch.max.wait.ms", 500, 0),
         check_crcs=flag(given.get("check.crcs", "true"), PREFIX + "check.crcs"),
         rack=given.get("client.rack", ""),
+        security=tuple(sorted((name, given[name]) for name in given if name.startswith(SECURITY))),
     )
 
 
 def check_security(given: Mapping[str, str]) -> None:
-    protocol = given.get("security.protocol", PLAINTEXT).upper()
-    if protocol != PLAINTEXT:
+    protocol = given.get("security.protocol", PROTOCOLS[0]).upper()
+    if protocol not in PROTOCOLS:
         raise OptionError(
-            f"the option kafka.security.protocol is {protocol}: only {PLAINTEXT} is built so far"
+            f"the option kafka.security.protocol is {protocol}, it may be {', '.join(PROTOCOLS)}"
         )
 
 

@@ -48,7 +48,7 @@ ODD = Layout(
 class Process:
     """`python -m barnabas.pipeline.serving`, started and waited for."""
 
-    def __init__(self, folder: Path, store: str = "duckdb", *more: str) -> None:
+    def __init__(self, folder: Path, store: str = "duckdb", *more: str, guests: str = "") -> None:
         self._ready = folder / "ready.json"
         arguments = [
             "--name",
@@ -62,6 +62,7 @@ class Process:
             *more,
         ]
         environment = {**os.environ, "BARNABAS_SERVING_TOKEN": TOKEN, "BARNABAS_SERVING_STORE": store}
+        environment["BARNABAS_SERVING_GUESTS"] = guests
         self.running = subprocess.Popen(
             [sys.executable, "-m", "barnabas.pipeline.serving", *arguments],
             env=environment,

@@ -38,6 +38,8 @@ COMMANDS = {
     "lineage": "pipeline_show",
     "report": "pipeline_show",
     "destroy": "pipeline_do",
+    "key": "pipeline_fields",
+    "decrypt": "pipeline_fields",
 }
 
 Command = Callable[[argparse.Namespace, Output], int | None]
@@ -88,6 +90,10 @@ def add_arguments(parser: ToolParser) -> None:
     report.add_argument("--output", default="report.html", metavar="FILE", help="(report.html)")
     destroy = with_file("destroy", "delete the lake with everything in it")
     destroy.add_argument("--yes", action="store_true", help="without asking")
+    command("key", "make a key for encrypted and tokenised fields")
+    decrypt = command("decrypt", "decrypt fields of a trusted table, with the key that its file names")
+    decrypt.add_argument("table", help="the trusted table, whose key is used")
+    decrypt.add_argument("text", nargs="*", help="texts with encrypted fields (default: standard input)")
 
 
 def add_changing(command: Callable[[str, str], argparse.ArgumentParser]) -> None:

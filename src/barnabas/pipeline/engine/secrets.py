@@ -1,4 +1,5 @@
-"""Secrets by reference: the file holds `${env:NAME}` or `${file:/path}`, never a value.
+"""Secrets by reference: the file holds `${env:NAME}`, `${file:/path}`, `${file:/path:key}` or
+`${directory:/path:name}`, never a value.
 
 In: text with references. Out: a `Secret`, whose repr is `***`. Only `reveal()` resolves it, where a
 connection is made. Does not know: what secrets are for.
@@ -6,13 +7,12 @@ connection is made. Does not know: what secrets are for.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
+from barnabas.security.clients.references import REFERENCE, UnresolvedReference, value_of
+
 ANY_REFERENCE = re.compile(r"\$\{([^}]*)\}")
 HIDDEN = "***"
 # Names of settings that hold secrets.
@@ -49,16 +49,10 @@ Text = str | Secret
 
 
 def resolve(match: re.Match[str]) -> str:
-    kind, name = match[1], match[2].strip()
-    if kind == "env":
-        value = os.environ.get(name)
-        if value is None:
-            raise SecretError(f"{match[0]}: the environment variable {name} is not set")
-        return value
     try:
-        return Path(name).expanduser().read_text().rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SecretError(f"{match[0]}: {name} cannot be read: {error}") from None
+        return value_of(match)
+    except UnresolvedReference as error:
+        raise SecretError(str(error)) from None
 
 
 def text(value: str) -> Text:
@@ -88,6 +82,10 @@ def unresolved(value: Text) -> list[str]:
 def reference(value: Text) -> str:
     """The text as in the file: references, no values. For documents that are kept."""
     return value.template if isinstance(value, Secret) else value
+
+
+def references(settings: Mapping[str, Text]) -> dict[str, str]:
+    return {name: reference(value) for name, value in settings.items()}
 
 
 def shown(name: str, value: Text) -> str:

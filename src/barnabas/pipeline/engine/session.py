@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -16,11 +17,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.pipeline.engine.secrets import Secret, Text, revealed
 from barnabas.pipeline.engine.spark_settings import SparkSettings
 from barnabas.spark import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+REDACTION = "spark.redaction.regex"
+REDACTED_BY_SPARK = r"(?i)secret|password|token|access[.]?key"  # Spark's default
 
 _cloned: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -52,11 +57,11 @@ def session(
     spark: SparkSettings,
     sets: Sequence[str] = ("delta",),
     name: str = "barnabas",
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, Text] | None = None,
 ) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    wanted = {**SETTINGS, **spark.settings, **(settings or {})}
+    wanted = with_redaction({**SETTINGS, **spark.settings, **(settings or {})})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own
         if spark.remote:
@@ -81,6 +86,15 @@ def session(
         found = builder.getOrCreate()
         found.sparkContext.setLogLevel("ERROR")
         return found
+
+
+def with_redaction(settings: Mapping[str, Text]) -> dict[str, str]:
+    """Settings with secrets revealed, and their names among those that Spark's logs and pages hide."""
+    hidden = [re.escape(name) for name, value in settings.items() if isinstance(value, Secret)]
+    found = revealed(settings)
+    if hidden:
+        found[REDACTION] = "|".join([found.get(REDACTION, REDACTED_BY_SPARK), *hidden])
+    return found
 
 
 def check_connect() -> None:

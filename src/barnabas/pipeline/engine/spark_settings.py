@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from barnabas.pipeline.engine.secrets import Text
+
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     master: str = "local[*]"
     remote: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Text] = field(default_factory=dict)

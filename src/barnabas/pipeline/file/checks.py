@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 
 from barnabas.pipeline.engine.secrets import IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, did_you_mean
-from barnabas.pipeline.file.source_checks import columns_of, cron_wrong, source_problems
+from barnabas.pipeline.file.source_checks import columns_of, cron_wrong, references_wrong, source_problems
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
 from barnabas.pipeline.lake.tables import TableName, Zone
+from barnabas.pipeline.spec.exposure import why_closed
 from barnabas.pipeline.spec.model import (
     MASK_HINT,
     MASKS,
@@ -25,6 +26,7 @@ from barnabas.pipeline.spec.model import (
     Refined,
     Rule,
     RuleKind,
+    Serving,
     Source,
     Staging,
     Trusted,
@@ -154,12 +156,14 @@ def trusted_problems(pipeline: Pipeline, trusted: Trusted) -> Iterator[Problem]:
         if count > 1:
             yield Problem(f"{path}.rules", f"{count} rules are called {label}", "give them a name")
     yield from missing(f"{path}.mask", trusted.mask, known)
-    yield from missing(f"{path}.hash", trusted.hash, known)
+    for way in ("hash", "encrypt", "tokenise"):
+        yield from missing(f"{path}.{way}", getattr(trusted, way), known)
+    yield from protection_problems(path, staging, trusted)
     for name, way in trusted.mask.items():
         if not MASKS.fullmatch(way):
             yield Problem(f"{path}.mask.{name}", f"there is no mask {way!r}", MASK_HINT)
-        if name in trusted.hash:
-            yield Problem(f"{path}.mask.{name}", "is masked and hashed", "choose one")
+        if name in trusted.protected:
+            yield Problem(f"{path}.mask.{name}", "is masked and hidden in another way", "choose one")
         if name in staging.key:
             yield Problem(
                 f"{path}.mask.{name}",
@@ -173,6 +177,22 @@ def trusted_problems(pipeline: Pipeline, trusted: Trusted) -> Iterator[Problem]:
                     "must be unique",
                     "hash it: different values would get the same mask",
                 )
+
+
+def protection_problems(path: str, staging: Staging, trusted: Trusted) -> Iterator[Problem]:
+    """Columns that are hashed, encrypted or tokenised."""
+    for name, count in Counter(trusted.protected).items():
+        if count > 1:
+            yield Problem(f"{path}.encrypt", f"{name} is hidden in {count} ways", "choose one")
+    unique = {name for rule in trusted.rules if rule.kind is RuleKind.UNIQUE for name in rule.columns}
+    for name in trusted.encrypt:
+        if name in staging.key or name in unique:
+            yield Problem(f"{path}.encrypt", f"{name} must be unique", "tokenise it: equal values stay equal")
+    if (trusted.encrypt or trusted.tokenise) and not trusted.key:
+        hint = "as ${env:NAME} or ${file:/path}; `barnabas pipeline key` makes one"
+        yield Problem(f"{path}.key", "is missing", hint)
+    yield from references_wrong(f"{path}.key", reference(trusted.key))
+    yield from references_wrong(f"{path}.salt", reference(trusted.salt))
 
 
 def rule_problems(pipeline: Pipeline, path: str, rule: Rule, known: list[str] | None) -> Iterator[Problem]:
@@ -306,6 +326,19 @@ def lake_tables(pipeline: Pipeline) -> list[TableName]:
 # -- running ----------------------------------------------------------------------------------------
 
 
+def serving_problems(serving: Serving) -> Iterator[Problem]:
+    if bool(serving.certificate) != bool(serving.private_key):
+        missing_name = "private_key" if serving.certificate else "certificate"
+        yield Problem(f"serving.{missing_name}", "is missing", "TLS needs certificate and private_key")
+    closed = why_closed(
+        serving.host,
+        is_guarded=serving.is_guarded,
+        has_tls=bool(serving.certificate) or serving.plaintext,
+    )
+    if closed is not None:
+        yield Problem("serving.host", closed)
+
+
 def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
     store = reference(pipeline.serving.store)
     if IN_ADDRESS.search(store) and "${" not in store:
@@ -313,6 +346,9 @@ def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if store and not store.startswith(("duckdb", "postgresql://", "postgres://", "${")):
         shown = f"is {store.partition('://')[0]}://…" if "://" in store else f"is {store!r}"
         yield Problem("serving.store", shown, "duckdb, or postgresql://…")
+    yield from serving_problems(pipeline.serving)
+    for name, value in pipeline.spark.settings.items():
+        yield from references_wrong(f"spark.settings.{name}", reference(value))
     for zone in pipeline.retention_s:
         if zone not in set(Zone):
             yield unknown(f"retention.{zone}", "zone", zone, Zone)

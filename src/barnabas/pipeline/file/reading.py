@@ -46,7 +46,7 @@ from barnabas.pipeline.spec.model import (
 __all__ = ["FileProblems", "Problem", "pipeline_from", "read_pipeline", "read_text"]
 
 KINDS = ("topic", "table", "files")
-KEEP_SECRETS_OUT = "write ${env:NAME} or ${file:/path}: the file must not hold secrets"
+KEEP_SECRETS_OUT = "write ${env:NAME}, ${file:/path} or ${file:/path:key}: the file must not hold secrets"
 
 
 def read_pipeline(path: str | Path) -> Pipeline:
@@ -109,7 +109,7 @@ def read_spark(root: Section) -> SparkSettings:
     if section is None:
         return SparkSettings()
     found = SparkSettings(
-        section.text("master", "local[*]"), section.text("remote"), section.settings("settings")
+        section.text("master", "local[*]"), section.text("remote"), secrets(section, "settings")
     )
     section.finish()
     return found
@@ -308,9 +308,13 @@ def read_trusted(name: str, section: Section) -> Trusted:
         mask=section.settings("mask"),
         hash=section.texts("hash"),
         salt=text(section.text("salt")),
+        encrypt=section.texts("encrypt"),
+        tokenise=section.texts("tokenise"),
+        key=text(section.text("key")),
     )
-    if is_literal_secret("secret", section.text("salt")):
-        section.wrong("salt", "holds a secret", KEEP_SECRETS_OUT)
+    for name in ("salt", "key"):
+        if is_literal_secret("secret", section.text(name)):
+            section.wrong(name, "holds a secret", KEEP_SECRETS_OUT)
     section.finish()
     return found
 
@@ -351,10 +355,30 @@ def read_serving(root: Section) -> Serving:
         host=section.text("host", "127.0.0.1"),
         port=section.number("port", 8088, 0, 65535),
         token=secret(section, "token"),
+        tokens=read_tokens(section),
+        users=read_users(section),
+        certificate=section.text("certificate"),
+        private_key=section.text("private_key"),
+        plaintext=section.flag("plaintext", False),
         keep_horizons=section.number("keep_horizons", 3, 1, 10_000),
     )
     section.finish()
     return found
+
+
+def read_tokens(section: Section) -> tuple[Text, ...]:
+    found = section.texts("tokens")
+    if any(is_literal_secret("token", each) for each in found):
+        section.wrong("tokens", "hold a secret", KEEP_SECRETS_OUT)
+    return tuple(text(each) for each in found)
+
+
+def read_users(section: Section) -> dict[str, Text]:
+    found = section.settings("users")
+    for name, password in found.items():
+        if is_literal_secret("password", password):
+            section.wrong("users", f"{name} has a password", KEEP_SECRETS_OUT)
+    return {name: text(password) for name, password in found.items()}
 
 
 def read_retention(root: Section) -> dict[str, float]:

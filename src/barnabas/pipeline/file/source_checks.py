@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from barnabas.pipeline.engine.secrets import ANY_REFERENCE, IN_ADDRESS, REFERENCE, reference
+from barnabas.pipeline.engine.secrets import ANY_REFERENCE, IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.spec.model import (
     DEBEZIUM,
@@ -22,6 +22,7 @@ from barnabas.pipeline.spec.model import (
     TableSource,
     TopicSource,
 )
+from barnabas.security.clients.references import REFERENCE
 from barnabas.spark.formats.ddl import DdlError, Field, parse_columns
 
 TIME_TYPES = ("timestamp", "timestamp_ntz", "date", "string")
@@ -205,4 +206,6 @@ def table_problems(path: str, source: TableSource) -> Iterator[Problem]:
 def references_wrong(path: str, value: str) -> Iterator[Problem]:
     for match in ANY_REFERENCE.finditer(value):
         if not REFERENCE.fullmatch(match[0]):
-            yield Problem(path, f"{match[0]} is not a reference", "${env:NAME} or ${file:/path}")
+            yield Problem(
+                path, f"{match[0]} is not a reference", "${env:NAME}, ${file:/path} or ${file:/path:key}"
+            )

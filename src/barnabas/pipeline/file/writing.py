@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from barnabas.pipeline.engine.secrets import reference
+from barnabas.pipeline.engine.secrets import reference, references
 from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import (
     FilesSource,
@@ -40,7 +40,7 @@ def document(pipeline: Pipeline) -> Document:
     found: Document = {"name": pipeline.name, "lake": pipeline.lake_location.root}
     spark = pipeline.spark
     found["spark"] = without_empty(
-        {"master": spark.master, "remote": spark.remote, "settings": dict(spark.settings)}
+        {"master": spark.master, "remote": spark.remote, "settings": references(spark.settings)}
     )
     found["sources"] = {each.name: source_document(each) for each in pipeline.sources}
     found["staging"] = {
@@ -88,7 +88,7 @@ def source_document(source: Source) -> Document:
                 "subscribe": source.subscribe,
                 "pattern": source.pattern,
                 "starting": source.starting,
-                "settings": {name: reference(value) for name, value in source.settings.items()},
+                "settings": references(source.settings),
             }
         )
     elif isinstance(source, TableSource):
@@ -101,7 +101,7 @@ def source_document(source: Source) -> Document:
                 "mode": str(source.mode),
                 "incrementing": source.incrementing,
                 "timestamp": source.timestamp,
-                "settings": {name: reference(value) for name, value in source.settings.items()},
+                "settings": references(source.settings),
             }
         )
         found["table"]["snapshot_below"] = source.snapshot_below
@@ -154,6 +154,9 @@ def trusted_document(trusted: Trusted) -> Document:
             "mask": dict(trusted.mask),
             "hash": list(trusted.hash),
             "salt": reference(trusted.salt),
+            "encrypt": list(trusted.encrypt),
+            "tokenise": list(trusted.tokenise),
+            "key": reference(trusted.key),
         }
     )
 
@@ -182,6 +185,11 @@ def serving_document(serving: Serving) -> Document:
             "host": serving.host,
             "port": serving.port,
             "token": reference(serving.token),
+            "tokens": [reference(each) for each in serving.tokens],
+            "users": references(serving.users),
+            "certificate": serving.certificate,
+            "private_key": serving.private_key,
+            "plaintext": serving.plaintext,
             "keep_horizons": serving.keep_horizons,
         }
     )

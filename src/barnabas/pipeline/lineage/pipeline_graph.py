@@ -81,12 +81,12 @@ def add_staging(nodes: dict[str, Node], pipeline: Pipeline, name: str, source: s
 def add_trusted(nodes: dict[str, Node], pipeline: Pipeline, trusted: Trusted) -> None:
     key = f"staging.{trusted.staging}"
     columns = dict(nodes[key].columns) if key in nodes else {}
-    hidden = {*trusted.mask, *trusted.hash}
+    hidden = {*trusted.mask, *trusted.protected}
     origins = {
         column: [Origin(Column(key, column), Use.MASKED if column in hidden else Use.IDENTITY)]
         for column in columns
     }
-    for column in trusted.hash:
+    for column in trusted.protected:
         columns[column] = "string"
     add_table(nodes, pipeline, Zone.TRUSTED, trusted.name, columns, [key], origins)
     inputs = [key]

@@ -16,13 +16,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.engine.errors import brief
+from barnabas.pipeline.engine.secrets import Text
 from barnabas.pipeline.engine.session import close, is_alive
 from barnabas.pipeline.engine.supervisor import STOP_S_MAX, on_stop_signal, on_supervisor_gone
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.run.session import open_session
 from barnabas.pipeline.run.worker import Worker
-from barnabas.pipeline.serving.access import serving_url, token_of
+from barnabas.pipeline.serving.access import serving_client, serving_url
 from barnabas.pipeline.serving.http.client import ServingClient
 from barnabas.pipeline.spec.model import Pipeline
 
@@ -62,7 +63,7 @@ class Application:
             os._exit(SPARK_GONE)
 
 
-def own_settings(pipeline: Pipeline, name: str) -> dict[str, str]:
+def own_settings(pipeline: Pipeline, name: str) -> dict[str, Text]:
     """Settings of this application alone, such as `batch.spark.driver.memory`, and defaults."""
     prefix = f"{name}."
     found = {
@@ -92,7 +93,7 @@ def run_application(name: str, arguments: list[str], body: Callable[[Application
     on_supervisor_gone(lambda: end_orphaned(running))
     url = wait_for_serving(pipeline)
     spark = open_session(pipeline, name, **own_settings(pipeline, name))
-    with ServingClient(url, token_of(pipeline)) as serving:
+    with serving_client(pipeline, url) as serving:
         application = Application(name, pipeline, spark, serving)
         on_stop_signal(application.stop)
         running.append(application)

@@ -17,8 +17,7 @@ from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.run.worker import Worker
-from barnabas.pipeline.serving.access import open_pipeline_store, serving_url, token_of
-from barnabas.pipeline.serving.http.client import ServingClient
+from barnabas.pipeline.serving.access import open_pipeline_store, serving_client, serving_url
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
 from barnabas.pipeline.views.parts import Parts
@@ -61,7 +60,7 @@ def parts_of(pipeline: Pipeline, what: str) -> Iterator[Parts]:
         url = serving_url(pipeline)
         if url is None:
             raise
-        with ServingClient(url, token_of(pipeline)) as client:
+        with serving_client(pipeline, url) as client:
             yield client
         return
     with lock:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.secrets import reveal
+from barnabas.pipeline.engine.secrets import Text, reveal
 from barnabas.pipeline.engine.session import session
 from barnabas.pipeline.spec.model import Pipeline, TableSource
 
@@ -27,7 +27,7 @@ def jar_sets(pipeline: Pipeline) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def open_session(pipeline: Pipeline, application: str = "", **settings: str) -> SparkSession:
+def open_session(pipeline: Pipeline, application: str = "", **settings: Text) -> SparkSession:
     """The session of an application of this pipeline, `batch` or `streaming`; `settings` come last."""
     name = "-".join(part for part in ("barnabas", pipeline.name, application) if part)
     return session(pipeline.spark, jar_sets(pipeline), name, settings)

@@ -6,6 +6,7 @@ Does not know: the command line.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import Protocol
 from barnabas.pipeline.engine.errors import brief
 from barnabas.pipeline.engine.lock import SUPERVISES, LakeLock
 from barnabas.pipeline.engine.schedule import Job, Schedule
-from barnabas.pipeline.engine.secrets import reveal
+from barnabas.pipeline.engine.secrets import reveal, revealed
 from barnabas.pipeline.engine.supervisor import Program, Supervisor, on_stop_signal
 from barnabas.pipeline.engine.timeline import BestEffortTimeline, Kind, State
 from barnabas.pipeline.file import plan
@@ -28,7 +29,7 @@ from barnabas.pipeline.file.writing import to_yaml
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
 from barnabas.pipeline.run.worker import RowProgress, Worker, jobs_of, streaming_sources
-from barnabas.pipeline.serving.access import READY_FILE, open_pipeline_store, token_of
+from barnabas.pipeline.serving.access import READY_FILE, beside_file, open_pipeline_store, token_of
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
@@ -179,10 +180,15 @@ def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
     environment = {
         "BARNABAS_SERVING_TOKEN": token_of(pipeline),
         "BARNABAS_SERVING_STORE": reveal(serving.store),
+        "BARNABAS_SERVING_GUESTS": guests_of(pipeline),
     }
     python = [sys.executable, "-m"]
     command = [*python, "barnabas.pipeline.serving", "--name", pipeline.name, "--folder", str(folder)]
     command += ["--host", serving.host, "--port", str(serving.port or free_port())]
+    if serving.certificate:
+        command += ["--certificate", str(beside_file(pipeline, serving.certificate))]
+        command += ["--private-key", str(beside_file(pipeline, serving.private_key))]
+    command += ["--plaintext"] if serving.plaintext else []
     command += ["--keep-horizons", str(serving.keep_horizons), "--ready", str(folder / READY_FILE)]
     found = [Program("serving", [*command, "--ends-with", str(os.getpid())], environment)]
     if streaming_sources(pipeline) or pipeline.views:
@@ -191,6 +197,15 @@ def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
     if any(not job.is_once for job in jobs) or Schedule(folder, jobs).due(utc_now()):
         found.append(Program("batch", [*python, "barnabas.pipeline.run.batch_app", str(file)]))
     return found
+
+
+def guests_of(pipeline: Pipeline) -> str:
+    """Who may ask the serving process, as JSON for its environment. The applications may always."""
+    serving = pipeline.serving
+    if not serving.is_guarded:
+        return ""
+    tokens = [token_of(pipeline), *(reveal(each) for each in serving.tokens)]
+    return json.dumps({"tokens": tokens, "users": revealed(serving.users)})
 
 
 def free_port() -> int:

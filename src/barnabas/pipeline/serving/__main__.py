@@ -1,7 +1,8 @@
 """`python -m barnabas.pipeline.serving`: the serving process of a pipeline.
 
 In: arguments. Secrets come by environment only, so that no process list shows them: BARNABAS_SERVING_TOKEN
-(lets the applications write parts) and BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`).
+(lets the applications write parts), BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`) and
+BARNABAS_SERVING_GUESTS (who may ask, as JSON: {"tokens": [...], "users": {name: password}}; none: everybody).
 Out: an exit code. Does not know: the pipeline's file.
 
     python -m barnabas.pipeline.serving --name shop --folder lake/_barnabas --port 8088
@@ -10,11 +11,13 @@ Out: an exit code. Does not know: the pipeline's file.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from barnabas.pipeline.serving.http.gate import guests
 from barnabas.pipeline.serving.process import Settings, serve
 from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits
 
@@ -40,7 +43,11 @@ def settings_of(arguments: Sequence[str] | None = None) -> Settings:
     )
     parser.add_argument("--statement-ms-max", type=int, default=Limits().statement_ms_max)
     parser.add_argument("--rows-max", type=int, default=Limits().rows_max)
+    parser.add_argument("--certificate", type=Path, help="PEM file: the certificate chain, for TLS")
+    parser.add_argument("--private-key", type=Path, help="PEM file: the key of the certificate")
+    parser.add_argument("--plaintext", action="store_true", help="something in front of it does TLS")
     given = parser.parse_args(arguments)
+    allowed = json.loads(os.environ.get("BARNABAS_SERVING_GUESTS") or "{}")
     return Settings(
         store=os.environ.get("BARNABAS_SERVING_STORE") or "duckdb",
         name=given.name,
@@ -52,6 +59,10 @@ def settings_of(arguments: Sequence[str] | None = None) -> Settings:
         ready=given.ready,
         parent=given.ends_with,
         limits=Limits(statement_ms_max=given.statement_ms_max, rows_max=given.rows_max),
+        guests=guests(allowed.get("tokens", ()), allowed.get("users")),
+        certificate=given.certificate,
+        private_key=given.private_key,
+        plaintext=given.plaintext,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from barnabas.pipeline.engine.lock import holder, is_held
 from barnabas.pipeline.engine.secrets import reveal
 from barnabas.pipeline.serving.http import answers
-from barnabas.pipeline.serving.http.client import ServingClient, ServingError
+from barnabas.pipeline.serving.http.client import PATIENCE_S, ServingClient, ServingError
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import Store
 from barnabas.pipeline.serving.store.query import parse, parse_as_of
@@ -65,7 +65,7 @@ class StoreQueries:
 def open_queries(pipeline: Pipeline) -> Iterator[ViewQueries]:
     url = serving_url(pipeline)
     if url is not None:
-        with ServingClient(url, patience_s=ASK_PATIENCE_S) as client:
+        with serving_client(pipeline, url, patience_s=ASK_PATIENCE_S) as client:
             yield client
         return
     folder = state_folder(pipeline)
@@ -78,6 +78,19 @@ def open_queries(pipeline: Pipeline) -> Iterator[ViewQueries]:
         yield StoreQueries(store)
     finally:
         store.close()
+
+
+def serving_client(pipeline: Pipeline, url: str, patience_s: float = PATIENCE_S) -> ServingClient:
+    """A client with the rights of the pipeline's own applications."""
+    certificate = pipeline.serving.certificate
+    return ServingClient(
+        url, token_of(pipeline), patience_s, beside_file(pipeline, certificate) if certificate else None
+    )
+
+
+def beside_file(pipeline: Pipeline, path: str) -> Path:
+    """A path of the pipeline's file, which is relative to the file."""
+    return (pipeline.file.parent if pipeline.file is not None else Path()) / Path(path).expanduser()
 
 
 def open_pipeline_store(pipeline: Pipeline) -> Store:

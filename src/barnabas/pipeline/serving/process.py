@@ -20,9 +20,11 @@ from types import FrameType
 
 import uvicorn
 
+from barnabas.pipeline.serving.http.gate import Gate, Guests
 from barnabas.pipeline.serving.http.service import application
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits, StoreError
+from barnabas.pipeline.spec.exposure import why_closed
 
 PARENT_CHECKED_EVERY_S = 1.0
 GRACE_S = 10
@@ -42,6 +44,14 @@ class Settings:
     ready: Path | None = None
     parent: int = 0  # the process stops when its parent is another one; 0: never
     limits: Limits = field(default_factory=Limits)
+    guests: Guests = field(default_factory=Guests)
+    certificate: Path | None = None  # PEM files: with both, the service speaks TLS
+    private_key: Path | None = None
+    plaintext: bool = False  # something in front of the service does TLS
+
+    @property
+    def has_tls(self) -> bool:
+        return self.certificate is not None and self.private_key is not None
 
 
 class Server(uvicorn.Server):
@@ -78,6 +88,14 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. 0: stopped cleanly; 2: could not start, the reason is on stderr."""
+    closed = why_closed(
+        settings.host,
+        is_guarded=not settings.guests.everybody,
+        has_tls=settings.has_tls or settings.plaintext,
+    )
+    if closed is not None:
+        print(f"cannot listen on {settings.host}:{settings.port}: {closed}", file=sys.stderr)
+        return 2
     try:
         listener = listening(settings.host, settings.port)
     except OSError as problem:
@@ -99,14 +117,23 @@ def serve(settings: Settings) -> int:
         print(problem, file=sys.stderr)
         return 2
     config = uvicorn.Config(
-        application(store, settings.token),
+        Gate(application(store, settings.token), settings.guests),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
         lifespan="off",
         server_header=False,
+        ssl_certfile=settings.certificate if settings.has_tls else None,
+        ssl_keyfile=settings.private_key if settings.has_tls else None,
     )
-    server = Server(config, url_of(listener), settings.ready)
+    try:
+        config.load()
+    except (OSError, ValueError) as problem:  # unreadable or wrong certificate and key
+        listener.close()
+        store.close()
+        print(f"serving.certificate and serving.private_key cannot be used: {problem}", file=sys.stderr)
+        return 2
+    server = Server(config, url_of(listener, has_tls=settings.has_tls), settings.ready)
     if settings.parent:
         threading.Thread(target=watch_parent, args=(server, settings.parent), daemon=True).start()
     try:
@@ -130,9 +157,10 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, *, has_tls: bool = False) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if has_tls else 'http'}://{shown}:{port}"
 
 
 def watch_parent(server: uvicorn.Server, parent: int) -> None:

@@ -278,6 +278,14 @@ class Trusted(_Named):
     mask: Mapping[str, str] = field(default_factory=dict)  # column -> all, last4, first1, email, null
     hash: tuple[str, ...] | list[str] = ()
     salt: Text = ""  # of the hashes
+    encrypt: tuple[str, ...] | list[str] = ()  # columns; another text every time
+    tokenise: tuple[str, ...] | list[str] = ()  # columns; equal texts for equal values
+    key: Text = ""  # of encrypted and tokenised columns
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """Columns that hold other values than in staging, and always text."""
+        return (*self.hash, *self.encrypt, *self.tokenise)
 
 
 class Refresh(StrEnum):
@@ -316,8 +324,18 @@ class Serving:
     store: Text = "duckdb"
     host: str = "127.0.0.1"
     port: int = 8088
-    token: Text = ""
+    token: Text = ""  # of the applications, which write parts
+    tokens: tuple[Text, ...] = ()  # of clients that ask
+    users: Mapping[str, Text] = field(default_factory=dict)  # names and passwords of clients that ask
+    certificate: str = ""  # PEM files: with both, the service speaks TLS
+    private_key: str = ""
+    plaintext: bool = False  # something in front of the service does TLS
     keep_horizons: int = 3
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether clients must say who they are."""
+        return bool(self.tokens or self.users)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from barnabas.simulation.world.history import Verdict, Wrong, live, shrink
 from barnabas.simulation.world.loop import Stuck
 from barnabas.simulation.world.world import World
 
-SEEDS = {"records": range(12), "groups": range(25), "transactions": range(10)}
+SEEDS = {"records": range(12), "encrypted-records": range(3), "groups": range(25), "transactions": range(10)}
 REPLAYED = 3
 CRASH_POINTS = 20
 

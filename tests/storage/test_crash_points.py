@@ -9,6 +9,7 @@ all).
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -23,6 +24,9 @@ from barnabas.simulation.world.disk import KINDS, SimulatedDisk, Stopped
 from barnabas.storage import Log, LogContext, LogDirs, LogSettings, StorageError, TopicPartition
 from barnabas.storage.dirs import future_logs
 from barnabas.storage.dirs.formatting import format_log_dir
+from barnabas.storage.encryption.encrypted_disk import EncryptedDisk
+from barnabas.storage.encryption.frames import MAGIC
+from barnabas.storage.encryption.key_ring import KeyRing
 from barnabas.storage.files.meta_properties import MetaProperties
 from barnabas.storage.logs.copying import complete, copy_some
 
@@ -332,6 +336,32 @@ def test_a_crash_at_every_operation_loses_nothing_that_was_promised(life: Life, 
             disk, promises = play(life, stop_at)
             after = disk.after_power_loss(Random(seed * 1000 + stop_at)) if lost_power else disk.after_kill()
             check(after, promises, lost_power=lost_power, where=f"stopped at {stop_at}, seed {seed}")
+
+
+@pytest.mark.parametrize("life", [a_life, a_move])
+def test_a_loss_of_power_on_an_encrypted_disk_loses_nothing_either(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encrypted_context(disk: Disk, rng: Random) -> LogContext:
+        rings = {path: KeyRing(path, {1: bytes(32)}, 1) for path in PATHS}
+        return plain_context(EncryptedDisk(disk, rings), rng=rng)
+
+    plain_context = LogContext
+    monkeypatch.setattr(sys.modules[__name__], "LogContext", encrypted_context)
+    for stop_at in range(1, count_operations(life) + 1, 2):
+        disk, promises = play(life, stop_at)
+        after = disk.after_power_loss(Random(stop_at))
+        check(after, promises, lost_power=True, where=f"stopped at {stop_at}")
+    whole, _ = play(life, 0)
+    segments = [
+        whole.read(f"{path}/{folder}/{name}")
+        for path in PATHS
+        for folder in whole.subdirectories(path)
+        for name, size in whole.sizes(f"{path}/{folder}").items()
+        if size and name.endswith(".log")
+    ]
+    assert segments
+    assert all(content.startswith(MAGIC) for content in segments)
 
 
 @pytest.mark.parametrize("lost_power", [False, True], ids=["killed", "without power"])

@@ -39,6 +39,7 @@ from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quorum.quorum_seat import QuorumSeat
 from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
 from barnabas.broker.replicas.replicas import Replicas
+from barnabas.broker.setup import encryption
 from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories, holds_nothing
 from barnabas.broker.setup.secret_key import secrets_of
 from barnabas.broker.upkeep.cleaning import Cleaning
@@ -133,8 +134,9 @@ class Node:
     async def _start(self) -> None:
         settings, clock = self.settings, self._clock
         loop = asyncio.get_running_loop()
+        disk = encryption.disk_of(settings, self._disk, self._secret_bytes)
         context = LogContext(
-            self._disk,
+            disk,
             open_files_max=self._shares.files,
             rng=self._rng,
             on_roll=self._rolled,
@@ -303,6 +305,7 @@ class Node:
         log_dirs = LogDirs.open(paths, node_id=settings.node_id, cluster_id=cluster_id, context=context)
         self._log_dirs = log_dirs
         dirs = (self._metadata_dir or log_dirs).dirs
+        encryption.prepare(settings, context.disk, [*log_dirs.dirs, *dirs], self._secret_bytes)
         found = next(each for each in dirs if each.path == path)
         if found.failure is not None:
             raise StartError(f"the metadata directory cannot be used: {found.failure}")

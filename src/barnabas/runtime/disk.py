@@ -104,6 +104,36 @@ class Disk:
         except OSError:
             return True  # the file system does not support the query
 
+    def size_of(self, descriptor: int) -> int:
+        """The size of an open file."""
+        return os.fstat(descriptor).st_size
+
+    # Encryption at rest; see `storage.encryption`. A plain disk does nothing.
+
+    @property
+    def base(self) -> "Disk":
+        """The disk without encryption."""
+        return self
+
+    def exported_keys(self, directory: str) -> dict[str, object] | None:
+        """The keys of the log dir of a partition's folder, for another process of this node."""
+        return None
+
+    def is_plain(self, descriptor: int) -> bool:
+        """Whether the bytes of the file are those that `pread` returns, so that `sendfile` may send them."""
+        return True
+
+    def mark_complete(self, path: str) -> None:
+        """Mark the end of a file that gets no more data for now."""
+
+    def is_complete(self, path: str) -> bool:
+        """Whether the file still has the end that `mark_complete` has marked."""
+        return True
+
+    def is_outdated(self, path: str) -> bool:
+        """Whether a new file would be stored in another way, with another key or without one."""
+        return False
+
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)
 

@@ -9,6 +9,7 @@ log that cannot be cleaned is marked and skipped until it is deleted. Does not k
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.upkeep.cleaner_worker import Abandoned, ProcessWorker, ThreadWorker, Uncleanable, Worker
@@ -38,7 +39,7 @@ class LogCleaner:
         self._state = state
         disk = broker.log_dirs.context.disk
         threads = broker.threads.background
-        self._worker: Worker = ProcessWorker() if disk is REAL_DISK else ThreadWorker(threads, disk)
+        self._worker: Worker = ProcessWorker() if disk.base is REAL_DISK else ThreadWorker(threads, disk)
         self._stopping = False
         self.current: TopicPartition | None = None
 
@@ -125,6 +126,7 @@ class LogCleaner:
         try:
             expiration_ms = self._broker.settings["producer.id.expiration.ms"]
             job = job_for(found, cleanable, self._limits(), now_ms, expiration_ms)
+            job = replace(job, keys=found.context.disk.exported_keys(found.directory))
             stats = await self._worker.clean(job, place)
         except Uncleanable as error:
             if self._is_here(found):

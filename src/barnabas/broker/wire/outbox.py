@@ -1,20 +1,23 @@
 """The outbox: responses that are being sent to one client, at most a chunk of them in memory.
 
 In: parts of framed responses (bytes, and slices of log files). Out: small responses leave at once in one
-write. Large slices leave by `sendfile` from the page cache if the socket is plain, else (TLS, simulation)
-chunk by chunk through the transport. A thread first reads bytes that are not in the page cache, so that the
-event loop does not wait for the disk. Does not know: what is in the responses.
+write. Large slices leave by `sendfile` from the page cache if socket and file are plain, else (TLS,
+simulation, encryption at rest) chunk by chunk through the transport. A thread first reads bytes that are not
+in the page cache, so that the event loop does not wait for the disk. Does not know: what is in the
+responses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.protocol import KafkaError
 from barnabas.runtime.descriptors import Share
 from barnabas.storage.segments.log_slice import LogSlice
 
@@ -22,6 +25,8 @@ SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with wha
 CHUNK_BYTES = 1024 * 1024
 TURN_BYTES_MAX = 4 * CHUNK_BYTES  # sent by one channel before others have their turn
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
+log = logging.getLogger("barnabas.channel")
+
 _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 
@@ -114,7 +119,11 @@ class Outbox:
                     self._unwatch()
                     self._warm(part)
                     return False
-                if plain is not None and not self._transport.get_write_buffer_size():
+                if (
+                    plain is not None
+                    and not self._transport.get_write_buffer_size()
+                    and not (is_slice and not part.is_plain)
+                ):
                     if budget <= 0:
                         raise BlockingIOError  # others first; a writable socket comes back at once
                     sent = self._send_plain(plain, part, is_slice)
@@ -154,7 +163,7 @@ class Outbox:
 
     def _send_through(self, part: Any, is_slice: bool) -> int:
         if is_slice:
-            data: Any = part.read_part(self._sent, CHUNK_BYTES)
+            data: Any = read_or_zeros(part, self._sent, CHUNK_BYTES)
         else:
             data = memoryview(part)[self._sent :] if self._sent else part
         self._transport.write(data)
@@ -171,7 +180,7 @@ class Outbox:
 
     def _warm(self, part: LogSlice) -> None:
         """Let a thread read the next chunk, so that sending it does not wait for the disk."""
-        self._warming = self._loop.run_in_executor(None, part.read_part, self._sent, CHUNK_BYTES)
+        self._warming = self._loop.run_in_executor(None, read_or_zeros, part, self._sent, CHUNK_BYTES)
         self._warming.add_done_callback(self._warmed)
 
     def _warmed(self, future: asyncio.Future[Any]) -> None:
@@ -214,8 +223,21 @@ def small_enough(parts: list[Any]) -> bytes | None:
         if isinstance(part, LogSlice):
             if len(part) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
                 return None
-            parts[index] = part.read()
+            try:
+                parts[index] = part.read()
+            except KafkaError:
+                return None  # it is sent in parts, as far as it can be read
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def read_or_zeros(part: LogSlice, start: int, count: int) -> bytes:
+    """Read bytes of a slice; zeros instead of all that is left if an encrypted file is damaged there. The
+    length of the response is sent already. Clients refuse zeros as a corrupt batch of this one partition."""
+    try:
+        return part.read_part(start, count)
+    except KafkaError as error:
+        log.error("%s; sending zeros instead", error.message)
+        return bytes(min(count, len(part) - start))
 
 
 def joined(parts: list[Any]) -> list[Any]:

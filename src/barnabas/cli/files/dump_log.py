@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from barnabas.cli.files import index_dump, record_decoders
+from barnabas.cli.files.data_files import keys_from, size_of
 from barnabas.cli.files.index_dump import IndexProblems
 from barnabas.cli.files.record_decoders import Decoder
 from barnabas.cli.files.segment_dump import BYTES_MAX, SegmentDump, SegmentView
@@ -39,6 +40,9 @@ DECODERS: dict[str, Decoder] = {
 
 def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--files", metavar="FILE,...", help="the files to print (required)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="the node's server.properties, for the keys of encrypted files"
+    )
     parser.add_argument("--print-data-log", action="store_true", help="print keys and values of records, too")
     parser.add_argument("--deep-iteration", action="store_true", help="print a line for each record")
     parser.add_argument(
@@ -79,7 +83,8 @@ def run(options: argparse.Namespace, out: Output) -> None:
             reason = "is a folder: name the files in it" if path.is_dir() else "does not exist"
             raise ToolError(f"--files: {path} {reason}")
         out.line(f"Dumping {path}")
-        dump_file(path, view, options, out, problems)
+        with keys_from(options.config):
+            dump_file(path, view, options, out, problems)
     out.flush()
     for problem in problems:
         out.note(problem)
@@ -124,7 +129,7 @@ def dump_file(
     if path.suffix in (".log", ".checkpoint"):
         out.line(title_of(path))
         dump = SegmentDump(path, view)
-        with progress(path.name, path.stat().st_size, size_bytes=True, beside_output=False) as advance:
+        with progress(path.name, size_of(path), size_bytes=True, beside_output=False) as advance:
             shown = 0
             for line in dump.lines():
                 out.line(line)

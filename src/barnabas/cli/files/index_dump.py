@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.cli.files.segment_dump import mapped, optional
+from barnabas.cli.files.data_files import content_of, mapped, size_of
+from barnabas.cli.files.segment_dump import optional
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.protocol import KafkaError
 from barnabas.records.batch import BatchHeader, headers, next_size
@@ -74,14 +75,14 @@ def log_beside(path: Path) -> Path:
 def offset_index(
     path: Path, findings: IndexProblems, *, sanity_only: bool, verify_only: bool
 ) -> Iterator[str]:
-    data = path.read_bytes()
+    data = content_of(path)
     index = OffsetIndex(base_offset(path), whole_entries(data, OFFSET_ENTRY_BYTES))
     log = log_beside(path)
     if len(index) == 0:
         yield f"{path} is empty."
         return
     if sanity_only:
-        yield sanity(path, lambda: OffsetIndex(base_offset(path), trimmed(data)).check(log.stat().st_size))
+        yield sanity(path, lambda: OffsetIndex(base_offset(path), trimmed(data)).check(size_of(log)))
         return
     with mapped(log) as buffer:
         for slot in range(len(index)):
@@ -97,14 +98,14 @@ def offset_index(
 
 
 def time_index(path: Path, findings: IndexProblems, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
-    data = path.read_bytes()
+    data = content_of(path)
     index = TimeIndex(base_offset(path), whole_entries(data, TIME_ENTRY_BYTES))
     log = log_beside(path)
     if sanity_only:
         yield sanity(path, TimeIndex(base_offset(path), trimmed(data)).check)
         return
     offsets_path = path.with_suffix(".index")
-    content = whole_entries(offsets_path.read_bytes(), OFFSET_ENTRY_BYTES) if offsets_path.exists() else b""
+    content = whole_entries(content_of(offsets_path), OFFSET_ENTRY_BYTES) if offsets_path.exists() else b""
     offsets = OffsetIndex(base_offset(path), trimmed(content))
     previous = -1
     with mapped(log) as buffer:
@@ -146,7 +147,7 @@ def compare_time(
 
 def transaction_index(path: Path) -> Iterator[str]:
     try:
-        for each in decode_aborted(path.read_bytes()):
+        for each in decode_aborted(content_of(path)):
             yield (
                 f"version: {TRANSACTION_INDEX_VERSION} producerId: {each.producer_id} "
                 f"firstOffset: {each.first_offset} lastOffset: {each.last_offset} "
@@ -158,7 +159,7 @@ def transaction_index(path: Path) -> Iterator[str]:
 
 def producer_snapshot(path: Path) -> Iterator[str]:
     try:
-        states = decode_producers(path.read_bytes())
+        states = decode_producers(content_of(path))
     except ValueError as error:
         raise ToolError(f"{path}: {error}") from None
     for state in states:
@@ -180,7 +181,7 @@ def producer_snapshot(path: Path) -> Iterator[str]:
 
 def text_checkpoint(path: Path) -> Iterator[str]:
     """Lines of a checkpoint of offsets or leader epochs (Kafka's own tool ignores these files)."""
-    data = path.read_bytes()
+    data = content_of(path)
     try:
         if path.name == "leader-epoch-checkpoint":
             for entry in decode_epochs(data):

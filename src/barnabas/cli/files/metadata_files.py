@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from barnabas.cli.files.segment_dump import mapped
+from barnabas.cli.files.data_files import mapped
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.frame.progress import Advance, progress
 from barnabas.metadata import serde

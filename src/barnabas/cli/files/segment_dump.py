@@ -4,12 +4,11 @@ In: a `.log` or `.checkpoint` file. Out: Kafka's lines. A batch that fails its c
 bytes that are no batch are counted. Does not know: options, other files.
 """
 
-import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from barnabas.cli.files.data_files import mapped
 from barnabas.cli.files.record_decoders import Decoder, as_text
 from barnabas.cli.frame.message_json import compact, to_json
 from barnabas.protocol import KafkaError, Message
@@ -94,17 +93,6 @@ class SegmentDump:
             parts += [] if key is None else [f"key: {key}"]
             parts += [] if payload is None else [f"payload: {payload}"]
         return f"| {' '.join(parts)}" if parts else ""
-
-
-@contextmanager
-def mapped(path: Path) -> Iterator[Buffer]:
-    """Map a file into memory instead of reading it."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            yield b""
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            yield content  # type: ignore[misc]  # a buffer, as bytes are
 
 
 def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from barnabas.broker.setup import encryption
 from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories
 from barnabas.cli.frame.connecting import load_properties
 from barnabas.cli.frame.feature_levels import dependency_lines, mapping_lines
@@ -25,8 +26,9 @@ EXAMPLES = (
     "random-uuid",
     "format -t $(barnabas storage random-uuid) -c server.properties",
     "info -c server.properties",
+    "rotate-keys -c server.properties --data-keys",
 )
-COMMANDS = ("info", "format", "version-mapping", "feature-dependencies", "random-uuid")
+COMMANDS = ("info", "format", "rotate-keys", "version-mapping", "feature-dependencies", "random-uuid")
 UNKNOWN_LEVEL = "Feature level {level} is not supported for feature {name}"
 
 
@@ -49,6 +51,13 @@ def add_arguments(parser: ToolParser) -> None:
     quorum.add_argument("-s", "--standalone", action="store_true", help="a dynamic quorum of this node alone")
     quorum.add_argument("-N", "--no-initial-controllers", action="store_true", help="join a quorum later")
     quorum.add_argument("-I", "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY,...")
+    rotating = commands.add_parser("rotate-keys", help="wrap the data keys with the current master key")
+    rotating.add_argument(
+        "-c", "--config", metavar="FILE", required=True, help="the node's server.properties"
+    )
+    rotating.add_argument(
+        "--data-keys", action="store_true", help="also make a new data key for each log dir, for new segments"
+    )
     mapping = commands.add_parser("version-mapping", help="the features of a release")
     mapping.add_argument("-r", "--release-version", metavar="VERSION", default=None)
     dependencies = commands.add_parser("feature-dependencies", help="the dependencies of a feature level")
@@ -71,6 +80,8 @@ def run(options: argparse.Namespace, out: Output) -> int:
     settings = load_settings(options.config, out)
     if options.command == "info":
         return info(settings, out)
+    if options.command == "rotate-keys":
+        return rotate_keys(settings, out, with_data_keys=options.data_keys)
     return format_node(settings, options, out)
 
 
@@ -152,6 +163,33 @@ def parse_controllers(text: str) -> list[Voter]:
     return voters
 
 
+def rotate_keys(settings: BrokerSettings, out: Output, *, with_data_keys: bool) -> int:
+    """Wrap the data keys of all log dirs with the current master key. A running node is not disturbed: it
+    holds its data keys in memory, and uses new ones after its next start."""
+    from barnabas.storage.encryption import key_files, providers
+
+    found = False
+    try:
+        provider = providers.provider_of(encryption.provider_settings(settings))
+        for path in encryption.log_dirs_of(settings):
+            keys = key_files.load(REAL_DISK, path)
+            if not keys:
+                continue
+            found = True
+            keys = key_files.rewrapped(path, keys, provider)
+            if with_data_keys:
+                keys = key_files.with_new_key(keys, provider, secrets.token_bytes)
+            key_files.store(REAL_DISK, path, keys)
+            out.line(f"{path}: {encryption.description(keys)}")
+    except StorageError as error:
+        raise ToolError(str(error)) from None
+    if not found:
+        raise ToolError("no log dir has data keys: a node makes them when it starts with encryption on")
+    if with_data_keys:
+        out.line("New segments use the new data keys after the next start of the node.")
+    return 0
+
+
 def info(settings: BrokerSettings, out: Output) -> int:
     """Print Kafka's report: the log dirs, their meta.properties, and problems."""
     directories = sorted({*settings.log_dirs, settings.metadata_log_dir})
@@ -183,6 +221,8 @@ def info(settings: BrokerSettings, out: Output) -> int:
         identities["version"] = str(meta_properties.VERSION)
         pairs = ", ".join(f"{name}={value}" for name, value in sorted(identities.items()))
         out.line(f"Found metadata: {{{pairs}}}\n")
+    encrypted = encryption.described(settings, REAL_DISK)
+    section(out, "encrypted log directory", "encrypted log directories", encrypted)
     section(out, "problem", "problems", problems)
     return 1 if problems else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
+from barnabas.simulation.histories.encrypted_records import EncryptedRecordsHistory
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
@@ -11,6 +12,7 @@ from barnabas.simulation.world.history import Make
 
 HISTORIES: dict[str, Make] = {
     RecordsHistory.name: RecordsHistory,
+    EncryptedRecordsHistory.name: EncryptedRecordsHistory,
     GroupsHistory.name: GroupsHistory,
     TransactionsHistory.name: TransactionsHistory,
 }

@@ -232,6 +232,9 @@ class SimulatedDisk(Disk):
     def is_cached(self, descriptor: int, position: int) -> bool:
         return True
 
+    def size_of(self, descriptor: int) -> int:
+        return len(file_of(self._descriptor(descriptor)).content)
+
     def real_path(self, path: str) -> str:
         return path.rstrip("/") or "/"
 

@@ -6,7 +6,7 @@ Does not know: processes, pipes.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 NO_DATA = -1
@@ -30,6 +30,7 @@ class CleaningJob:
     key_bytes_max: int = 115 << 20
     io_buffer_bytes: int = 256 << 10
     io_bytes_per_second: float = float("inf")
+    keys: dict[str, Any] | None = field(default=None, repr=False)  # of the log dir, if it is encrypted
 
     def encode(self) -> str:
         return json.dumps(asdict(self))

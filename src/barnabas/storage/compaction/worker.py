@@ -19,6 +19,7 @@ from dataclasses import asdict
 from queue import SimpleQueue
 from threading import Thread
 
+from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.storage.compaction.cleaner import Cleaner
 from barnabas.storage.compaction.job import CleaningJob
 from barnabas.storage.logs.context import LogContext
@@ -30,7 +31,7 @@ Say = Callable[[str, object], None]
 
 
 def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
-    cleaner = Cleaner(job, LogContext())
+    cleaner = Cleaner(job, LogContext(disk_of(job)))
     try:
         for group in cleaner.run():
             say("group", asdict(group))
@@ -45,6 +46,17 @@ def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
         say("corrupt", f"{type(error).__name__}: {error}")
     else:
         say("done", asdict(cleaner.stats))
+
+
+def disk_of(job: CleaningJob) -> Disk:
+    """The disk of a job: with the keys of its log dir, if it has any."""
+    if job.keys is None:
+        return REAL_DISK
+    from barnabas.storage.encryption.encrypted_disk import EncryptedDisk
+    from barnabas.storage.encryption.key_ring import KeyRing
+
+    ring = KeyRing.restore(job.keys)
+    return EncryptedDisk(REAL_DISK, {ring.log_dir: ring})
 
 
 def main() -> None:

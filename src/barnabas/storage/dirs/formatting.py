@@ -25,7 +25,8 @@ def format_log_dir(context: LogContext, path: str, cluster_id: str, node_id: int
         if found.directory_id is not None:
             return found
     directory_id = meta_properties.random_directory_id(context.rng.randbytes(16))
-    properties = MetaProperties(cluster_id, node_id, directory_id)
+    is_encrypted = found is not None and found.is_encrypted
+    properties = MetaProperties(cluster_id, node_id, directory_id, is_encrypted)
     try:
         disk.makedirs(path, exist_ok=True)
         meta_properties.store(disk, path, properties)

@@ -1,7 +1,8 @@
 """`meta.properties`: which cluster and node a log dir belongs to, and the dir's own id.
 
 In: a log dir. Out: `MetaProperties`, or a `StorageError` of one line. The file has version 1, as the storage
-tool of Apache Kafka writes it.
+tool of Apache Kafka writes it. In a log dir with encrypted files the version is another text, so that Apache
+Kafka refuses to start instead of cutting off files that it cannot read.
 Does not know: what else is in the dir.
 """
 
@@ -14,6 +15,7 @@ from barnabas.storage.files import names
 from barnabas.storage.files.errors import StorageError
 
 VERSION = 1
+ENCRYPTED_VERSION = "1-encrypted-by-barnabas"
 RESERVED_IDS = 100  # the first hundred ids are reserved (KIP-858)
 
 
@@ -22,6 +24,7 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: bytes | None = None  # None: written by a version without directory ids
+    is_encrypted: bool = False  # files in it are, or were, encrypted
 
 
 def random_directory_id(random_bytes: bytes) -> bytes:
@@ -33,7 +36,8 @@ def random_directory_id(random_bytes: bytes) -> bytes:
 
 
 def encode(properties: MetaProperties) -> bytes:
-    lines = [f"node.id={properties.node_id}", f"version={VERSION}", f"cluster.id={properties.cluster_id}"]
+    version = ENCRYPTED_VERSION if properties.is_encrypted else VERSION
+    lines = [f"node.id={properties.node_id}", f"version={version}", f"cluster.id={properties.cluster_id}"]
     if properties.directory_id is not None:
         lines.insert(1, f"directory.id={uuid.to_text(properties.directory_id)}")
     return "".join(f"{line}\n" for line in ["#", *lines]).encode()
@@ -42,12 +46,12 @@ def encode(properties: MetaProperties) -> bytes:
 def decode(data: bytes, path: str) -> MetaProperties:
     fields = parse_bytes(data)
     version = fields.get("version", "0")
-    if version not in ("0", str(VERSION)):
+    if version not in ("0", str(VERSION), ENCRYPTED_VERSION):
         raise StorageError(f"{path} has version {version}; the newest supported version is {VERSION}")
     try:
         node_id = int(fields["node.id"] if "node.id" in fields else fields["broker.id"])
         directory_id = uuid.from_text(fields["directory.id"]) if "directory.id" in fields else None
-        return MetaProperties(fields["cluster.id"], node_id, directory_id)
+        return MetaProperties(fields["cluster.id"], node_id, directory_id, version == ENCRYPTED_VERSION)
     except KeyError as error:
         raise StorageError(f"{path} does not name the {error.args[0]}") from None
     except ValueError as error:

@@ -31,6 +31,7 @@ LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
+ENCRYPTION_KEYS = "encryption-keys.json"  # wrapped data keys; Apache Kafka has no such file
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 PROCESS_ID = ".barnabas.pid"  # process id of the node that uses the folder; Apache Kafka has no such file

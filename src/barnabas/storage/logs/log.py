@@ -10,7 +10,7 @@ Does not know: replication, high watermarks, who may read what.
 from bisect import bisect_right
 from collections.abc import Callable
 
-from barnabas.protocol import KafkaError
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.storage.logs import (
     lookup,
     opening,
@@ -26,7 +26,7 @@ from barnabas.storage.logs.lookup import TimestampOffset
 from barnabas.storage.logs.syncing import SyncWork
 from barnabas.storage.logs.truncation import Truncation
 from barnabas.storage.segments.log_slice import LogSlice
-from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import CorruptLog, Segment
 from barnabas.storage.segments.settings import INT64_MAX, LogSettings
 from barnabas.storage.segments.transaction_index import AbortedTransaction
 
@@ -184,10 +184,14 @@ class Log(LogTail):
                 self._writer = None
                 self._fast_position_max = -1
                 self.folder_dirty = True
+            elif self.active.size:
+                self.context.disk.mark_complete(self.active.path)
             if self.epochs_dirty:
                 self.store_epochs()
         except OSError as error:
             raise self.context.failure("close", self.directory, error) from error
+        except CorruptLog as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self.sync()
         for segment in self.segments:
             self.context.files.close(segment)

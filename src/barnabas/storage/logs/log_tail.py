@@ -317,6 +317,10 @@ class LogTail:
         first_timestamp = active.first_timestamp()
         if first_timestamp is not None:
             self._set_age_limit(first_timestamp)
+            if self.context.disk.is_outdated(active.path):
+                self._roll_now_ms = (
+                    -1
+                )  # encryption was switched on or off, or has a new key: begin a new file
         self._epoch = self.epochs.latest_epoch
         self.load_producers()
         return writer

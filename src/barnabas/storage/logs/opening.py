@@ -92,6 +92,7 @@ def open_log(
         log_start_offset = max(log_start_offset, segments[0].base_offset)
     recovery = None
     if clean and segments:
+        _check_complete(context, segments)
         end_offset = clean_end_offset(files, segments[-1], recovery_point)
         recovery_point = end_offset
     else:
@@ -145,6 +146,19 @@ def clean_end_offset(files: dict[str, int], last: Segment, recovery_point: int) 
         return last.next_offset()
     except CorruptLog as error:
         raise StorageError(f"{error}; the file was damaged after the last clean shutdown") from error
+
+
+def _check_complete(context: LogContext, segments: list[Segment]) -> None:
+    """`StorageError` if an encrypted segment was cut off after the last clean shutdown."""
+    for segment in segments:
+        try:
+            if segment.size and not context.disk.is_complete(segment.path):
+                raise StorageError(
+                    f"{segment.path} was cut off after the last clean shutdown: its end mark is missing; "
+                    "restore the file, or remove the partition's folder if other replicas exist"
+                )
+        except CorruptLog as error:
+            raise StorageError(f"{error}; the file was damaged after the last clean shutdown") from error
 
 
 def _delete_stray_snapshots(

@@ -14,7 +14,7 @@ from barnabas.records.crc32c import Buffer
 from barnabas.replication.producer_snapshot import decode, encode
 from barnabas.replication.producers import ProducerStates
 from barnabas.storage.files import names
-from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import CorruptLog, Segment
 from barnabas.storage.segments.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def load(
         try:
             producers.reset(offset, decode(context.disk.read(path_of(directory, offset))))
             break
-        except ValueError as error:
+        except (ValueError, CorruptLog) as error:
             logger.warning("Deleting %s: %s", path_of(directory, offset), error)
             delete(context, directory, offset)
     start = producers.end_offset

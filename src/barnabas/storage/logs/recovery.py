@@ -121,6 +121,11 @@ class Recovery:
             first += 1
         if len(self.epochs) == 0:
             first = 0  # leader epochs are rebuilt from all batches
+        for segment in segments[:first]:
+            if not self.context.disk.is_complete(segment.path):
+                # A crash may lose the mark: the recovery point can be the first offset of the next segment.
+                logger.error("%s has no end mark: the crash lost it, or the file was cut off", segment.path)
+                self.context.disk.mark_complete(segment.path)
         end_offset = self.log_start_offset
         if segments:
             base_offset = segments[first].base_offset
@@ -205,6 +210,7 @@ class Recovery:
             logger.warning("Truncating %s from %d to %d bytes", segment.path, file_bytes, valid_bytes)
             segment.resize(valid_bytes)
         segment.size = valid_bytes
+        self.context.disk.mark_complete(segment.path)
         segment.replace_indexes(offset_index, time_index)
         return next_offset, valid_bytes == file_bytes
 

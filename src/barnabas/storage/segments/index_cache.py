@@ -8,13 +8,10 @@ Does not know: active segments (their writers hold their indexes).
 import logging
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from barnabas.storage.files import names
 from barnabas.storage.segments.index import CorruptIndex, OffsetIndex, TimeIndex
-
-if TYPE_CHECKING:
-    from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import CorruptLog, Segment
 
 CACHED_INDEX_BYTES_MAX = 64 << 20
 ENTRY_OVERHEAD_BYTES = 512  # for the objects around an index, so that the limit also holds for empty ones
@@ -36,7 +33,7 @@ class IndexCache:
     def __len__(self) -> int:
         return len(self._indexes)
 
-    def offset_index(self, segment: "Segment") -> OffsetIndex:
+    def offset_index(self, segment: Segment) -> OffsetIndex:
         key = (names.OFFSET_INDEX, segment)
         index = self._get(key)
         if not isinstance(index, OffsetIndex):
@@ -44,7 +41,7 @@ class IndexCache:
             self._put(key, index)
         return index
 
-    def time_index(self, segment: "Segment") -> TimeIndex:
+    def time_index(self, segment: Segment) -> TimeIndex:
         key = (names.TIME_INDEX, segment)
         index = self._get(key)
         if not isinstance(index, TimeIndex):
@@ -52,21 +49,21 @@ class IndexCache:
             self._put(key, index)
         return index
 
-    def forget(self, segment: "Segment") -> None:
+    def forget(self, segment: Segment) -> None:
         with self._lock:
             for suffix in (names.OFFSET_INDEX, names.TIME_INDEX):
                 index = self._indexes.pop((suffix, segment), None)
                 if index is not None:
                     self._bytes -= len(index.data) + ENTRY_OVERHEAD_BYTES
 
-    def _get(self, key: tuple[str, "Segment"]) -> OffsetIndex | TimeIndex | None:
+    def _get(self, key: tuple[str, Segment]) -> OffsetIndex | TimeIndex | None:
         with self._lock:
             index = self._indexes.get(key)
             if index is not None:
                 self._indexes.move_to_end(key)
             return index
 
-    def _put(self, key: tuple[str, "Segment"], index: OffsetIndex | TimeIndex) -> None:
+    def _put(self, key: tuple[str, Segment], index: OffsetIndex | TimeIndex) -> None:
         with self._lock:
             replaced = self._indexes.pop(key, None)
             if replaced is not None:
@@ -77,20 +74,20 @@ class IndexCache:
                 _, evicted = self._indexes.popitem(last=False)
                 self._bytes -= len(evicted.data) + ENTRY_OVERHEAD_BYTES
 
-    def _load_offset_index(self, segment: "Segment") -> OffsetIndex:
+    def _load_offset_index(self, segment: Segment) -> OffsetIndex:
         try:
             index = OffsetIndex(segment.base_offset, segment.read_file(names.OFFSET_INDEX))
             index.check(segment.size)
-        except (FileNotFoundError, CorruptIndex) as error:
+        except (FileNotFoundError, CorruptIndex, CorruptLog) as error:
             logger.warning("Rebuilding the indexes of %s: %s", segment.path, error)
             index, _ = segment.rebuild_indexes()
         return index
 
-    def _load_time_index(self, segment: "Segment") -> TimeIndex:
+    def _load_time_index(self, segment: Segment) -> TimeIndex:
         try:
             index = TimeIndex(segment.base_offset, segment.read_file(names.TIME_INDEX))
             index.check()
-        except (FileNotFoundError, CorruptIndex) as error:
+        except (FileNotFoundError, CorruptIndex, CorruptLog) as error:
             logger.warning("Rebuilding the indexes of %s: %s", segment.path, error)
             _, index = segment.rebuild_indexes()
         return index

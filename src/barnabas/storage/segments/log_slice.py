@@ -1,13 +1,14 @@
 """A slice of one segment file: whole batches, sent to clients unchanged.
 
-In: an open file, position and length. Out: the bytes, or the arguments for `os.sendfile`. A slice keeps its
-file open, so rolling, deleting or compacting the segment does not disturb it.
+In: an open file, position and length. Out: the bytes, or the arguments for `os.sendfile` if the file is not
+encrypted. A slice keeps its file open, so rolling, deleting or compacting the segment does not disturb it.
 Does not know: what the bytes mean.
 """
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.storage.files.open_files import OpenFile
+from barnabas.storage.segments.segment import CorruptLog
 
 
 class LogSlice:
@@ -45,11 +46,16 @@ class LogSlice:
             raise ValueError("an empty slice has no file")
         return self.file.descriptor
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file holds the bytes as they are; if not, they can only be read."""
+        return self.file is None or self._disk.is_plain(self.file.descriptor)
+
     def read(self) -> bytes:
-        """Read all bytes of the slice."""
+        """Read all bytes of the slice. CORRUPT_MESSAGE if an encrypted file is damaged."""
         if self.file is None:
             return b""
-        data = self._disk.pread(self.file.descriptor, self.length, self.position)
+        data = self._pread(self.length, self.position)
         return data if len(data) == self.length else self._read_rest(data)
 
     def can_read_without_disk(self, start: int, count: int) -> bool:
@@ -66,17 +72,22 @@ class LogSlice:
         return self._disk.is_cached(self.file.descriptor, self.position + last)
 
     def read_part(self, start: int, count: int) -> bytes:
-        """Read at most `count` bytes from `start` on."""
+        """Read at most `count` bytes from `start` on. CORRUPT_MESSAGE if an encrypted file is damaged."""
         if self.file is None:
             return b""
-        count = min(count, self.length - start)
-        return self._disk.pread(self.file.descriptor, count, self.position + start)
+        return self._pread(min(count, self.length - start), self.position + start)
+
+    def _pread(self, count: int, position: int) -> bytes:
+        assert self.file is not None
+        try:
+            return self._disk.pread(self.file.descriptor, count, position)
+        except CorruptLog as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
     def _read_rest(self, data: bytes) -> bytes:
-        descriptor = self.fileno()
         parts, total = [data], len(data)
         while total < self.length:
-            part = self._disk.pread(descriptor, self.length - total, self.position + total)
+            part = self._pread(self.length - total, self.position + total)
             if not part:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,

@@ -124,6 +124,7 @@ class SegmentWriter:
         disk = segment.context.disk
         if disk.size(segment.path) != segment.size:
             segment.resize(segment.size)
+        disk.mark_complete(segment.path)
         segment.end_writing((self.max_timestamp, self.max_timestamp_offset))
 
     @property

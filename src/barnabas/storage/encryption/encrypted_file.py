@@ -1,0 +1,376 @@
+"""One open encrypted file, read and written by positions of plain bytes.
+
+In: a descriptor of the disk below. Out: plain bytes; `DamagedFile` where frames are missing or not authentic.
+Appends add frames; a truncation removes frames and marks where the last one ends now. An object trusts what
+it knows about the end of the file only while the size of the file confirms it, so several descriptors of one
+file may be open. One thread writes; any number of threads read.
+Does not know: which files are encrypted, the path of the file after a rename.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from barnabas.runtime.disk import IOV_MAX, Disk
+from barnabas.storage.encryption.file_cipher import FileCipher, NotAuthentic, key_number_of
+from barnabas.storage.encryption.frames import (
+    CUT,
+    DATA,
+    END,
+    FRAME_OVERHEAD,
+    HEAD_BYTES,
+    HEADER_BYTES,
+    MAGIC,
+    PAGE_BYTES,
+    Frame,
+    first_in_page,
+    last_frame,
+    next_page,
+    parse,
+    room_at,
+)
+from barnabas.storage.encryption.key_ring import KeyRing
+from barnabas.storage.files.partial_writes import finish_write
+from barnabas.storage.segments.segment import CorruptLog
+
+RECENT_FRAMES_MAX = 2048
+KNOWN_PAGES_MAX = 4096
+AHEAD_BYTES_MAX = 8 << 20  # to read at once
+
+
+class DamagedFile(CorruptLog):
+    """An encrypted file with bytes that are missing or not authentic."""
+
+
+class EncryptedFile:
+    __slots__ = (
+        "_disk", "_end_at", "_identity", "_is_complete", "_pages", "_random_bytes", "_recent", "_ring",
+        "_size", "cipher", "descriptor", "path",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        disk: Disk,
+        descriptor: int,
+        path: str,
+        identity: bytes,
+        ring: KeyRing,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._disk = disk
+        self.descriptor = descriptor
+        self.path = path
+        self._identity = identity
+        self._ring = ring
+        self._random_bytes = random_bytes
+        self.cipher: FileCipher | None = None
+        self._size = 0  # plain bytes
+        self._end_at = -1  # where the last frame ends; -1: the file was not looked at yet
+        self._is_complete = False  # the last frame is an end mark
+        self._pages: dict[int, int] = {}  # the first plain position of pages
+        self._recent = array("q"), array("q")  # frames at the end of the file: start, and where it begins
+
+    # Reading
+
+    def read(self, length: int, position: int) -> bytes:
+        """Read plain bytes; fewer at the end of the file, or in front of a damaged frame. `DamagedFile` if
+        the first frame is damaged."""
+        if length <= 0:
+            return b""
+        try:
+            return self._read(length, position)
+        except DamagedFile:
+            # Another descriptor may have truncated the file: look again, with nothing remembered.
+            self._forget()
+            return self._read(length, position)
+
+    def _read(self, length: int, position: int) -> bytes:
+        found = self._locate(position)
+        if found is None:
+            return b""
+        at, start, is_exact = found
+        wanted_end = reached = position
+        wanted_end += length
+        parts: list[bytes] = []
+        pending: tuple[Frame, memoryview] | None = None  # it may be cut by the next one
+        buffer, base = memoryview(b""), at
+        while True:
+            if room_at(at) < 0:
+                at = next_page(at)
+            if at == self._end_at and pending is not None and pending[0].end >= wanted_end:
+                break  # nothing cuts the last frame
+            offset = at - base
+            if offset + FRAME_OVERHEAD > len(buffer):
+                ahead = max(wanted_end - max(start, reached), 0) + 2 * FRAME_OVERHEAD
+                if not is_exact or ahead > PAGE_BYTES:
+                    ahead = next_page(at + min(ahead, AHEAD_BYTES_MAX)) - at
+                buffer, base, offset = memoryview(self._disk.pread(self.descriptor, ahead, at)), at, 0
+                if len(buffer) < FRAME_OVERHEAD:
+                    break  # the end of the file
+            frame = parse(buffer, offset, at)
+            if frame is None:
+                if at % PAGE_BYTES == 0 or at == HEADER_BYTES:
+                    return self._damaged(parts, reached, at, "it is not there")
+                at = next_page(at)  # padding
+                continue
+            if frame.end_at > base + len(buffer):
+                buffer = memoryview(
+                    self._disk.pread(self.descriptor, max(len(buffer), frame.end_at - at), at)
+                )
+                base, offset = at, 0
+                if frame.end_at > base + len(buffer):
+                    break  # a crash left it incomplete
+            if pending is not None and not self._emit(parts, pending, reached, min(frame.start, wanted_end)):
+                return self._damaged(parts, reached, pending[0].at, "it is not authentic")
+            if pending is not None:
+                reached = max(reached, min(pending[0].end, frame.start, wanted_end))
+                pending = None
+            if reached >= wanted_end:
+                return b"".join(parts) if len(parts) != 1 else parts[0]
+            if frame.start > reached:
+                return self._damaged(
+                    parts, reached, frame.at, f"bytes {reached} to {frame.start} are missing"
+                )
+            if frame.kind == DATA and frame.end > reached:
+                body = offset + HEAD_BYTES
+                pending = frame, buffer[body : offset + FRAME_OVERHEAD + frame.length]
+            at = frame.end_at
+        if pending is not None and not self._emit(parts, pending, reached, wanted_end):
+            return self._damaged(parts, reached, pending[0].at, "it is not authentic")
+        return b"".join(parts) if len(parts) != 1 else parts[0]
+
+    def _emit(self, parts: list[bytes], pending: tuple[Frame, memoryview], reached: int, end: int) -> bool:
+        """Decrypt a frame and add the part that is asked for. False if the frame is not authentic."""
+        frame, sealed = pending
+        first, last = reached - frame.start, min(frame.end, end) - frame.start
+        if last <= first:
+            return True
+        try:
+            plain = self._cipher().open(frame, sealed)
+        except NotAuthentic:
+            return False
+        parts.append(plain if last - first == len(plain) else plain[first:last])
+        return True
+
+    def _damaged(self, parts: list[bytes], position: int, at: int, reason: str) -> bytes:
+        if parts:
+            return b"".join(parts)  # the next read reports the damage
+        raise DamagedFile(
+            self.path,
+            position,
+            f"the encrypted block at byte {at} of the file (page {at // PAGE_BYTES}) is damaged or was "
+            f"changed: {reason}",
+        )
+
+    def _locate(self, position: int) -> tuple[int, int, bool] | None:
+        """Where a frame begins that starts at or before a position, what it starts with, and whether it is
+        the last such frame. None if the file has no frame."""
+        starts, places = self._recent
+        if starts and position >= starts[0]:
+            slot = bisect_right(starts, position) - 1
+            return places[slot], starts[slot], True
+        file_bytes = self._disk.size_of(self.descriptor)
+        if file_bytes < HEADER_BYTES + FRAME_OVERHEAD:
+            return None
+        low, high = 0, (file_bytes - 1) // PAGE_BYTES + 1  # pages; the answer is in [low, high)
+        start = 0
+        guess = position // (PAGE_BYTES - FRAME_OVERHEAD)  # right for a file that was written in large pieces
+        guesses = [guess - 1, guess + 1, guess]
+        while high - low > 1:
+            page = guesses.pop() if guesses else (low + high) // 2
+            if not low < page < high:
+                continue
+            found = self._start_of(page)
+            if found is not None and found <= position:
+                low, start = page, found
+            else:
+                high = page  # also if its start is damaged: the search goes on in front of it
+        return first_in_page(low), start, False
+
+    def _start_of(self, page: int) -> int | None:
+        known = self._pages.get(page)
+        if known is not None:
+            return known
+        at = first_in_page(page)
+        head = self._disk.pread(self.descriptor, FRAME_OVERHEAD, at)
+        frame = parse(head, 0, at) if len(head) == FRAME_OVERHEAD else None
+        if frame is None:
+            return None
+        if len(self._pages) >= KNOWN_PAGES_MAX:
+            self._pages = {}
+        self._pages[page] = frame.start
+        return frame.start
+
+    def place_of(self, position: int) -> int:
+        """Roughly where a position is in the file. Reads nothing."""
+        starts, places = self._recent
+        if starts and position >= starts[0]:
+            return places[bisect_right(starts, position) - 1]
+        page = position // (PAGE_BYTES - FRAME_OVERHEAD)
+        return page * PAGE_BYTES + position % (PAGE_BYTES - FRAME_OVERHEAD)
+
+    # The end
+
+    @property
+    def size(self) -> int:
+        """The number of plain bytes."""
+        self._look()
+        return self._size
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the file ends with an authentic end mark."""
+        self._look()
+        if not self._is_complete:
+            return False
+        found = last_frame(self._disk, self.descriptor)
+        assert found is not None
+        sealed = self._disk.pread(self.descriptor, FRAME_OVERHEAD - HEAD_BYTES, found.at + HEAD_BYTES)
+        try:
+            self._cipher().open(found, sealed)
+        except NotAuthentic:
+            return False
+        return True
+
+    def _look(self) -> None:
+        """Find the end of the file, unless it is where this object left it."""
+        file_bytes = self._disk.size_of(self.descriptor)
+        if file_bytes == self._end_at:
+            return
+        self._forget()
+        self._size, self._end_at, self._is_complete = 0, 0, False
+        if file_bytes >= HEADER_BYTES:
+            found = last_frame(self._disk, self.descriptor)
+            self._end_at = HEADER_BYTES
+            if found is not None:
+                self._size, self._end_at, self._is_complete = found.end, found.end_at, found.kind == END
+
+    def _forget(self) -> None:
+        self._pages, self._recent = {}, (array("q"), array("q"))
+        self.cipher = None
+
+    # Writing
+
+    def write(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
+        """Write plain bytes at the end of the file. In front of the end, the rest is truncated first."""
+        self._look()
+        if position != self._size:
+            self.truncate(position)
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        cipher = self._cipher()
+        parts, frames = cipher.frames(data, position, self._end_at or HEADER_BYTES)
+        self._append(parts, frames[-1] if frames else None)
+        starts, places = self._recent
+        if len(starts) + len(frames) > RECENT_FRAMES_MAX:
+            kept = -RECENT_FRAMES_MAX // 2
+            starts, places = starts[kept:], places[kept:]
+        for frame in frames:  # the place first: a reader may look between the two
+            places.append(frame.at)
+            starts.append(frame.start)
+        self._recent = starts, places
+        return len(data)
+
+    def truncate(self, length: int) -> None:
+        """Remove the plain bytes from a position on. A longer length changes nothing."""
+        self._look()
+        disk, descriptor = self._disk, self.descriptor
+        if length >= self._size:
+            if disk.size_of(descriptor) > self._end_at:  # a write failed, or a crash left a part of a frame
+                disk.ftruncate(descriptor, self._end_at)
+            return
+        self._forget()
+        if length == 0:
+            disk.ftruncate(descriptor, 0)
+            self._size = self._end_at = 0
+            self._is_complete = False
+            return
+        last = self._frame_at(length - 1)
+        end = last
+        if last.end > length:
+            # The frame itself stays as it is, since rewriting it could lose synced bytes in a crash. The mark
+            # is written before the rest is removed: bytes that an earlier mark has cut must not come back.
+            mark, end = self._cipher().mark(CUT, length, last.end_at)
+            finish_write(disk, descriptor, [memoryview(mark)], last.end_at, 0)
+        disk.ftruncate(descriptor, end.end_at)
+        self._size, self._end_at, self._is_complete = length, end.end_at, False
+
+    def complete(self) -> None:
+        """Mark the end, so that a file that is cut off later can be recognised."""
+        self._look()
+        if not self._is_complete:
+            mark, frame = self._cipher().mark(END, self._size, self._end_at or HEADER_BYTES)
+            self._append([mark], frame)
+
+    def _frame_at(self, position: int) -> Frame:
+        """The frame that holds the byte at a position."""
+        found = self._locate(position)
+        best: Frame | None = None
+        at = found[0] if found is not None else self._end_at
+        while at < self._end_at:
+            if room_at(at) < 0:
+                at = next_page(at)
+                continue
+            head = self._disk.pread(self.descriptor, FRAME_OVERHEAD, at)
+            frame = parse(head, 0, at) if len(head) == FRAME_OVERHEAD else None
+            if frame is None:
+                at = next_page(at)
+                continue
+            if frame.start > position:
+                break
+            if frame.kind == DATA:
+                best = frame
+            at = frame.end_at
+        if best is None or best.end <= position:
+            raise DamagedFile(self.path, position, "no encrypted block holds this position")
+        return best
+
+    def _append(self, parts: list[bytes], last: Frame | None) -> None:
+        if last is None:
+            return
+        disk, descriptor, at = self._disk, self.descriptor, self._end_at
+        if disk.size_of(descriptor) > at:  # the rest of a frame that was not written completely
+            disk.ftruncate(descriptor, at)
+        if at == 0:
+            parts = [self._cipher().header, *parts]
+        try:
+            written = disk.pwritev(descriptor, parts, at) if len(parts) <= IOV_MAX else 0
+            if written != last.end_at - at:
+                finish_write(disk, descriptor, [memoryview(part) for part in parts], at, written)
+        except OSError:
+            disk.ftruncate(descriptor, at)
+            raise
+        self._size, self._end_at, self._is_complete = last.end, last.end_at, last.kind == END
+
+    # Keys
+
+    @property
+    def key_number(self) -> int:
+        """The number of its data key; for an empty file, of the key that it will get."""
+        return self._cipher().key_number
+
+    def _cipher(self) -> FileCipher:
+        """The cipher of an existing file, or a new one with the current data key for an empty file."""
+        if self.cipher is None:
+            ring = self._ring
+            header = self._disk.pread(self.descriptor, HEADER_BYTES, 0)
+            if len(header) < HEADER_BYTES:
+                number = ring.current
+                assert number is not None  # the disk makes no encrypted file without a current key
+                key = ring.key(number, self.path)
+                self.cipher = FileCipher(key, number, self._identity, self._random_bytes)
+                return self.cipher
+            if not header.startswith(MAGIC):
+                raise DamagedFile(self.path, 0, "the header of the encrypted file is damaged")
+            number = key_number_of(header)
+            try:
+                self.cipher = FileCipher(
+                    ring.key(number, self.path), number, self._identity, self._random_bytes, header
+                )
+            except NotAuthentic:
+                raise DamagedFile(
+                    self.path,
+                    0,
+                    "the header of the encrypted file is not authentic: it was changed, or the file was "
+                    "written under another name",
+                ) from None
+        return self.cipher

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.api import routes
+from barnabas.broker.api.needs import VERSION_MAX, Need, Where
 from barnabas.broker.handlers.loading import load_handlers
 from barnabas.protocol import apis
+from barnabas.security.acls.vocabulary import word
 
 PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
 HEAD = """# APIs
@@ -22,6 +24,23 @@ is `switched_off` answer with the error that Apache Kafka gives where the featur
 """
 
 
+def text(need: Need) -> str:
+    """One right: what it is, where the names are, where a refusal shows."""
+    said = f"{word(need.operation)} {word(need.resource)}"
+    if need.instead is not None:
+        operation, resource = need.instead.value
+        said += f" or {word(operation)} {word(resource)}"
+    if need.names and need.where is Where.ITEM:
+        said += f", each (`{need.names.rstrip('.')}`)"
+    if need.where is Where.LEFT_OUT:
+        said += ", others left out"
+    if need.version_min:
+        said += f", since {need.version_min}"
+    if need.version_max < VERSION_MAX:
+        said += f", up to {need.version_max}"
+    return said if need.listeners == "broker controller" else f"{said}, {need.listeners} listeners"
+
+
 def table() -> str:
     load_handlers()
     kinds = ("broker", "controller")
@@ -29,8 +48,7 @@ def table() -> str:
     lines = []
     for endpoint in sorted(declared.values(), key=lambda each: (each.key, sorted(each.listeners))):
         key = endpoint.key
-        needs = endpoint.needs
-        what = f"{needs.operation} {needs.resource}".strip() + (f" (`{needs.names}`)" if needs.names else "")
+        what = "; ".join(dict.fromkeys(text(need) for need in endpoint.needs)) or "nothing"
         listeners = ", ".join(sorted(endpoint.listeners))
         versions = f"{endpoint.version_min}-{endpoint.version_max}"
         module = endpoint.handler.__module__.rpartition(".")[2]

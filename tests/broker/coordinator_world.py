@@ -65,6 +65,7 @@ class CoordinatorWorld:
         self.folder = folder
         self.logs: list[Log] = []
         self.broker = SimpleNamespace(
+            access=None,
             settings=self.settings,
             clock=self.clock,
             threads=Threads(loop, 2),

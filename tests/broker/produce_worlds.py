@@ -103,6 +103,7 @@ class World:
             time=lambda: self.now_s, call_soon=self.later.append, call_later=self._call_later
         )
         self.broker = SimpleNamespace(
+            access=None,
             clock=SimpleNamespace(now_ms=lambda: NOW_MS + int(self.now_s * 1000)),
             partitions=self.partitions,
             metrics=self.metrics,

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from barnabas.broker.api.context import NO_CONTEXT
 from barnabas.broker.topics.auto_creation import NAMES_MAX, AutoCreation
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
@@ -56,7 +57,7 @@ def test_concurrent_requests_for_a_topic_create_it_once() -> None:
         controller = SlowController()
         loop = asyncio.get_running_loop()
         creation = AutoCreation(SimpleNamespace(loop=loop, settings=SETTINGS, controller=controller))  # type: ignore[arg-type]
-        creation.begin(creation.missing(["a", "b", "a"]))
+        creation.begin(creation.missing(["a", "b", "a"]), NO_CONTEXT)
         assert creation.missing(["b", "c"]) == ["c"]
         await asyncio.sleep(0)
         assert [[topic.name for topic in request.topics] for request in controller.asked] == [["a", "b"]]
@@ -71,7 +72,7 @@ def test_the_number_of_topics_being_created_is_bounded() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         creation = AutoCreation(SimpleNamespace(loop=loop, settings=SETTINGS, controller=SlowController()))  # type: ignore[arg-type]
-        creation.begin(creation.missing([str(number) for number in range(NAMES_MAX + 5)]))
+        creation.begin(creation.missing([str(number) for number in range(NAMES_MAX + 5)]), NO_CONTEXT)
         assert creation.missing(["one more"]) == []
         creation.close()
 
@@ -83,7 +84,7 @@ class SlowController:
         self.asked: list[CreateTopicsRequest] = []
         self.answer = asyncio.get_running_loop().create_future()
 
-    async def handle(self, request: CreateTopicsRequest) -> object:
+    async def handle(self, request: CreateTopicsRequest, version: int, *, context: object) -> object:
         self.asked.append(request)
         return await self.answer
 

@@ -40,7 +40,7 @@ def test_a_channel_that_is_set_free_by_a_request_of_another_waits_until_that_is_
     listener = SimpleNamespace(
         tick=tick,
         router=SimpleNamespace(routes={}),
-        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0), partitions=None),
+        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0), partitions=None, access=None),
         loop=loop,
         frame_bytes_max=1000,
         name="PLAINTEXT",
@@ -73,7 +73,7 @@ def test_many_small_requests_of_one_connection_take_turns_with_others() -> None:
     listener: Any = SimpleNamespace(
         tick=Tick(Arena(), later.append, lambda due, done: None),
         router=SimpleNamespace(routes={12 << 16: route}),
-        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0), partitions=None),
+        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0), partitions=None, access=None),
         loop=SimpleNamespace(time=lambda: 0.0, call_soon=later.append),
         frame_bytes_max=1000,
         name="PLAINTEXT",

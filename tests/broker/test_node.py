@@ -181,10 +181,12 @@ def test_an_unknown_setting_is_warned_about(tmp_path: Path) -> None:
     found = start(
         "--data", str(tmp_path / "data"), "--port", "0", "--override", "log.segment.byte=1",
         "--override", "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "--override", "super.users=alice",
     )  # fmt: skip
     assert found.returncode == 1
     assert "WARNING" in found.stderr and "log.segment.byte" in found.stderr
-    assert "no authorizer is there yet" in found.stderr
+    assert "super.users: expected principals of the form Type:name, not 'alice'" in found.stderr
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

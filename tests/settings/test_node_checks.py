@@ -93,6 +93,6 @@ def test_the_python_entry_point_of_a_plug_in_is_accepted() -> None:
     assert settings["create.topic.policy.class.name"] == "acme.policies:OnlyLowerCase"
 
 
-def test_an_authorizer_that_is_not_enforced_is_said() -> None:
+def test_the_standard_authorizer_is_enforced_and_not_warned_about() -> None:
     settings = node(authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer")
-    assert any("authorizer.class.name" in warning for warning in settings.warnings)
+    assert not any("authorizer.class.name" in warning for warning in settings.warnings)

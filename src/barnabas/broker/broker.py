@@ -26,6 +26,7 @@ from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
+    from barnabas.broker.access.access import Access
     from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
     from barnabas.broker.coordinators.producer_ids import ProducerIds
     from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
@@ -67,6 +68,7 @@ class Broker:
         self.settings = settings  # the effective settings: replaced when they change
         self.dynamic = DynamicSettings(self)
         self.secrets = secrets
+        self.access: Access | None = None  # None: everything is allowed
         self.node_id = settings.node_id
         self.cluster_id = cluster_id
         self.epoch = -1

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.access.access import access_of
 from barnabas.broker.broker import Broker
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.producer_ids import ProducerIds
@@ -117,7 +118,7 @@ class Node:
     # -- start -------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        check_supported(self.settings)
+        self._access = access_of(self.settings, asyncio.get_running_loop().time)
         try:
             self._bind()
             await self._start()
@@ -152,6 +153,7 @@ class Node:
             self._start_threads()
         secrets = secrets_of(settings, self._disk, self._secret_bytes)
         broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(), secrets)
+        broker.access = self._access
         broker.log_dirs = log_dirs
         broker.partitions = Partitions(lambda: broker.image)
         broker.fetch_sessions = FetchSessions(
@@ -186,6 +188,9 @@ class Node:
             self.is_waiting_for_quorum = True
             await seat.start()
             self.is_waiting_for_quorum = False
+        if broker.access is not None:  # from here on its decisions follow the metadata
+            broker.access.load(seat.log.image.security.acls)
+            seat.log.add_listener(broker.access.publish)
         if settings.is_broker:
             await self._start_broker(tick)
         else:
@@ -486,14 +491,6 @@ def may_found_cluster(settings: BrokerSettings) -> bool:
         return False
     others = [voter for voter in settings.voters if voter.id != settings.node_id]
     return not others and len(settings.bootstrap_servers) <= 1
-
-
-def check_supported(settings: BrokerSettings) -> None:
-    """Refuse settings that are not supported, before anything is written."""
-    if settings["authorizer.class.name"]:
-        raise StartError(
-            "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"
-        )
 
 
 __all__ = ["Node", "StartError", "StorageError"]

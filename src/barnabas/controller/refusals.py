@@ -19,7 +19,12 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-PARTS = ("topics", "results", "responses")  # where responses hold one result for each requested item
+PARTS = (
+    "topics",
+    "results",
+    "responses",
+    "filter_results",
+)  # where responses hold one result for each requested item
 
 
 def refusal(request: Message, error: KafkaError, version: int | None = None) -> Message:
@@ -88,6 +93,10 @@ def refusal(request: Message, error: KafkaError, version: int | None = None) -> 
         from barnabas.controller.scram import refused_credentials  # imported here because it is rarely needed
 
         return refused_credentials(request, error)
+    if request.schema.key in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
+        from barnabas.controller.acls import refused_acls  # imported here because it is rarely needed
+
+        return refused_acls(request, error)
     return _with_error(request, code, message)
 
 

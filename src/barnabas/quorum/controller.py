@@ -92,6 +92,8 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
 _RARE = {
     ApiKey.ALTER_CLIENT_QUOTAS: ("quotas", "alter_client_quotas"),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("scram", "alter_user_scram_credentials"),
+    ApiKey.CREATE_ACLS: ("acls", "create_acls"),
+    ApiKey.DELETE_ACLS: ("acls", "delete_acls"),
     ApiKey.UPDATE_FEATURES: ("features", "update_features"),
     ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
     ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),

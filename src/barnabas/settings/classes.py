@@ -90,7 +90,6 @@ KNOWN: dict[str, tuple[str, ...]] = {
 
 # Known, but without effect in this version. A warning at start says so.
 WITHOUT_EFFECT = {
-    "authorizer.class.name": "access control is not enforced",
     "kafka.metrics.reporters": "metrics are served at barnabas.metrics.port",
     "replica.selector.class": "consumers read from leaders",
     "security.providers": "security providers belong to the JVM",

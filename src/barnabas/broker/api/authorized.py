@@ -5,53 +5,40 @@ Without an authorizer every caller is authorized for all operations that a resou
 
 from __future__ import annotations
 
-from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from barnabas.security.acls.vocabulary import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
 
 NOT_ASKED = -(2**31)
 
 
-class Operation(IntEnum):
-    """Kafka's codes of operations on a resource."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
+def all_bits(resource: ResourceType) -> int:
+    return sum(1 << operation for operation in OPERATIONS[resource])
 
 
-def bits(*operations: Operation) -> int:
-    return sum(1 << operation for operation in operations)
+ON_TOPIC = all_bits(ResourceType.TOPIC)
+ON_GROUP = all_bits(ResourceType.GROUP)
+ON_CLUSTER = all_bits(ResourceType.CLUSTER)
 
 
-ON_TOPIC = bits(
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-ON_GROUP = bits(
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-ON_CLUSTER = bits(
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
-)
+def on_topic(context: RequestContext, name: str) -> int:
+    rights = context.rights
+    return ON_TOPIC if rights is None else rights.bits(ResourceType.TOPIC, name)
+
+
+def on_group(context: RequestContext, name: str) -> int:
+    rights = context.rights
+    return ON_GROUP if rights is None else rights.bits(ResourceType.GROUP, name)
+
+
+def on_cluster(context: RequestContext) -> int:
+    """Of the cluster; 0 without the right to describe it."""
+    rights = context.rights
+    if rights is None:
+        return ON_CLUSTER
+    if not rights.allow_quietly(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
+    return rights.bits(ResourceType.CLUSTER)

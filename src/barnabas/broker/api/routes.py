@@ -19,7 +19,7 @@ from barnabas.protocol.produce_layout import ProduceLayout
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
-    from barnabas.broker.api.needs import Need
+    from barnabas.broker.api.needs import Need, Needs
     from barnabas.broker.metrics import ApiMetrics, Metrics
     from barnabas.broker.quotas.throttling import Guard
 
@@ -38,7 +38,7 @@ class Endpoint:
     key: ApiKey
     version_min: int
     version_max: int
-    needs: Need
+    needs: Needs
     handler: Handler
     announced_min: int  # Produce is announced from 0 because librdkafka looks for it, and served from 3
     listeners: frozenset[str]
@@ -109,7 +109,7 @@ def handles(
     request: type[Message] | ApiKey,
     versions: str,
     *,
-    needs: Need,
+    needs: Need | Needs,
     announced_from: int | None = None,
     listeners: str = "broker",
     fallback: Handler | None = None,
@@ -129,7 +129,7 @@ def handles(
             key=key,
             version_min=version_min,
             version_max=version_max,
-            needs=needs,
+            needs=needs if isinstance(needs, tuple) else (needs,),
             handler=function,
             announced_min=version_min if announced_from is None else announced_from,
             listeners=frozenset(listeners.split()),
@@ -150,13 +150,20 @@ def endpoints(listener: str = "broker") -> list[Endpoint]:
     return [served[key] for key in sorted(served)]
 
 
+Check = Callable[[Endpoint, Handler, int, str], Handler]
+
+
 class Router:
     """The routes of one listener, made at the first request for each."""
 
-    __slots__ = ("_guard", "_kind", "_metrics", "_serves_unstable", "is_guarded", "routes")
+    __slots__ = ("_check", "_guard", "_kind", "_metrics", "_serves_unstable", "is_guarded", "routes")
 
-    def __init__(self, kind: str, metrics: Metrics, serves_unstable: bool = False) -> None:
+    def __init__(
+        self, kind: str, metrics: Metrics, serves_unstable: bool = False, check: Check | None = None
+    ) -> None:
+        """`check` puts the checks of rights before a handler; None where everything is allowed."""
         self._kind = kind
+        self._check = check
         self._serves_unstable = serves_unstable
         self._metrics = metrics
         self._guard: Guard | None = None
@@ -176,6 +183,8 @@ class Router:
             return None
         if endpoint.version_min <= version <= endpoint.last_version(self._serves_unstable):
             handler = endpoint.handler
+            if self._check is not None:
+                handler = self._check(endpoint, handler, version, self._kind)
             if self._guard is not None:
                 handler = self._guard.wrap(endpoint, handler)
             found = self.routes[key << 16 | version] = Route(

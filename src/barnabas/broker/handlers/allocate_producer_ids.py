@@ -12,6 +12,6 @@ from barnabas.protocol import Message
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
 
-@handles(AllocateProducerIdsRequest, "0", needs=cluster_action(), listeners="controller")
+@handles(AllocateProducerIdsRequest, "0", needs=cluster_action, listeners="controller")
 def allocate_producer_ids(request: AllocateProducerIdsRequest, context: RequestContext) -> Awaitable[Message]:
     return to_controller(request, context)

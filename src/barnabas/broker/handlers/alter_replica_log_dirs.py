@@ -16,7 +16,7 @@ Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 Result = Topic.AlterReplicaLogDirPartitionResult
 
 
-@handles(AlterReplicaLogDirsRequest, "1-2", needs=alter_cluster())
+@handles(AlterReplicaLogDirsRequest, "1-2", needs=alter_cluster)
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:

@@ -27,7 +27,7 @@ IP = "ip"
 EntryResult = AlterClientQuotasResponse.EntryData
 
 
-@handles(DescribeClientQuotasRequest, "0-1", needs=needs.describe_cluster_configs())
+@handles(DescribeClientQuotasRequest, "0-1", needs=needs.describe_cluster_configs)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: RequestContext
 ) -> DescribeClientQuotasResponse:
@@ -39,7 +39,7 @@ def describe_client_quotas(
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
 
 
-@handles(AlterClientQuotasRequest, "0-1", needs=needs.alter_cluster_configs(), listeners="broker controller")
+@handles(AlterClientQuotasRequest, "0-1", needs=needs.alter_cluster_configs, listeners="broker controller")
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, context: RequestContext
 ) -> AlterClientQuotasResponse:

@@ -12,12 +12,13 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import delete_topics
+from barnabas.broker.api.needs import TOPIC, each
 from barnabas.broker.api.routes import handles
 from barnabas.broker.partitions.partition import Partition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.runtime.pieces import Steps
+from barnabas.security.acls.vocabulary import Operation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -31,7 +32,7 @@ Waiting = tuple[Partition, int, Result]
 """A partition, the log start offset that all replicas should reach, and its result in the response."""
 
 
-@handles(DeleteRecordsRequest, "0-2", needs=delete_topics("topics.name"))
+@handles(DeleteRecordsRequest, "0-2", needs=each(TOPIC, Operation.DELETE, "topics.name", "topics"))
 def delete_records(
     request: DeleteRecordsRequest, context: RequestContext
 ) -> Awaitable[DeleteRecordsResponse]:

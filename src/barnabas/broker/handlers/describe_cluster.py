@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_cluster as describes
+from barnabas.broker.api.needs import alter_cluster
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -13,7 +13,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-@handles(DescribeClusterRequest, "0-2", needs=describes(), listeners="broker controller")
+@handles(DescribeClusterRequest, "0-2", needs=alter_cluster.on("controller"), listeners="broker controller")
 def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     broker = context.broker
     kind = BROKERS if context.channel.listener.kind == "broker" else CONTROLLERS
@@ -42,7 +42,7 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
             )
             for node in nodes
         ],
-        cluster_authorized_operations=authorized.ON_CLUSTER
+        cluster_authorized_operations=authorized.on_cluster(context)
         if request.include_cluster_authorized_operations
         else authorized.NOT_ASKED,
     )

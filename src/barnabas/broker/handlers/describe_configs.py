@@ -9,13 +9,14 @@ import re
 from collections.abc import Sequence
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_configs as describes
+from barnabas.broker.api.needs import of_configs
 from barnabas.broker.api.routes import handles
 from barnabas.broker.metrics import loggers
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.metadata.configs import ConfigResource, ResourceType
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from barnabas.security.acls.vocabulary import Operation
 from barnabas.settings import describe
 from barnabas.settings.describe import Entry, Source
 
@@ -28,7 +29,7 @@ DOCUMENTED_SINCE = 3
 @handles(
     DescribeConfigsRequest,
     "1-4",
-    needs=describes("resources.resource_name"),
+    needs=of_configs(Operation.DESCRIBE_CONFIGS, "results"),
     listeners="broker controller",
 )
 def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:

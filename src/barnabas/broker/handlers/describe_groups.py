@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from barnabas.broker.api import authorized, needs
+from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import GROUP, each
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.security.acls.vocabulary import Operation
 
 
-@handles(DescribeGroupsRequest, "0-6", needs=needs.describe_groups("groups"))
+@handles(DescribeGroupsRequest, "0-6", needs=each(GROUP, Operation.DESCRIBE, "groups.", "groups"))
 def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> CombinedResponse:
     names = request.groups
 
@@ -20,7 +22,7 @@ def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> 
         if request.include_authorized_operations:
             for group in groups:
                 if not group.error_code:
-                    group.authorized_operations = authorized.ON_GROUP
+                    group.authorized_operations = authorized.on_group(context, group.group_id)
         return DescribeGroupsResponse(groups=groups)
 
     split = Split(part, lambda response: response.groups, whole)

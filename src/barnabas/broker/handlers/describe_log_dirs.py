@@ -23,7 +23,7 @@ Partition = Topic.DescribeLogDirsPartition
 UNKNOWN_LAG = -1
 
 
-@handles(DescribeLogDirsRequest, "1-5", needs=describe_cluster())
+@handles(DescribeLogDirsRequest, "1-5", needs=describe_cluster)
 def describe_log_dirs(
     request: DescribeLogDirsRequest, context: RequestContext
 ) -> Awaitable[DescribeLogDirsResponse]:

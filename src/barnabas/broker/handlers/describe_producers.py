@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import read_topics
+from barnabas.broker.api.needs import TOPIC, each
 from barnabas.broker.api.routes import handles
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from barnabas.runtime.pieces import Steps
+from barnabas.security.acls.vocabulary import Operation
 
 Topic = DescribeProducersResponse.TopicResponse
 Partition = Topic.PartitionResponse
 
+NEEDS = each(TOPIC, Operation.READ, "topics.name", "topics").if_(
+    lambda topic: reason_invalid(topic.name) is None
+)
 
-@handles(DescribeProducersRequest, "0-0", needs=read_topics("topics.name"))
+
+@handles(DescribeProducersRequest, "0-0", needs=NEEDS)
 def describe_producers(
     request: DescribeProducersRequest, context: RequestContext
 ) -> Awaitable[DescribeProducersResponse]:

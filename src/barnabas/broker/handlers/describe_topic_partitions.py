@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.needs import TOPIC, Need, Where, describe_shown_topics
 from barnabas.broker.api.routes import handles
 from barnabas.broker.quorum import topology
 from barnabas.metadata.image import MetadataImage
@@ -17,13 +18,23 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from barnabas.security.acls.vocabulary import Operation
+
+if TYPE_CHECKING:
+    from barnabas.broker.access.rights import Rights
 
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = Topic.DescribeTopicPartitionsResponsePartition
 PARTITIONS_A_STEP = 16
 
 
-@handles(DescribeTopicPartitionsRequest, "0-0", needs=describe_topics("topics.name"))
+NEEDS = (
+    Need(Operation.DESCRIBE, TOPIC, "topics.name", Where.ITEM, "topics").asked_by_handler(),
+    describe_shown_topics,  # where all topics are requested
+)
+
+
+@handles(DescribeTopicPartitionsRequest, "0-0", needs=NEEDS)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> Awaitable[DescribeTopicPartitionsResponse]:
@@ -43,6 +54,9 @@ def describe(
             topics=[Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name) for topic in request.topics]
         )
     asked = sorted(named or image.topics.by_name.keys())
+    refused: list[str] = []
+    if context.rights is not None:
+        asked, refused = yield from split_by_right(asked, bool(named), context, context.rights)
     yield
     room = max(1, min(request.response_partition_limit, broker.settings["max.request.partition.size.limit"]))
     topics: list[Topic] = []
@@ -60,12 +74,32 @@ def describe(
             topics.append(unknown_topic(name, context))
             continue
         last = min(first + room, len(found.partitions))
-        topics.append((yield from describe_topic(found, range(max(first, 0), last), image)))
+        topics.append((yield from describe_topic(found, range(max(first, 0), last), image, context)))
         room -= max(last - first, 0)
         if last < len(found.partitions):
             following = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=last)
             break
+    topics += [Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name) for name in refused]
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=following)
+
+
+def split_by_right(
+    names: list[str], is_named: bool, context: RequestContext, rights: Rights
+) -> Steps[tuple[list[str], list[str]]]:
+    """The topics that the caller may describe, and those that it named and may not."""
+    visible, refused = [], []
+    for count, name in enumerate(names, 1):
+        if is_named:
+            may = rights.allow(Operation.DESCRIBE, TOPIC, name, context.api)
+        else:
+            may = rights.allow_quietly(Operation.DESCRIBE, TOPIC, name)
+        if may:
+            visible.append(name)
+        elif is_named:
+            refused.append(name)
+        if not count % PARTITIONS_A_STEP:
+            yield
+    return visible, refused
 
 
 def unknown_topic(name: str, context: RequestContext) -> Topic:
@@ -77,11 +111,13 @@ def unknown_topic(name: str, context: RequestContext) -> Topic:
         error_code=code,
         name=name,
         is_internal=context.broker.is_internal(name),
-        topic_authorized_operations=authorized.ON_TOPIC,
+        topic_authorized_operations=authorized.on_topic(context, name),
     )
 
 
-def describe_topic(topic: TopicImage, indexes: range, image: MetadataImage) -> Steps[Topic]:
+def describe_topic(
+    topic: TopicImage, indexes: range, image: MetadataImage, context: RequestContext
+) -> Steps[Topic]:
     partitions = []
     for index in indexes:
         if not index % PARTITIONS_A_STEP:
@@ -105,5 +141,5 @@ def describe_topic(topic: TopicImage, indexes: range, image: MetadataImage) -> S
         topic_id=topic.id,
         is_internal=topic.name in topology.INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=authorized.ON_TOPIC,
+        topic_authorized_operations=authorized.on_topic(context, topic.name),
     )

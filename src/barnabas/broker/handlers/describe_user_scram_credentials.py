@@ -17,7 +17,7 @@ Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 Info = Result.CredentialInfo
 
 
-@handles(DescribeUserScramCredentialsRequest, "0-0", needs=describe_cluster(), listeners="broker controller")
+@handles(DescribeUserScramCredentialsRequest, "0-0", needs=describe_cluster, listeners="broker controller")
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:

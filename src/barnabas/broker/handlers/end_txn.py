@@ -12,6 +12,6 @@ from barnabas.broker.coordinators.transaction_coordinator import TransactionResp
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 
 
-@handles(EndTxnRequest, "0-5", needs=write_transactional_id("transactional_id"))
+@handles(EndTxnRequest, "0-5", needs=write_transactional_id)
 def end_txn(request: EndTxnRequest, context: RequestContext) -> TransactionResponse:
     return context.broker.transactions.handle_with_ids(request.transactional_id, request, context)

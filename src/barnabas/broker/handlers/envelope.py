@@ -36,7 +36,7 @@ class ForwardedChannel:
         """Do nothing: the response carries the throttle time."""
 
 
-@handles(EnvelopeRequest, "0", needs=cluster_action(), listeners="controller")
+@handles(EnvelopeRequest, "0", needs=cluster_action, listeners="controller")
 async def envelope(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
     controller = context.broker.own_controller
     if controller is None or not controller.is_active:

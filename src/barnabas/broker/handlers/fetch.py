@@ -8,20 +8,32 @@ topics by id.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred, Response
-from barnabas.broker.api.needs import read_topics
+from barnabas.broker.api.needs import TOPIC, Need, Where, cluster_action
 from barnabas.broker.api.routes import handles
+from barnabas.broker.fetch.checked_fetch import CheckedFetch
 from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.fetch.follower_fetch import FollowerFetch
+from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.security.acls.vocabulary import CLUSTER_NAME, Operation, ResourceType
 
 REPLICA_STATE_SINCE = 15
 FIRST_FOLLOWER = 0
 
 
-@handles(FetchRequest, "4-18", needs=read_topics("topics.topic"))
+NEEDS = (
+    Need(Operation.READ, TOPIC, "topics.topic", Where.ITEM).asked_by_handler(),  # of a consumer
+    replace(  # of a follower
+        cluster_action, where=Where.ITEM, refusal=ErrorCode.TOPIC_AUTHORIZATION_FAILED, listeners="broker"
+    ).asked_by_handler(),
+)
+
+
+@handles(FetchRequest, "4-18", needs=NEEDS)
 def fetch(
     request: FetchRequest, context: RequestContext
 ) -> FetchResponse | Deferred | Awaitable[Response | None]:
@@ -34,12 +46,25 @@ def fetch(
     )
     if session.error_code:
         return FetchResponse(error_code=session.error_code)
+    rights = context.rights
+    if rights is not None:
+        may_follow = follower >= FIRST_FOLLOWER and context.may(
+            Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+        if not may_follow:
+            checked = CheckedFetch(request, session, context, rights, reads=follower < FIRST_FOLLOWER)
+            return limited(checked, context).serve()
     if follower >= FIRST_FOLLOWER and session.follower_session is not None:
         following = FollowerFetch(request, session, context, follower)
         following.begin()
         context.channel.learn_fetch(request, session, follower)
         return following.serve()
-    reading = ConsumerFetch(request, session, context)
-    if broker.quotas.fetch is not None:
-        reading.limit(broker.quotas.fetching(context.user, context.client_id), context.channel)
-    return reading.serve()
+    return limited(ConsumerFetch(request, session, context), context).serve()
+
+
+def limited(reading: ConsumerFetch, context: RequestContext) -> ConsumerFetch:
+    """The fetch with the client's quota, if there is one."""
+    quotas = context.broker.quotas
+    if quotas.fetch is not None:
+        reading.limit(quotas.fetching(context.user, context.client_id), context.channel)
+    return reading

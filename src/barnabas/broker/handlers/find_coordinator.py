@@ -11,16 +11,25 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_coordinator
+from barnabas.broker.api.needs import (
+    GROUP,
+    TRANSACTIONAL_ID,
+    Needs,
+    cluster_action,
+    each,
+    group,
+    transactional_id,
+)
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.security.acls.vocabulary import Operation
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.coordinators.coordinator import Coordinator
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
 NO_NODE = -1
@@ -28,7 +37,24 @@ NO_NODE = -1
 CoordinatorResult = FindCoordinatorResponse.Coordinator
 
 
-@handles(FindCoordinatorRequest, "0-6", needs=describe_coordinator("coordinator_keys"))
+def needs() -> Needs:
+    """One key up to version 3, then several of one type; the error of each key is its own."""
+    of_group, of_transaction = group(Operation.DESCRIBE, "key"), transactional_id(Operation.DESCRIBE, "key")
+    keys, into = "coordinator_keys.", "coordinators"
+    return (
+        of_group.up_to(BATCHED_SINCE - 1).if_(lambda request: request.key_type == GROUP_KEY),
+        of_transaction.up_to(BATCHED_SINCE - 1).if_(lambda request: request.key_type == TRANSACTION_KEY),
+        each(GROUP, Operation.DESCRIBE, keys, into)
+        .since(BATCHED_SINCE)
+        .if_request(lambda request: request.key_type == GROUP_KEY),
+        each(TRANSACTIONAL_ID, Operation.DESCRIBE, keys, into)
+        .since(BATCHED_SINCE)
+        .if_request(lambda request: request.key_type == TRANSACTION_KEY),
+        cluster_action.since(SHARE_SINCE).if_(lambda request: request.key_type == SHARE_KEY),
+    )
+
+
+@handles(FindCoordinatorRequest, "0-6", needs=needs())
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
@@ -39,9 +65,9 @@ def find_coordinator(
 
 
 def coordinator_for(key_type: int, broker: Broker) -> Coordinator[Any] | None:
-    if key_type == GROUP:
+    if key_type == GROUP_KEY:
         return broker.groups
-    return broker.transactions if key_type == TRANSACTION else None
+    return broker.transactions if key_type == TRANSACTION_KEY else None
 
 
 async def create_then_respond(
@@ -75,7 +101,7 @@ def find(key: str, key_type: int, context: RequestContext, version: int) -> Coor
     try:
         coordinator = coordinator_for(key_type, context.broker)
         if coordinator is None:
-            if key_type == SHARE and version >= SHARE_SINCE:
+            if key_type == SHARE_KEY and version >= SHARE_SINCE:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Share groups have no coordinator: they are not built yet."
                 )

@@ -28,6 +28,7 @@ from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
+from barnabas.security.acls.vocabulary import Operation
 
 BOTH = "broker controller"
 CONTROLLER = "controller"
@@ -65,39 +66,34 @@ def to_controller(
     return broker.controller.handle(request, context.version, charge_mutations, context)
 
 
-create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(
-    change_topics
-)
-delete_topics = handles(DeleteTopicsRequest, "1-6", needs=needs.delete_topics("topics.name"), listeners=BOTH)(
-    change_topics
-)
 create_partitions = handles(
-    CreatePartitionsRequest, "0-3", needs=needs.alter_topics("topics.name"), listeners=BOTH
+    CreatePartitionsRequest,
+    "0-3",
+    needs=needs.each(needs.TOPIC, Operation.ALTER, "topics.name", "results"),
+    listeners=BOTH,
 )(change_topics)
-describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(
+describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster, listeners=BOTH)(
     to_controller
 )
 alter_configs = handles(
-    AlterConfigsRequest, "0-2", needs=needs.alter_configs("resources.resource_name"), listeners=BOTH
+    AlterConfigsRequest, "0-2", needs=needs.of_configs(Operation.ALTER_CONFIGS, "responses"), listeners=BOTH
 )(to_controller)
-update_features = handles(UpdateFeaturesRequest, "0-2", needs=needs.alter_cluster(), listeners=BOTH)(
+update_features = handles(UpdateFeaturesRequest, "0-2", needs=needs.alter_cluster, listeners=BOTH)(
     to_controller
 )
-elect_leaders = handles(ElectLeadersRequest, "0-2", needs=needs.alter_cluster(), listeners=BOTH)(
-    to_controller
-)
-unregister_broker = handles(UnregisterBrokerRequest, "0-0", needs=needs.alter_cluster(), listeners=BOTH)(
+elect_leaders = handles(ElectLeadersRequest, "0-2", needs=needs.alter_cluster, listeners=BOTH)(to_controller)
+unregister_broker = handles(UnregisterBrokerRequest, "0-0", needs=needs.alter_cluster, listeners=BOTH)(
     to_controller
 )
 assign_replicas_to_dirs = handles(
-    AssignReplicasToDirsRequest, "0-0", needs=needs.cluster_action(), listeners=CONTROLLER
+    AssignReplicasToDirsRequest, "0-0", needs=needs.cluster_action, listeners=CONTROLLER
 )(to_controller)
-alter_partition = handles(AlterPartitionRequest, "2-3", needs=needs.cluster_action(), listeners=CONTROLLER)(
+alter_partition = handles(AlterPartitionRequest, "2-3", needs=needs.cluster_action, listeners=CONTROLLER)(
     to_controller
 )
 alter_partition_reassignments = handles(
-    AlterPartitionReassignmentsRequest, "0-1", needs=needs.alter_cluster(), listeners=BOTH
+    AlterPartitionReassignmentsRequest, "0-1", needs=needs.alter_cluster, listeners=BOTH
 )(to_controller)
 alter_user_scram_credentials = handles(
-    AlterUserScramCredentialsRequest, "0-0", needs=needs.alter_cluster(), listeners=BOTH
+    AlterUserScramCredentialsRequest, "0-0", needs=needs.alter_cluster, listeners=BOTH
 )(to_controller)

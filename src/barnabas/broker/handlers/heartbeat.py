@@ -10,6 +10,6 @@ from barnabas.protocol import Message
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 
 
-@handles(HeartbeatRequest, "0-4", needs=read_group("group_id"))
+@handles(HeartbeatRequest, "0-4", needs=read_group)
 def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Message | Deferred | None:
     return context.broker.groups.handle(request.group_id, request, context)

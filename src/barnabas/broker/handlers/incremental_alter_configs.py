@@ -5,7 +5,7 @@ controller decides on everything else.
 from __future__ import annotations
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import alter_configs
+from barnabas.broker.api.needs import CLUSTER, each, of_configs
 from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.broker.metrics import loggers
@@ -16,15 +16,28 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.security.acls import vocabulary
 
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
+def is_of_loggers(resource: Resource) -> bool:
+    return resource.resource_type == ResourceType.BROKER_LOGGER
+
+
+LOGGERS = "resources.resource_name", "responses"
+NEEDS = (
+    *of_configs(vocabulary.Operation.ALTER_CONFIGS, "responses"),
+    each(CLUSTER, vocabulary.Operation.ALTER_CONFIGS, *LOGGERS).if_(is_of_loggers).on("broker"),
+    each(CLUSTER, vocabulary.Operation.CLUSTER_ACTION, *LOGGERS).if_(is_of_loggers).on("controller"),
+)
+
+
 @handles(
     IncrementalAlterConfigsRequest,
     "0-1",
-    needs=alter_configs("resources.resource_name"),
+    needs=NEEDS,
     listeners="broker controller",
 )
 async def incremental_alter_configs(

@@ -9,14 +9,30 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import produce_as
+from barnabas.broker.api.needs import Instead, cluster, transactional_id
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.transaction_coordinator import TransactionResponse
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.security.acls.vocabulary import Operation
 
 
-@handles(InitProducerIdRequest, "0-5", needs=produce_as("transactional_id"), unstable_max=6)
+def is_transactional(request: InitProducerIdRequest) -> bool:
+    return request.transactional_id is not None
+
+
+NEEDS = (
+    transactional_id(Operation.WRITE).if_(is_transactional),
+    transactional_id(Operation.TWO_PHASE_COMMIT).if_(
+        lambda request: is_transactional(request) and request.enable2_pc
+    ),
+    cluster(Operation.IDEMPOTENT_WRITE)
+    .or_(Instead.ANY_TOPIC_WRITE)
+    .if_(lambda request: not is_transactional(request)),
+)
+
+
+@handles(InitProducerIdRequest, "0-5", needs=NEEDS, unstable_max=6)
 def init_producer_id(request: InitProducerIdRequest, context: RequestContext) -> TransactionResponse:
     if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
         return refused(ErrorCode.INVALID_REQUEST)

@@ -10,6 +10,6 @@ from barnabas.protocol import Message
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 
-@handles(JoinGroupRequest, "0-9", needs=read_group("group_id"))
+@handles(JoinGroupRequest, "0-9", needs=read_group)
 def join_group(request: JoinGroupRequest, context: RequestContext) -> Message | Deferred | None:
     return context.broker.groups.handle(request.group_id, request, context)

@@ -10,6 +10,6 @@ from barnabas.protocol import Message
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 
 
-@handles(LeaveGroupRequest, "0-5", needs=read_group("group_id"))
+@handles(LeaveGroupRequest, "0-5", needs=read_group)
 def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Message | Deferred | None:
     return context.broker.groups.handle(request.group_id, request, context)

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.list_config_resources import (
 Resource = ListConfigResourcesResponse.ConfigResource
 
 
-@handles(ListConfigResourcesRequest, "0-1", needs=describe_cluster_configs())
+@handles(ListConfigResourcesRequest, "0-1", needs=describe_cluster_configs)
 def list_config_resources(
     request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.api.needs import describe_groups
+from barnabas.broker.api.needs import GROUP, Instead, Need
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.security.acls.vocabulary import CLUSTER_NAME, Operation, ResourceType
 
 
-@handles(ListGroupsRequest, "0-5", needs=describe_groups(""))
+@handles(
+    ListGroupsRequest,
+    "0-5",
+    needs=Need(Operation.DESCRIBE, GROUP).or_(Instead.CLUSTER_DESCRIBE).left_out(),
+)
 def list_groups(request: ListGroupsRequest, context: RequestContext) -> Message | Deferred:
-    return context.broker.groups.handle_all(request, context, combine)
+    rights = context.rights
+    if rights is None or rights.allow_quietly(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return context.broker.groups.handle_all(request, context, combine)
+
+    def combine_visible(responses: list[ListGroupsResponse]) -> ListGroupsResponse:
+        whole = combine(responses)
+        whole.groups = [
+            group for group in whole.groups if rights.allow_quietly(Operation.DESCRIBE, GROUP, group.group_id)
+        ]
+        return whole
+
+    return context.broker.groups.handle_all(request, context, combine_visible)
 
 
 def combine(responses: list[ListGroupsResponse]) -> ListGroupsResponse:

@@ -7,12 +7,13 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.needs import TOPIC, each
 from barnabas.broker.api.routes import handles
 from barnabas.broker.partitions.partition import Partition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.runtime.pieces import Steps, at_once
+from barnabas.security.acls.vocabulary import Operation
 
 if TYPE_CHECKING:
     from barnabas.storage.logs.log import Log
@@ -48,7 +49,7 @@ class Lookup(NamedTuple):
     result: PartitionResponse
 
 
-@handles(ListOffsetsRequest, "1-11", needs=describe_topics("topics.name"))
+@handles(ListOffsetsRequest, "1-11", needs=each(TOPIC, Operation.DESCRIBE, "topics.name", "topics"))
 def list_offsets(
     request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
@@ -104,7 +105,7 @@ def build_response(
     topics = []
     for topic in request.topics:
         results = []
-        for asked in {each.partition_index: each for each in topic.partitions}.values():
+        for asked in {part.partition_index: part for part in topic.partitions}.values():
             try:
                 if seen[topic.name, asked.partition_index] > 1:
                     raise KafkaError(
@@ -124,8 +125,8 @@ def build_response(
                 results.append(PartitionResponse(partition_index=asked.partition_index, error_code=code))
             yield
         if version < LEADER_EPOCHS_SINCE:
-            for each in results:
-                each.leader_epoch = -1
+            for result in results:
+                result.leader_epoch = -1
         topics.append(Topic(name=topic.name, partitions=results))
     return ListOffsetsResponse(topics=topics)
 

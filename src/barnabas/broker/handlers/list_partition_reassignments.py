@@ -11,7 +11,7 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 )
 
 
-@handles(ListPartitionReassignmentsRequest, "0-0", needs=describe_cluster(), listeners="broker controller")
+@handles(ListPartitionReassignmentsRequest, "0-0", needs=describe_cluster, listeners="broker controller")
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.api.needs import describe_transactional_ids
+from barnabas.broker.api.needs import TRANSACTIONAL_ID, Need
 from barnabas.broker.api.routes import handles
 from barnabas.metadata.steps import at_once
 from barnabas.protocol import Message
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from barnabas.security.acls.vocabulary import Operation
 
 
-@handles(ListTransactionsRequest, "0-2", needs=describe_transactional_ids(""))
+@handles(ListTransactionsRequest, "0-2", needs=Need(Operation.DESCRIBE, TRANSACTIONAL_ID).left_out())
 def list_transactions(request: ListTransactionsRequest, context: RequestContext) -> Message | Deferred:
     transactions = context.broker.transactions
     if transactions.is_started and not transactions.hosts:
         return list_none(request)
-    return transactions.handle_all(request, context, combine)
+    rights = context.rights
+    if rights is None:
+        return transactions.handle_all(request, context, combine)
+
+    def combine_visible(responses: list[ListTransactionsResponse]) -> ListTransactionsResponse:
+        whole = combine(responses)
+        whole.transaction_states = [
+            state
+            for state in whole.transaction_states
+            if rights.allow_quietly(Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)
+        ]
+        return whole
+
+    return transactions.handle_all(request, context, combine_visible)
 
 
 def list_none(request: ListTransactionsRequest) -> ListTransactionsResponse:

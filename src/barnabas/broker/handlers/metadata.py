@@ -6,36 +6,56 @@ Apache Kafka's does. Clients rely on that: a topic that was just deleted must no
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Sequence, Set
+from typing import TYPE_CHECKING
 
 from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.needs import CLUSTER, TOPIC, Instead, Need, Where, describe_shown_topics
 from barnabas.broker.api.routes import handles
 from barnabas.broker.topics.encoded_topics import Form, PackedTopics, encoder
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.steps import at_once
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.security.acls.vocabulary import CLUSTER_NAME, Operation
+
+if TYPE_CHECKING:
+    from barnabas.broker.access.rights import Rights
+    from barnabas.broker.broker import Broker
 
 Topic = MetadataResponse.MetadataResponseTopic
 NO_CONTROLLER = -1
 TOPIC_IDS_SINCE = 12  # earlier versions carry the field and must not use it
+TOPICS_A_STEP = 64
 TOPICS_AT_ONCE_MAX, PARTITIONS_AT_ONCE_MAX = 500, 100  # more are packed in pieces
 
 
-@handles(MetadataRequest, "0-13", needs=describe_topics("topics.name"), encoder=encoder)
+NEEDS = (
+    Need(Operation.DESCRIBE, TOPIC, "topics.name", Where.ITEM, "topics").asked_by_handler(),
+    describe_shown_topics,  # where all topics are requested
+    Need(Operation.CREATE, TOPIC, "topics.name", Where.ITEM, "topics")
+    .or_(Instead.CLUSTER_CREATE)
+    .asked_by_handler(),
+)
+REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@handles(MetadataRequest, "0-13", needs=NEEDS, encoder=encoder)
 def metadata(
     request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     missing = names_to_create(request, context)
+    refused: Set[str] = frozenset()
+    if missing and context.rights is not None:
+        missing, refused = those_allowed(missing, context, context.rights)
     throttle_ms = create(missing, context) if missing else 0
     response = build_response(request, context)
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
         context.channel.mute(throttle_ms)
-    topics = topics_of(request, context)
+    topics = topics_of(request, context, refused)
     if isinstance(topics, PackedTopics):
         response.topics = topics
         return response
@@ -60,6 +80,15 @@ def names_to_create(request: MetadataRequest, context: RequestContext) -> list[s
     ]
 
 
+def those_allowed(names: list[str], context: RequestContext, rights: Rights) -> tuple[list[str], Set[str]]:
+    """The missing topics that the caller may see and create, and those that it may see only."""
+    seen = [name for name in names if rights.allow_quietly(Operation.DESCRIBE, TOPIC, name)]
+    if not seen or rights.allow_quietly(Operation.CREATE, CLUSTER, CLUSTER_NAME):
+        return seen, frozenset()
+    refused = {name for name in seen if not rights.allow(Operation.CREATE, TOPIC, name, context.api)}
+    return [name for name in seen if name not in refused], refused
+
+
 def create(names: list[str], context: RequestContext) -> int:
     """Start to create topics with valid names. Out: how long the client's quota throttles it, in ms."""
     from barnabas.controller.topic_names import reason_invalid
@@ -69,19 +98,24 @@ def create(names: list[str], context: RequestContext) -> int:
     if not wanted:
         return 0
     mutations = broker.quotas.mutating(context.user, context.client_id, strict=False)
-    broker.auto_creation.begin(wanted)
+    broker.auto_creation.begin(wanted, context)
     if mutations is None:
         return 0
     mutations.spend(len(wanted) * broker.settings["num.partitions"])
     return mutations.wait_ms()
 
 
-def topics_of(request: MetadataRequest, context: RequestContext) -> PackedTopics | Awaitable[PackedTopics]:
-    """The topics of the response, in the background if many of them must be encoded."""
-    broker = context.broker
+def topics_of(
+    request: MetadataRequest, context: RequestContext, refused: Set[str]
+) -> PackedTopics | Awaitable[PackedTopics]:
+    """The topics of the response, in the background if many of them must be encoded. `refused` are missing
+    topics that the caller may not create."""
+    broker, rights = context.broker, context.rights
     image, cache = broker.image, broker.encoded_topics
     form = Form(context.version, request.include_topic_authorized_operations)
     if request.topics is None or (context.version == 0 and not request.topics):
+        if rights is not None:
+            return broker.pieces.run(visible_topics(rights, form, broker))
         packed = cache.all_packed(form, image)
         if packed is not None:
             return packed
@@ -90,11 +124,23 @@ def topics_of(request: MetadataRequest, context: RequestContext) -> PackedTopics
         if is_small and cache.missing(everything, form, image) <= PARTITIONS_AT_ONCE_MAX:
             return at_once(cache.pack_all(form, image))
         return broker.pieces.run(cache.pack_all(form, image))
-    topics = named_topics(request, context, image)
+    topics = named_topics(request, context, image, refused)
     is_small = len(topics) <= TOPICS_AT_ONCE_MAX
     if is_small and cache.missing(images_in(topics), form, image) <= PARTITIONS_AT_ONCE_MAX:
-        return at_once(cache.pack(topics, form, image))
-    return broker.pieces.run(cache.pack(topics, form, image))
+        return at_once(cache.pack(topics, form, image, rights))
+    return broker.pieces.run(cache.pack(topics, form, image, rights))
+
+
+def visible_topics(rights: Rights, form: Form, broker: Broker) -> Steps[PackedTopics]:
+    """All topics that the caller may describe."""
+    visible = []
+    image = broker.image
+    for count, topic in enumerate(list(image.topics.by_name.values()), 1):
+        if rights.allow_quietly(Operation.DESCRIBE, TOPIC, topic.name):
+            visible.append(topic)
+        if not count % TOPICS_A_STEP:
+            yield
+    return (yield from broker.encoded_topics.pack(visible, form, image, rights))
 
 
 def images_in(topics: Sequence[TopicImage | Topic]) -> list[TopicImage]:
@@ -102,7 +148,7 @@ def images_in(topics: Sequence[TopicImage | Topic]) -> list[TopicImage]:
 
 
 def named_topics(
-    request: MetadataRequest, context: RequestContext, image: MetadataImage
+    request: MetadataRequest, context: RequestContext, image: MetadataImage, refused: Set[str]
 ) -> Sequence[TopicImage | Topic]:
     """The topics that the request names, each once; unknown topics as errors."""
     asked_for = request.topics or ()
@@ -112,15 +158,21 @@ def named_topics(
             for topic in asked_for
         ]
     topics: list[TopicImage | Topic] = []
+    checks = context.rights is not None
     by_id = any(asked.topic_id != NULL_UUID for asked in asked_for)
     for asked in {(each.name, each.topic_id): each for each in asked_for}.values():
         found = (
             image.topics.by_id.get(asked.topic_id) if by_id else image.topics.by_name.get(asked.name or "")
         )
-        if found is not None:
-            topics.append(found)
-        elif by_id:
+        if by_id and found is None:
             topics.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id))
+        elif checks and not context.may(Operation.DESCRIBE, TOPIC, found.name if found else asked.name or ""):
+            name = None if by_id else asked.name or ""
+            topics.append(Topic(error_code=REFUSED, name=name, topic_id=asked.topic_id))
+        elif found is not None:
+            topics.append(found)
+        elif asked.name in refused:
+            topics.append(Topic(error_code=REFUSED, name=asked.name))
         else:
             topics.append(unknown(asked.name or ""))
     return topics
@@ -147,7 +199,7 @@ def build_response(request: MetadataRequest, context: RequestContext) -> Metadat
         ],
         cluster_id=broker.cluster_id,
         controller_id=broker.any_broker_id(),
-        cluster_authorized_operations=authorized.ON_CLUSTER
+        cluster_authorized_operations=authorized.on_cluster(context)
         if request.include_cluster_authorized_operations
         else authorized.NOT_ASKED,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.needs import TOPIC, Instead, each
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.offset_for_leader_epoch import (
@@ -15,12 +15,16 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from barnabas.runtime.pieces import Steps
+from barnabas.security.acls.vocabulary import Operation
 
 Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 EpochEnd = Topic.EpochEndOffset
 
 
-@handles(OffsetForLeaderEpochRequest, "2-4", needs=describe_topics("topics.topic"))
+NEEDS = each(TOPIC, Operation.DESCRIBE, "topics.topic", "topics").or_(Instead.CLUSTER_ACTION)
+
+
+@handles(OffsetForLeaderEpochRequest, "2-4", needs=NEEDS)
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Awaitable[OffsetForLeaderEpochResponse]:

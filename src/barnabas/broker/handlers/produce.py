@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import write_topics
+from barnabas.broker.api.needs import TOPIC, Need, Where, transactional_id
 from barnabas.broker.api.routes import handles
 from barnabas.broker.produce import preparing, producing
 from barnabas.broker.produce.pending_responses import not_written
@@ -20,12 +20,14 @@ from barnabas.broker.produce.preparing import PreparedBatches
 from barnabas.broker.produce.produce_parts import append_in_parts, is_long
 from barnabas.broker.produce.purgatory import Wait
 from barnabas.broker.produce.verifying import NotVerified, Verified
-from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.validation import NeedsThread, RecordsRejected
 from barnabas.replication.verification import ONGOING
+from barnabas.security.acls.vocabulary import Operation
 
 if TYPE_CHECKING:
+    from barnabas.broker.access.rights import Rights
     from barnabas.protocol.produce_layout import Placed
 
 Topic = ProduceResponse.TopicProduceResponse
@@ -42,7 +44,13 @@ REFUSED_BY_THE_LOG = (
 ADMIN_CLIENT = "__admin_client"
 
 
-@handles(ProduceRequest, "3-13", announced_from=0, needs=write_topics("topic_data.name"))
+NEEDS = (
+    transactional_id(Operation.WRITE).asked_by_handler(),  # where a batch is transactional
+    Need(Operation.WRITE, TOPIC, "topic_data.name", Where.ITEM, "responses").asked_by_handler(),
+)
+
+
+@handles(ProduceRequest, "3-13", announced_from=0, needs=NEEDS)
 def produce(request: ProduceRequest, context: RequestContext) -> Message | Awaitable[Message | None] | None:
     appended, context.appended = context.appended, ()
     if request.transactional_id is None:
@@ -51,6 +59,8 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | Await
             if refusal is not None:
                 return refuse_all(request, context, refusal)
         return append(request, context, None, appended)
+    if context.rights is not None and not may_write_as(request.transactional_id, request, context.rights):
+        return refuse_all(request, context, KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     try:
         verified = producing.verify_request(request, request.transactional_id, context)
     except KafkaError as error:
@@ -119,6 +129,7 @@ def append_validated(
     partitions = broker.partitions
     version = context.version
     acks = request.acks
+    rights = context.rights
     now_ms = broker.clock.now_ms()
     topics: list[Topic] = []
     waits: list[Wait] = []
@@ -130,6 +141,8 @@ def append_validated(
             try:
                 if acks not in ACKS:
                     raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+                if rights is not None:
+                    check_topic(data.name, data.topic_id, context, rights)
                 if version < TOPIC_IDS_SINCE:
                     partition = partitions.leader(data.name, given.index)
                 else:
@@ -188,6 +201,23 @@ def append_validated(
         context.channel.respond_after_commit(response, waits, request.timeout_ms)
         return None
     return context.channel.respond_after_tick(response, not_written)
+
+
+def may_write_as(transactional_id: str, request: ProduceRequest, rights: Rights) -> bool:
+    """Whether the caller may write with the transactional id, if it does."""
+    return not producing.has_transactions(request) or rights.allow_write_as(transactional_id, ApiKey.PRODUCE)
+
+
+def check_topic(name: str, topic_id: bytes, context: RequestContext, rights: Rights) -> None:
+    """Raise KafkaError if the caller may not write to the topic. It need not exist, unless an id names it."""
+    if context.version >= TOPIC_IDS_SINCE:
+        found = context.broker.image.topics.by_id.get(topic_id)
+        if found is None:
+            return  # the id is unknown: the partition is not found either
+        if not rights.allow_write(found.name, ApiKey.PRODUCE, topic_id):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    elif not rights.allow_write(name, ApiKey.PRODUCE):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def add_current_leaders(response: ProduceResponse, context: RequestContext) -> None:

@@ -25,35 +25,35 @@ from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.protocol.messages.vote import VoteRequest
 
 
-@handles(FetchRequest, "4-18", needs=cluster_action(), listeners="controller")
+@handles(FetchRequest, "4-18", needs=cluster_action, listeners="controller")
 def fetch_metadata(request: FetchRequest, context: RequestContext) -> Awaitable[Message]:
     return context.broker.quorum.serving.fetch(request, context.version)
 
 
-@handles(FetchSnapshotRequest, "0-1", needs=cluster_action(), listeners="controller")
+@handles(FetchSnapshotRequest, "0-1", needs=cluster_action, listeners="controller")
 def fetch_snapshot(request: FetchSnapshotRequest, context: RequestContext) -> Awaitable[Message]:
     return context.broker.quorum.serving.fetch_snapshot(request)
 
 
-@handles(VoteRequest, "0-2", needs=cluster_action(), listeners="controller")
+@handles(VoteRequest, "0-2", needs=cluster_action, listeners="controller")
 def vote(request: VoteRequest, context: RequestContext) -> Message:
     return context.broker.quorum.vote(request, context.version)
 
 
-@handles(BeginQuorumEpochRequest, "0-1", needs=cluster_action(), listeners="controller")
+@handles(BeginQuorumEpochRequest, "0-1", needs=cluster_action, listeners="controller")
 def begin_quorum_epoch(request: BeginQuorumEpochRequest, context: RequestContext) -> Message:
     return context.broker.quorum.begin_epoch(request, context.version)
 
 
-@handles(EndQuorumEpochRequest, "0-1", needs=cluster_action(), listeners="controller")
+@handles(EndQuorumEpochRequest, "0-1", needs=cluster_action, listeners="controller")
 def end_quorum_epoch(request: EndQuorumEpochRequest, context: RequestContext) -> Message:
     return context.broker.quorum.end_epoch(request, context.version)
 
 
-add_voter = handles(AddRaftVoterRequest, "0-1", needs=alter_cluster(), listeners=BOTH)(to_controller)
-remove_voter = handles(RemoveRaftVoterRequest, "0", needs=alter_cluster(), listeners=BOTH)(to_controller)
+add_voter = handles(AddRaftVoterRequest, "0-1", needs=alter_cluster, listeners=BOTH)(to_controller)
+remove_voter = handles(RemoveRaftVoterRequest, "0", needs=alter_cluster, listeners=BOTH)(to_controller)
 
 
-@handles(UpdateRaftVoterRequest, "0", needs=cluster_action(), listeners="controller")
+@handles(UpdateRaftVoterRequest, "0", needs=cluster_action, listeners="controller")
 def update_voter(request: UpdateRaftVoterRequest, context: RequestContext) -> Awaitable[Message]:
     return context.broker.quorum.voter_changes.update(request)

@@ -13,12 +13,12 @@ from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
 
-register_broker = handles(BrokerRegistrationRequest, "0-4", needs=cluster_action(), listeners="controller")(
+register_broker = handles(BrokerRegistrationRequest, "0-4", needs=cluster_action, listeners="controller")(
     to_controller
 )
-broker_heartbeat = handles(BrokerHeartbeatRequest, "0-2", needs=cluster_action(), listeners="controller")(
+broker_heartbeat = handles(BrokerHeartbeatRequest, "0-2", needs=cluster_action, listeners="controller")(
     to_controller
 )
 register_controller = handles(
-    ControllerRegistrationRequest, "0", needs=cluster_action(), listeners="controller"
+    ControllerRegistrationRequest, "0", needs=cluster_action, listeners="controller"
 )(to_controller)

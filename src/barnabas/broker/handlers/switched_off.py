@@ -1,8 +1,8 @@
 """APIs of features that this node lacks, with the responses of Apache Kafka where they are switched off.
 
-Tools send DescribeAcls periodically, and programs that guess a broker's version look for API keys. They fail
-if an API is not announced or the connection is closed. Security: no authorizer, no secret for tokens. Share
-groups and streams groups: UNSUPPORTED_VERSION, as with `share.version=0` and `streams.version=0`.
+Programs that guess a broker's version look for API keys; they fail if an API is not announced or the
+connection is closed. Security: no secret for tokens. Share groups and streams groups: UNSUPPORTED_VERSION, as
+with `share.version=0` and `streams.version=0`.
 
 Message classes are imported with the first request, so that the start does not wait for them.
 """
@@ -14,10 +14,11 @@ from typing import Any
 
 from barnabas.broker.api import needs
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import Need
+from barnabas.broker.api.needs import GROUP, TOPIC, Need, Needs, Where, describe_shown_topics, each
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import ApiKey, ErrorCode, Message
 from barnabas.protocol.apis import response_class
+from barnabas.security.acls.vocabulary import Operation, ResourceType
 
 BOTH = "broker controller"
 BROKER = "broker"
@@ -25,7 +26,6 @@ USER = "User"
 NO_TIME = -1
 REQUESTER_SINCE = 3  # the response of CreateDelegationToken has the requester (KIP-373)
 NO_TOKENS = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-NO_AUTHORIZER = {"error_code": ErrorCode.SECURITY_DISABLED, "error_message": "No Authorizer is configured."}
 NO_SHARE_GROUPS = "Share groups are not supported by this broker."
 NO_STREAMS_GROUPS = "Streams groups are not supported by this broker."
 
@@ -33,7 +33,9 @@ Build = Callable[[Any, RequestContext, Any], Message]
 """Makes the response from the request, its context and the response's class."""
 
 
-def serve_refusal(key: ApiKey, versions: str, need: Need, build: Build, listeners: str = BROKER) -> None:
+def serve_refusal(
+    key: ApiKey, versions: str, need: Need | Needs, build: Build, listeners: str = BROKER
+) -> None:
     def refuse(request: Any, context: RequestContext) -> Message:
         return build(request, context, response_class(key))
 
@@ -47,15 +49,6 @@ def single_error(**fields: Any) -> Build:
 
 def unsupported(message: str) -> Build:
     return single_error(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
-
-
-def acls_not_created(request: Any, context: RequestContext, response: Any) -> Message:
-    return response(results=[response.AclCreationResult(**NO_AUTHORIZER) for _ in request.creations])  # type: ignore[no-any-return]
-
-
-def acls_not_deleted(request: Any, context: RequestContext, response: Any) -> Message:
-    refused = response.DeleteAclsFilterResult(**NO_AUTHORIZER)
-    return response(filter_results=[refused for _ in request.filters])  # type: ignore[no-any-return]
 
 
 def token_not_created(request: Any, context: RequestContext, response: Any) -> Message:
@@ -122,40 +115,53 @@ def share_state_refused(result_name: str) -> Build:
     return build
 
 
-read_group, describe_groups = needs.read_group("group_id"), needs.describe_groups("group_ids")
+# These APIs respond UNSUPPORTED_VERSION to everybody who may use them. Needs that a handler would ask are
+# declared, so that the declarations are complete.
+describe_groups = each(GROUP, Operation.DESCRIBE, "group_ids.", "groups")
+described_topics = needs.topics(Operation.DESCRIBE).asked_by_handler()
+read_topics = Need(Operation.READ, TOPIC, "topics.topic_id", Where.ITEM).asked_by_handler()
+named_topics = Need(Operation.DESCRIBE, TOPIC, "groups.topics", Where.ITEM).asked_by_handler()
+create_topics = needs.topics(Operation.CREATE).or_(needs.Instead.CLUSTER_CREATE).left_out()
+create_tokens = Need(Operation.CREATE_TOKENS, ResourceType.USER).asked_by_handler()
+describe_tokens = (
+    Need(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
+    .or_(needs.Instead.OWNER_DESCRIBE_TOKENS)
+    .left_out()
+)
 no_share, no_streams = unsupported(NO_SHARE_GROUPS), unsupported(NO_STREAMS_GROUPS)
 no_token_time = single_error(error_code=NO_TOKENS, expiry_timestamp_ms=NO_TIME)
 
-serve_refusal(
-    ApiKey.DESCRIBE_ACLS,
-    "1-3",
-    needs.describe_cluster(),
-    single_error(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
-    ),
-    BOTH,
-)
-serve_refusal(ApiKey.CREATE_ACLS, "1-3", needs.alter_cluster(), acls_not_created, BOTH)
-serve_refusal(ApiKey.DELETE_ACLS, "1-3", needs.alter_cluster(), acls_not_deleted, BOTH)
-serve_refusal(ApiKey.CREATE_DELEGATION_TOKEN, "1-3", needs.NOTHING, token_not_created, BOTH)
+serve_refusal(ApiKey.CREATE_DELEGATION_TOKEN, "1-3", create_tokens, token_not_created, BOTH)
 serve_refusal(ApiKey.RENEW_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
 serve_refusal(ApiKey.EXPIRE_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
 serve_refusal(
-    ApiKey.DESCRIBE_DELEGATION_TOKEN, "1-3", needs.NOTHING, single_error(error_code=NO_TOKENS), BOTH
+    ApiKey.DESCRIBE_DELEGATION_TOKEN, "1-3", describe_tokens, single_error(error_code=NO_TOKENS), BOTH
 )
 
-serve_refusal(ApiKey.SHARE_GROUP_HEARTBEAT, "1-1", read_group, no_share)
-serve_refusal(ApiKey.SHARE_GROUP_DESCRIBE, "1-1", describe_groups, groups_not_described(NO_SHARE_GROUPS))
-serve_refusal(ApiKey.SHARE_FETCH, "1-2", read_group, no_share)
-serve_refusal(ApiKey.SHARE_ACKNOWLEDGE, "1-2", read_group, no_share)
+serve_refusal(
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    "1-1",
+    (needs.read_group, needs.topics(Operation.DESCRIBE, "subscribed_topic_names.")),
+    no_share,
+)
+serve_refusal(
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    "1-1",
+    (describe_groups, described_topics),
+    groups_not_described(NO_SHARE_GROUPS),
+)
+serve_refusal(ApiKey.SHARE_FETCH, "1-2", (needs.read_group, read_topics), no_share)
+serve_refusal(ApiKey.SHARE_ACKNOWLEDGE, "1-2", (needs.read_group, read_topics), no_share)
 serve_refusal(
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     "0-1",
-    needs.describe_groups("groups.group_id"),
+    (each(GROUP, Operation.DESCRIBE, "groups.group_id", "groups"), named_topics, describe_shown_topics),
     share_offsets_not_described,
 )
-serve_refusal(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "0-0", read_group, no_share)
-serve_refusal(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0-0", needs.delete_groups("group_id"), no_share)
+serve_refusal(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "0-0", (needs.read_group, read_topics), no_share)
+serve_refusal(
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0-0", (needs.group(Operation.DELETE), read_topics), no_share
+)
 for state, last_version, result in (
     (ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, "InitializeStateResult"),
     (ApiKey.READ_SHARE_GROUP_STATE, 0, "ReadStateResult"),
@@ -163,7 +169,14 @@ for state, last_version, result in (
     (ApiKey.DELETE_SHARE_GROUP_STATE, 0, "DeleteStateResult"),
     (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, "ReadStateSummaryResult"),
 ):
-    serve_refusal(state, f"0-{last_version}", needs.cluster_action(), share_state_refused(result))
+    serve_refusal(state, f"0-{last_version}", needs.cluster_action, share_state_refused(result))
 
-serve_refusal(ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", read_group, no_streams)
-serve_refusal(ApiKey.STREAMS_GROUP_DESCRIBE, "0-0", describe_groups, groups_not_described(NO_STREAMS_GROUPS))
+serve_refusal(
+    ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", (needs.read_group, described_topics, create_topics), no_streams
+)
+serve_refusal(
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    "0-0",
+    (describe_groups, described_topics),
+    groups_not_described(NO_STREAMS_GROUPS),
+)

@@ -9,7 +9,14 @@ from barnabas.broker.api.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
+PROTOCOL_SINCE = 5
+# A request that lacks the protocol is refused for that first, as in Kafka.
+NEEDS = (
+    read_group.up_to(PROTOCOL_SINCE - 1),
+    read_group.since(PROTOCOL_SINCE).if_(lambda request: request.protocol_type and request.protocol_name),
+)
 
-@handles(SyncGroupRequest, "0-5", needs=read_group("group_id"))
+
+@handles(SyncGroupRequest, "0-5", needs=NEEDS)
 def sync_group(request: SyncGroupRequest, context: RequestContext) -> Message | Deferred | None:
     return context.broker.groups.handle(request.group_id, request, context)

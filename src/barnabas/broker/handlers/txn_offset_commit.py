@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.api.needs import write_transactional_id
+from barnabas.broker.api.needs import TOPIC, each, read_group, write_transactional_id
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.journal import as_coordinator_error
 from barnabas.broker.coordinators.transaction_coordinator import resolved
@@ -20,6 +20,7 @@ from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Veri
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.records.batch import NO_SEQUENCE
+from barnabas.security.acls.vocabulary import Operation
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.group_host import GroupHost
@@ -29,7 +30,14 @@ TV2_SINCE = 5
 LOADING_SINCE = 2  # clients before that do not know COORDINATOR_LOAD_IN_PROGRESS
 
 
-@handles(TxnOffsetCommitRequest, "0-5", needs=write_transactional_id("transactional_id"))
+NEEDS = (
+    write_transactional_id,
+    read_group,
+    each(TOPIC, Operation.READ, "topics.name", "topics"),
+)
+
+
+@handles(TxnOffsetCommitRequest, "0-5", needs=NEEDS)
 def txn_offset_commit(
     request: TxnOffsetCommitRequest, context: RequestContext
 ) -> Message | Deferred | Awaitable[Message | None] | None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.api.needs import alter_cluster
+from barnabas.broker.api.needs import Instead, alter_cluster
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.partitions.commit_waits import CommitCall
@@ -27,7 +27,7 @@ PartitionResult = Topic.WritableTxnMarkerPartitionResult
 NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
 
 
-@handles(WriteTxnMarkersRequest, "1-2", needs=alter_cluster())
+@handles(WriteTxnMarkersRequest, "1-2", needs=alter_cluster.or_(Instead.CLUSTER_ACTION))
 def write_txn_markers(
     request: WriteTxnMarkersRequest, context: RequestContext
 ) -> WriteTxnMarkersResponse | Deferred:

@@ -11,6 +11,7 @@ Does not know: the layout of requests (`ProduceLayout`), how responses are sent.
 from __future__ import annotations
 
 import struct
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.produce.pending_responses import respond_to_producer
@@ -68,6 +69,9 @@ def produce_directly(
     else:
         partition = partitions.by_id.get((topic, index))
     acks = front.acks
+    writable = channel.context.writable
+    if writable is not None and not may_write(writable, front.transactional_id, topic):
+        return False
     if partition is None or not partition.is_leader or partition.is_internal:
         return False
     now_ms = channel.now_ms()
@@ -124,6 +128,9 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     assert layout is not None
     transactional_id, acks, timeout_ms, topics = batches
     if not ALL <= acks <= 1:
+        return False
+    writable = channel.context.writable
+    if writable is not None and not all(may_write(writable, transactional_id, topic) for topic, _ in topics):
         return False
     partitions, version, tick = channel.partitions, route.version, channel.tick
     now_ms = channel.now_ms()
@@ -188,6 +195,11 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     else:
         respond_to_producer(channel, route, response)
     return True
+
+
+def may_write(writable: Set[object], transactional_id: str | None, topic: str | bytes) -> bool:
+    """Whether the caller is known to have the rights; the ordinary path asks for them."""
+    return topic in writable and (transactional_id is None or (transactional_id,) in writable)
 
 
 def append_plain(

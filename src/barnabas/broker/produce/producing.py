@@ -11,11 +11,12 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Verified, verify
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import ApiKey, ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL_FLAG, BatchHeader
 
 if TYPE_CHECKING:
+    from barnabas.broker.access.rights import Rights
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.partitions.partition import Partition
     from barnabas.replication.verification import Verification
@@ -88,8 +89,11 @@ def verify_request(
     version = context.version
     partitions = context.broker.partitions
     sequences: dict[Partition, int] = {}
+    rights = context.rights
     for data, index, header in found:
         try:
+            if rights is not None and not may_write(data, context, rights):
+                continue  # the append reports it; nothing is added to the transaction
             if version < TOPIC_IDS_SINCE:
                 partition = partitions.leader(data.name, index)
             else:
@@ -106,6 +110,14 @@ def verify_request(
         return translated(verified, level)
     copy_out_of_arena(request)
     return translated_later(verified, level)
+
+
+def may_write(data: Data, context: RequestContext, rights: Rights) -> bool:
+    name = data.name
+    if context.version >= TOPIC_IDS_SINCE:
+        found = context.broker.image.topics.by_id.get(data.topic_id)
+        name = found.name if found is not None else ""
+    return rights.allow_write(name, ApiKey.PRODUCE)
 
 
 def level_of(version: int) -> Level:

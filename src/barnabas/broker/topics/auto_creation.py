@@ -17,10 +17,12 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
     from barnabas.broker.broker import Broker
 
 log = logging.getLogger("barnabas.broker")
 
+CREATE_VERSION = 7  # of CreateTopics
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 NAMES_MAX = 10_000  # being created at a time; clients retry the others
 LOGGED_MAX = 10  # refused names of one request that get a log line
@@ -39,21 +41,21 @@ class AutoCreation:
         free = NAMES_MAX - len(self._names)
         return [name for name in dict.fromkeys(names) if name not in self._names][: max(free, 0)]
 
-    def begin(self, names: Sequence[str]) -> None:
-        """Start to create these topics with the broker's defaults."""
+    def begin(self, names: Sequence[str], context: RequestContext) -> None:
+        """Start to create these topics with the broker's defaults, in the name of the caller."""
         self._names.update(names)
-        task = self._broker.loop.create_task(self._create(names))
+        task = self._broker.loop.create_task(self._create(names, context.for_request(CREATE_VERSION)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _create(self, names: Sequence[str]) -> None:
+    async def _create(self, names: Sequence[str], caller: RequestContext) -> None:
         topic = CreateTopicsRequest.CreatableTopic
         request = CreateTopicsRequest(
             topics=[topic(name=name, num_partitions=-1, replication_factor=-1) for name in names],
             timeout_ms=self._broker.settings["request.timeout.ms"],
         )
         try:
-            response = await self._broker.controller.handle(request)
+            response = await self._broker.controller.handle(request, caller.version, context=caller)
         except Exception as error:
             log.warning("could not create topics that clients requested: %s", error)
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.api import authorized
 from barnabas.broker.quorum import topology
@@ -25,6 +25,10 @@ from barnabas.protocol.encoding import EncodeSource
 from barnabas.protocol.message import Struct
 from barnabas.protocol.messages.metadata import MetadataResponse
 from barnabas.protocol.wire import varint
+from barnabas.security.acls.vocabulary import ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.broker.access.rights import Rights
 
 Topic = MetadataResponse.MetadataResponseTopic
 Partition = Topic.MetadataResponsePartition
@@ -80,13 +84,23 @@ class EncodedTopics:
         return packed
 
     def pack(
-        self, topics: Iterable[TopicImage | Topic], form: Form, image: MetadataImage
+        self,
+        topics: Iterable[TopicImage | Topic],
+        form: Form,
+        image: MetadataImage,
+        rights: Rights | None = None,
     ) -> Steps[PackedTopics]:
-        """Encode topics of the image with the cache, and others (errors) without."""
+        """Encode topics of the image with the cache, and others (errors) without. `rights` are the caller's:
+        the operations of each topic are its own."""
         parts: list[bytes] = []
         for topic in topics:
             if isinstance(topic, TopicImage):
-                parts.append((yield from self._bytes_of(topic, form, image)))
+                data = yield from self._bytes_of(topic, form, image)
+                if rights is not None and form.wants_operations and form.version >= OPERATIONS_SINCE:
+                    operations = rights.bits(ResourceType.TOPIC, topic.name)
+                    at = len(data) - 4 - (form.version >= FLEXIBLE_SINCE)
+                    data = b"".join((data[:at], operations.to_bytes(4, "big"), data[at + 4 :]))
+                parts.append(data)
             else:
                 parts.append(encoded(topic, form.version))
             if not len(parts) % TOPICS_A_STEP:

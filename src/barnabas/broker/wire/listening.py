@@ -68,6 +68,8 @@ class Listening:
         dynamic.on_change(("listeners",), self._listeners_changed)
         self._broker.quotas.on_change.append(self._quotas_changed)
         self._quotas_changed()
+        if self._broker.access is not None:
+            self._broker.access.on_change.append(self._rights_changed)
 
     async def close_for_clients(self) -> None:
         """Close all but the controllers' listeners."""
@@ -190,6 +192,12 @@ class Listening:
             task = asyncio.get_running_loop().create_task(self._resolve(levels))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _rights_changed(self) -> None:
+        """Let every follower's next fetch be checked again."""
+        for listener in self.listeners:
+            for channel in listener.channels:
+                channel.shortcut = None
 
     async def _resolve(self, levels: Levels) -> None:
         """Apply limits of host names to their addresses."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api.routes import Router
+from barnabas.broker.api.routes import Check, Router
 from barnabas.broker.wire.channel import Channel
 from barnabas.broker.wire.connection_limits import ConnectionLimits
 from barnabas.broker.wire.giving_way import GivingWay
@@ -61,7 +61,13 @@ class Listener:
         self.limits = limits
         self.share = share  # of descriptors
         self.loop = asyncio.get_running_loop()
-        self.router = Router(kind, broker.metrics, broker.settings["unstable.api.versions.enable"])
+        serves_unstable: bool = broker.settings["unstable.api.versions.enable"]
+        check: Check | None = None
+        if broker.access is not None:
+            from barnabas.broker.access import checking  # imports what most nodes do not need
+
+            check = checking.check
+        self.router = Router(kind, broker.metrics, serves_unstable, check)
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
         has_sasl = endpoint.security_protocol.startswith("SASL")
         self.sasl = ListenerSasl(broker, endpoint.name, kind) if has_sasl else None

@@ -1,0 +1,1 @@
+"""Access control of a node: who may do what, checked before handlers and logged."""

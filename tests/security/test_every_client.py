@@ -10,7 +10,6 @@ import pytest
 
 from barnabas.testing import apache
 
-from .kdc import Kdc
 from .kdc import missing as no_kdc
 from .locked_broker import (
     EVERY_WAY,
@@ -20,11 +19,7 @@ from .locked_broker import (
     TLS,
     Locked,
     Way,
-    add_users,
-    locked_apache,
-    locked_broker,
 )
-from .provider import Provider
 from .round_trips import CLIENTS, cannot
 
 JAVA = Path(__file__).with_name("JavaTls.java")
@@ -44,28 +39,6 @@ def pairs() -> Iterator[object]:
         for way in EVERY_WAY:
             marks = [] if way in SHORT[client] else [pytest.mark.long]
             yield pytest.param(client, way, id=f"{client}-{way}", marks=marks)
-
-
-@pytest.fixture(scope="module")
-def locked(request: pytest.FixtureRequest, provider: Provider) -> Locked:
-    kdc: Kdc | None = request.getfixturevalue("kdc") if no_kdc() is None else None
-    return Locked(provider, kdc)
-
-
-@pytest.fixture(
-    scope="module",
-    params=["barnabas", pytest.param("apache", marks=[pytest.mark.long, pytest.mark.java])],
-)
-def running(request: pytest.FixtureRequest, locked: Locked) -> Iterator[Locked]:
-    """The settings of a broker that runs with them."""
-    if request.param == "apache":
-        request.getfixturevalue("java")
-        broker = locked_apache(locked)
-    else:
-        broker = locked_broker(locked)
-    with broker:
-        add_users(broker.bootstrap)
-        yield locked
 
 
 def skip_if_impossible(locked: Locked, way: Way, client: str = "") -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ssl
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from random import Random
 from typing import Any, TypeVar, cast
 
@@ -57,6 +57,9 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._renewing = asyncio.Lock()
+
+    async def aside(self, work: Callable[..., T], *arguments: object) -> T:
+        return await self._loop.run_in_executor(None, work, *arguments)
 
     def now(self) -> float:
         return self._loop.time()

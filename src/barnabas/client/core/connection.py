@@ -26,6 +26,7 @@ from barnabas.client.core.versions import ApiRanges, newest_common
 from barnabas.protocol import Message, ProtocolError
 
 R = TypeVar("R", bound=Message)
+T = TypeVar("T")
 
 CORRELATION_ID_MAX = 2**31 - 1
 RENEWED_AFTER = (0.85, 0.95)  # of a session's lifetime, as Kafka's clients do
@@ -158,6 +159,10 @@ class ConnectionCore(ABC):
             await self.close()  # in the middle of a login no other request is allowed
             raise
 
+    async def aside(self, work: Callable[..., T], *arguments: object) -> T:
+        """Do work that waits for others. A face on an event loop does it in a thread."""
+        return work(*arguments)
+
     @abstractmethod
     def now(self) -> float:
         """Seconds of a clock that never goes back."""
@@ -225,6 +230,9 @@ class LoginRequests:
 
     async def send(self, request: Message, response: type[R], *, version: int) -> R:
         return await self._connection.wait(await self._connection.begin(request, response, version))
+
+    async def aside(self, work: Callable[..., T], *arguments: object) -> T:
+        return await self._connection.aside(work, *arguments)
 
 
 def common_version(

@@ -6,6 +6,9 @@ AuthenticationError has its words. Does not know: mechanisms, when a session is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
 from barnabas.client.core.address import Address
 from barnabas.client.core.errors import AuthenticationError, UnsupportedApi
 from barnabas.client.core.versions import ApiRanges, Requests, newest_common
@@ -15,12 +18,21 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, Sasl
 from barnabas.security.clients.client_security import ClientSecurity
 from barnabas.security.errors import AuthenticationFailed
 
+T = TypeVar("T")
 STEPS_MAX = 10  # mechanisms need three at most
 HANDSHAKE_VERSION_MIN = 1  # before, tokens have no header and no error is told
 
 
+class LoginConnection(Requests, Protocol):
+    async def aside(self, work: Callable[..., T], *arguments: object) -> T: ...
+
+
+async def at_once(work: Callable[..., T], *arguments: object) -> T:
+    return work(*arguments)
+
+
 async def log_in(
-    connection: Requests, address: Address, versions: ApiRanges, security: ClientSecurity
+    connection: LoginConnection, address: Address, versions: ApiRanges, security: ClientSecurity
 ) -> float:
     """Authenticate. Returns for how many ms the session lasts; 0: it has no limit."""
     assert security.new_exchange is not None
@@ -40,7 +52,8 @@ async def log_in(
         raise AuthenticationError(address, f"SaslHandshake failed: {name_of(shaken.error_code)}")
     try:
         exchange = security.new_exchange(address.host)
-        token: bytes | None = exchange.first()
+        work = connection.aside if exchange.is_slow else at_once
+        token: bytes | None = await work(exchange.first)
         for _ in range(STEPS_MAX):
             assert token is not None
             authenticate = SaslAuthenticateRequest(auth_bytes=token)
@@ -48,7 +61,7 @@ async def log_in(
             if told.error_code:
                 message = told.error_message or name_of(told.error_code)
                 raise AuthenticationError(address, message)
-            token = exchange.step(bytes(told.auth_bytes))
+            token = await work(exchange.step, bytes(told.auth_bytes))
             if token is None:
                 return float(told.session_lifetime_ms)
     except AuthenticationFailed as error:

@@ -29,6 +29,8 @@ class ServerExchange(Protocol):
 
 
 class ClientExchange(Protocol):
+    is_slow: bool  # its messages take long to make: a face on an event loop makes them in a thread
+
     def first(self) -> bytes:
         """The first message."""
 

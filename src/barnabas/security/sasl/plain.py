@@ -54,6 +54,8 @@ class PlainServer:
 
 
 class PlainClient:
+    is_slow = False
+
     def __init__(self, user: str, password: str) -> None:
         self._message = f"\0{user}\0{password}".encode()
 

@@ -160,6 +160,8 @@ class ScramServer:
 
 
 class ScramClient:
+    is_slow = False
+
     def __init__(self, login: ScramLogin, nonce: str) -> None:
         self._login = login
         self._nonce = nonce

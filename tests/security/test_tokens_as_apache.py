@@ -1,0 +1,109 @@
+"""Tokens and first messages of OAUTHBEARER on the wire: Barnabas says what Apache Kafka says."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.testing import Broker
+from broker.conversation import Conversation
+
+from .locked_broker import Locked
+from .provider import claims, rsa_key, signed, signed_with_public_key, unsigned
+from .tokens_on_the_wire import TAKEN, bearer, said_to
+
+INVALID = '{"status":"invalid_token"}'
+MALFORMED = (
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
+)
+NOW = int(time.time())
+
+
+def changed(**changes: Any) -> bytes:
+    """A good token with other claims, also such that a library would not sign."""
+    payload = {name: value for name, value in (claims() | changes).items() if value is not None}
+    return bearer(jwt.PyJWS().encode(json.dumps(payload).encode(), rsa_key(), "RS256", {"kid": "one"}))
+
+
+MESSAGES: dict[str, tuple[bytes, str]] = {
+    "good": (bearer(signed(claims())), TAKEN),
+    "another algorithm of the key": (bearer(signed(claims(), alg="PS256")), TAKEN),
+    "extensions": (bearer(signed(claims()), "cluster=x\x01"), TAKEN),
+    "no kid": (bearer(signed(claims(), kid=None)), TAKEN),
+    "unsigned": (bearer(unsigned(claims())), INVALID),
+    "HMAC with the public key": (bearer(signed_with_public_key(claims(), rsa_key(), "one")), INVALID),
+    "signed with another key": (bearer(signed(claims(), rsa_key(1))), INVALID),
+    "unknown kid": (bearer(signed(claims(), kid="x")), INVALID),
+    "iat in the future": (changed(iat=NOW + 300), TAKEN),
+    "iat after exp": (changed(iat=NOW + 900), INVALID),
+    "no iat": (changed(iat=None), INVALID),
+    "nbf within the skew": (changed(nbf=NOW + 20), TAKEN),
+    "nbf in the future": (changed(nbf=NOW + 3600), INVALID),
+    "expired within the skew": (changed(exp=NOW - 1, iat=NOW - 100), TAKEN),
+    "expired": (changed(exp=NOW - 60, iat=NOW - 100), INVALID),
+    "no exp": (changed(exp=None), INVALID),
+    "exp is a text": (changed(exp="soon"), INVALID),
+    "exp is a fraction": (changed(exp=NOW + 600.5), TAKEN),
+    "exp is too large": (changed(exp=10**30), INVALID),
+    "one of several audiences": (changed(aud=["x", "kafka"]), TAKEN),
+    "no audience": (changed(aud=None), INVALID),
+    "another audience": (changed(aud="x"), INVALID),
+    "another issuer": (changed(iss="x"), INVALID),
+    "no issuer": (changed(iss=None), INVALID),
+    "no subject": (changed(sub=None), INVALID),
+    "blank subject": (changed(sub=" "), INVALID),
+    "subject is a number": (changed(sub=7), INVALID),
+    "scopes": (changed(scope="a b"), TAKEN),
+    "a list of scopes": (changed(scope=["a", "b"]), TAKEN),
+    "no scopes": (changed(scope=[]), TAKEN),
+    "empty scope": (changed(scope=""), INVALID),
+    "scope twice": (changed(scope=["a", "a"]), INVALID),
+    "not a token": (bearer("garbage"), INVALID),
+    "a token with odd characters": (bearer("go/od"), INVALID),
+    "authorization id": (bearer(signed(claims()), header="n,a=alice,"), TAKEN),
+    "another authorization id": (
+        bearer(signed(claims()), header="n,a=bob,"),
+        "Authentication failed: Client requested an authorization id (bob) that is different from the "
+        "token's principal name (alice)",
+    ),
+    "nothing": (b"", MALFORMED),
+    "only a confirmation": (b"\x01", MALFORMED),
+    "no auth": (b"n,,\x01\x01", MALFORMED),
+    "no token": (b"n,,\x01auth=Bearer\x01\x01", MALFORMED),
+    "no end": (b"n,,\x01auth=Bearer good", MALFORMED),
+    "channel binding": (b"y,,\x01auth=Bearer x\x01\x01", MALFORMED),
+    "extension that is not ASCII": (b"n,,\x01auth=Bearer good\x01k=\xff\x01\x01", MALFORMED),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_token_gets_the_same_response(running: Locked, name: str) -> None:
+    message, expected = MESSAGES[name]
+    assert said_to(running.ports["LOGIN"], message) == expected
+
+
+def test_another_request_in_place_of_the_confirmation_is_refused(running: Locked) -> None:
+    """aiokafka takes the refusal for success and goes on with Metadata."""
+    with Conversation(Broker.__new__(Broker), port=running.ports["LOGIN"]) as talk:
+        talk.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+        answer = talk.ask(SaslAuthenticateRequest(auth_bytes=bearer("garbage")), 2)
+        assert answer.error_code == ErrorCode.NONE and answer.auth_bytes == INVALID.encode()
+        talk.send((MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="x")]), 12))
+        assert talk.receive().topics[0].error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert talk.is_closed()
+
+
+def test_the_session_lasts_as_long_as_the_token(running: Locked) -> None:
+    with Conversation(Broker.__new__(Broker), port=running.ports["LOGIN"]) as talk:
+        talk.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+        token = signed(claims(exp=int(time.time()) + 100))
+        answer = talk.ask(SaslAuthenticateRequest(auth_bytes=bearer(token)), 2)
+        assert 90_000 < answer.session_lifetime_ms <= 100_000

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.broker.node import StorageError
 from barnabas.cli.main import main
 from barnabas.storage.encryption import key_files
+from barnabas.testing import apache
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
 
@@ -30,6 +31,7 @@ def keys(tmp_path: Path) -> Path:
     """A file with one master key."""
     path = tmp_path / "master.keys"
     path.write_text(f"v1={master_key(1)}\n")
+    path.chmod(0o600)
     return path
 
 
@@ -298,3 +300,25 @@ def test_key_files_show_no_key(started: Start, tmp_path: Path) -> None:
     text = (tmp_path / "data/encryption-keys.json").read_text()
     assert master_key(1) not in text
     assert "wrapped=b''" in repr(key_files.WrappedKey(1, "v1", b""))
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_apache_kafka_refuses_the_folder_and_touches_nothing(
+    java: None, started: Start, tmp_path: Path
+) -> None:
+    broker = started()
+    broker.create_topic("orders")
+    produce(broker, "orders", 5)
+    broker.stop()
+    settings = write_settings(broker, tmp_path)
+    before = files_of(tmp_path / "data")
+
+    done = apache.tool("kafka.Kafka", str(settings))
+
+    assert done.returncode != 0
+    assert {
+        path: content for path, content in files_of(tmp_path / "data").items() if path in before
+    } == before
+    shown = apache.tool("kafka.tools.StorageTool", "info", "-c", str(settings))
+    assert "1-encrypted-by-barnabas" in shown.stdout + shown.stderr

@@ -343,7 +343,7 @@ def test_a_loss_of_power_on_an_encrypted_disk_loses_nothing_either(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encrypted_context(disk: Disk, rng: Random) -> LogContext:
-        rings = {path: KeyRing(path, {1: bytes(32)}, 1) for path in PATHS}
+        rings = {path: KeyRing(path, {1: path.encode().rjust(32)}, 1) for path in PATHS}
         return plain_context(EncryptedDisk(disk, rings), rng=rng)
 
     plain_context = LogContext

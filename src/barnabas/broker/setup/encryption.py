@@ -7,6 +7,7 @@ makes their first data keys and marks the dirs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from barnabas.storage.files.names import ENCRYPTION_KEYS
 if TYPE_CHECKING:
     from barnabas.storage.dirs.log_dir import LogDir
     from barnabas.storage.encryption.key_files import WrappedKey
+
+log = logging.getLogger("barnabas.node")
 
 ENABLED = "barnabas.encryption.enabled"
 PREFIX = "barnabas.encryption."
@@ -48,6 +51,12 @@ def disk_of(settings: BrokerSettings, disk: Disk, random_bytes: Callable[[int], 
     from barnabas.storage.encryption.encrypted_disk import EncryptedDisk
 
     provider = providers.provider_of(provider_settings(settings))
+    log.info(
+        "encryption at rest is %s; new data keys are wrapped with master key %r of the provider %r",
+        "on" if is_enabled else "off, and log dirs hold encrypted files",
+        provider.current_id,
+        settings["barnabas.encryption.key.provider"],
+    )
     rings = {}
     for path in encrypted:
         keys = key_files.load(disk, path)

@@ -24,6 +24,8 @@ from barnabas.storage.segments.log_slice import LogSlice
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024
 TURN_BYTES_MAX = 4 * CHUNK_BYTES  # sent by one channel before others have their turn
+DECRYPTED_BYTES_MAX = 256 * 1024  # at once; more is slower by the byte, in memory that is new each time
+DECRYPTIONS_MAX = 2  # in a turn, each half a millisecond at most
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
 log = logging.getLogger("barnabas.channel")
 
@@ -111,6 +113,7 @@ class Outbox:
             return False
         plain = self._plain_socket()
         budget = TURN_BYTES_MAX
+        decryptions = DECRYPTIONS_MAX
         try:
             while self._parts:
                 part = self._parts[0]
@@ -119,11 +122,14 @@ class Outbox:
                     self._unwatch()
                     self._warm(part)
                     return False
-                if (
-                    plain is not None
-                    and not self._transport.get_write_buffer_size()
-                    and not (is_slice and not part.is_plain)
-                ):
+                if is_slice and not part.is_plain:
+                    if not decryptions:
+                        self._unwatch()
+                        self._loop.call_soon(self._continue)
+                        return False
+                    decryptions -= 1
+                    sent = self._send_through(part, is_slice, DECRYPTED_BYTES_MAX)
+                elif plain is not None and not self._transport.get_write_buffer_size():
                     if budget <= 0:
                         raise BlockingIOError  # others first; a writable socket comes back at once
                     sent = self._send_plain(plain, part, is_slice)
@@ -161,9 +167,9 @@ class Outbox:
         more = _MORE if len(self._parts) > 1 else 0
         return plain.send(memoryview(part)[self._sent :] if self._sent else part, more)
 
-    def _send_through(self, part: Any, is_slice: bool) -> int:
+    def _send_through(self, part: Any, is_slice: bool, bytes_max: int = CHUNK_BYTES) -> int:
         if is_slice:
-            data: Any = read_or_zeros(part, self._sent, CHUNK_BYTES)
+            data: Any = read_or_zeros(part, self._sent, bytes_max)
         else:
             data = memoryview(part)[self._sent :] if self._sent else part
         self._transport.write(data)
@@ -171,6 +177,10 @@ class Outbox:
 
     def _writable(self) -> None:
         if self._pump():
+            self._done()
+
+    def _continue(self) -> None:
+        if self._parts and self._pump():
             self._done()
 
     def _unwatch(self) -> None:
@@ -218,10 +228,13 @@ def nothing() -> None:
 
 
 def small_enough(parts: list[Any]) -> bytes | None:
-    """All parts as one bytes object; None if a slice is too long or likely not in the page cache."""
+    """All parts as one bytes object; None if a slice is too long or likely not in the page cache, or if
+    there is much to decrypt."""
+    encrypted = 0
     for index, part in enumerate(parts):
         if isinstance(part, LogSlice):
-            if len(part) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
+            encrypted += 0 if part.is_plain else len(part)
+            if max(len(part), encrypted) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
                 return None
             try:
                 parts[index] = part.read()

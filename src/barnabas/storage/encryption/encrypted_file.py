@@ -9,10 +9,12 @@ Does not know: which files are encrypted, the path of the file after a rename.
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from barnabas.runtime.disk import IOV_MAX, Disk
-from barnabas.storage.encryption.file_cipher import FileCipher, NotAuthentic, key_number_of
+from cryptography.exceptions import InvalidTag
+
+from barnabas.runtime.disk import Disk
+from barnabas.storage.encryption.file_cipher import FileCipher, NotAuthentic, key_number_of, pack_place
 from barnabas.storage.encryption.frames import (
     CUT,
     DATA,
@@ -20,14 +22,19 @@ from barnabas.storage.encryption.frames import (
     FRAME_OVERHEAD,
     HEAD_BYTES,
     HEADER_BYTES,
+    LENGTH_MASK,
     MAGIC,
+    NONCE_BYTES,
+    PADDING,
     PAGE_BYTES,
+    TAG_BYTES,
     Frame,
     first_in_page,
     last_frame,
     next_page,
     parse,
     room_at,
+    unpack_head,
 )
 from barnabas.storage.encryption.key_ring import KeyRing
 from barnabas.storage.files.partial_writes import finish_write
@@ -35,7 +42,12 @@ from barnabas.storage.segments.segment import CorruptLog
 
 RECENT_FRAMES_MAX = 2048
 KNOWN_PAGES_MAX = 4096
+PIECE_BYTES_MAX = 4 * PAGE_BYTES  # encrypted and written at once
 AHEAD_BYTES_MAX = 8 << 20  # to read at once
+FRAMES_A_READ_MAX = 256  # a read of more returns fewer bytes, so that no read keeps the loop for long
+
+
+Buffer = bytes | bytearray | memoryview
 
 
 class DamagedFile(CorruptLog):
@@ -73,8 +85,8 @@ class EncryptedFile:
     # Reading
 
     def read(self, length: int, position: int) -> bytes:
-        """Read plain bytes; fewer at the end of the file, or in front of a damaged frame. `DamagedFile` if
-        the first frame is damaged."""
+        """Read plain bytes; fewer at the end of the file, in front of a damaged frame, and if there are very
+        many frames. `DamagedFile` if the first frame is damaged."""
         if length <= 0:
             return b""
         try:
@@ -85,72 +97,67 @@ class EncryptedFile:
             return self._read(length, position)
 
     def _read(self, length: int, position: int) -> bytes:
+        """One loop over all frames, without objects for them: a log of small writes has thousands in a
+        fetch. A frame is decrypted when the next one is known, since that one may cut it."""
         found = self._locate(position)
         if found is None:
             return b""
         at, start, is_exact = found
-        wanted_end = reached = position
-        wanted_end += length
+        wanted_end, reached = position + length, position
+        decrypt = self._cipher().decrypt
         parts: list[bytes] = []
-        pending: tuple[Frame, memoryview] | None = None  # it may be cut by the next one
-        buffer, base = memoryview(b""), at
+        buffer, base = b"", at
+        held, held_at, held_offset, held_start, held_end = b"", 0, 0, 0, -1
         while True:
-            if room_at(at) < 0:
-                at = next_page(at)
-            if at == self._end_at and pending is not None and pending[0].end >= wanted_end:
-                break  # nothing cuts the last frame
-            offset = at - base
-            if offset + FRAME_OVERHEAD > len(buffer):
-                ahead = max(wanted_end - max(start, reached), 0) + 2 * FRAME_OVERHEAD
-                if not is_exact or ahead > PAGE_BYTES:
-                    ahead = next_page(at + min(ahead, AHEAD_BYTES_MAX)) - at
-                buffer, base, offset = memoryview(self._disk.pread(self.descriptor, ahead, at)), at, 0
-                if len(buffer) < FRAME_OVERHEAD:
-                    break  # the end of the file
-            frame = parse(buffer, offset, at)
-            if frame is None:
-                if at % PAGE_BYTES == 0 or at == HEADER_BYTES:
-                    return self._damaged(parts, reached, at, "it is not there")
-                at = next_page(at)  # padding
-                continue
-            if frame.end_at > base + len(buffer):
-                buffer = memoryview(
-                    self._disk.pread(self.descriptor, max(len(buffer), frame.end_at - at), at)
-                )
-                base, offset = at, 0
-                if frame.end_at > base + len(buffer):
-                    break  # a crash left it incomplete
-            if pending is not None and not self._emit(parts, pending, reached, min(frame.start, wanted_end)):
-                return self._damaged(parts, reached, pending[0].at, "it is not authentic")
-            if pending is not None:
-                reached = max(reached, min(pending[0].end, frame.start, wanted_end))
-                pending = None
-            if reached >= wanted_end:
+            in_page = at % PAGE_BYTES
+            if in_page > PAGE_BYTES - FRAME_OVERHEAD:
+                at, in_page = next_page(at), 0
+            is_end = at == self._end_at and held_end >= wanted_end  # nothing cuts the last frame
+            kind, offset = PADDING, at - base
+            frame_end = following = wanted_end
+            if not is_end:
+                if offset + FRAME_OVERHEAD > len(buffer):
+                    ahead = max(wanted_end - max(start, reached), 0) + 2 * FRAME_OVERHEAD
+                    if not is_exact or ahead > PAGE_BYTES:
+                        ahead = next_page(at + min(ahead, AHEAD_BYTES_MAX)) - at
+                    buffer, base, offset = self._disk.pread(self.descriptor, ahead, at), at, 0
+                is_end = len(buffer) < offset + FRAME_OVERHEAD
+            if not is_end:
+                word, following = unpack_head(buffer, offset)
+                kind, size = word >> 24, word & LENGTH_MASK
+                if not DATA <= kind <= END or size > PAGE_BYTES - FRAME_OVERHEAD - in_page or following > at:
+                    if in_page == 0 or at == HEADER_BYTES:
+                        return self._damaged(parts, reached, at, "it is not there")
+                    at = next_page(at)  # padding
+                    continue
+                frame_end = at + FRAME_OVERHEAD + size
+                if frame_end > base + len(buffer):
+                    ahead = max(len(buffer), frame_end - at)
+                    buffer, base, offset = self._disk.pread(self.descriptor, ahead, at), at, 0
+                    is_end = frame_end > base + len(buffer)  # a crash left it incomplete
+            if is_end:
+                following = wanted_end
+            stop = min(held_end, following, wanted_end)
+            if stop > reached:
+                body = held_offset + HEAD_BYTES + NONCE_BYTES
+                sealed = memoryview(held)[body : body + held_end - held_start + TAG_BYTES]
+                head, nonce = held[held_offset : body - NONCE_BYTES], held[body - NONCE_BYTES : body]
+                try:
+                    plain = decrypt(nonce, sealed, pack_place(held_at) + head)
+                except InvalidTag:
+                    return self._damaged(parts, reached, held_at, "it is not authentic")
+                whole = reached == held_start and stop == held_end
+                parts.append(plain if whole else plain[reached - held_start : stop - held_start])
+                reached = stop
+            if is_end or reached >= wanted_end or len(parts) >= FRAMES_A_READ_MAX:
                 return b"".join(parts) if len(parts) != 1 else parts[0]
-            if frame.start > reached:
-                return self._damaged(
-                    parts, reached, frame.at, f"bytes {reached} to {frame.start} are missing"
-                )
-            if frame.kind == DATA and frame.end > reached:
-                body = offset + HEAD_BYTES
-                pending = frame, buffer[body : offset + FRAME_OVERHEAD + frame.length]
-            at = frame.end_at
-        if pending is not None and not self._emit(parts, pending, reached, wanted_end):
-            return self._damaged(parts, reached, pending[0].at, "it is not authentic")
-        return b"".join(parts) if len(parts) != 1 else parts[0]
-
-    def _emit(self, parts: list[bytes], pending: tuple[Frame, memoryview], reached: int, end: int) -> bool:
-        """Decrypt a frame and add the part that is asked for. False if the frame is not authentic."""
-        frame, sealed = pending
-        first, last = reached - frame.start, min(frame.end, end) - frame.start
-        if last <= first:
-            return True
-        try:
-            plain = self._cipher().open(frame, sealed)
-        except NotAuthentic:
-            return False
-        parts.append(plain if last - first == len(plain) else plain[first:last])
-        return True
+            if following > reached:
+                return self._damaged(parts, reached, at, f"bytes {reached} to {following} are missing")
+            held_end = -1
+            if kind == DATA and following + size > reached:
+                held, held_at, held_offset, held_start = buffer, at, offset, following
+                held_end = following + size
+            at = frame_end
 
     def _damaged(self, parts: list[bytes], position: int, at: int, reason: str) -> bytes:
         if parts:
@@ -232,11 +239,11 @@ class EncryptedFile:
             return False
         return True
 
-    def _look(self) -> None:
-        """Find the end of the file, unless it is where this object left it."""
+    def _look(self) -> int:
+        """Find the end of the file, unless it is where this object left it. Returns the file's size."""
         file_bytes = self._disk.size_of(self.descriptor)
         if file_bytes == self._end_at:
-            return
+            return file_bytes
         self._forget()
         self._size, self._end_at, self._is_complete = 0, 0, False
         if file_bytes >= HEADER_BYTES:
@@ -244,6 +251,7 @@ class EncryptedFile:
             self._end_at = HEADER_BYTES
             if found is not None:
                 self._size, self._end_at, self._is_complete = found.end, found.end_at, found.kind == END
+        return file_bytes
 
     def _forget(self) -> None:
         self._pages, self._recent = {}, (array("q"), array("q"))
@@ -251,32 +259,36 @@ class EncryptedFile:
 
     # Writing
 
-    def write(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
+    def write(self, buffers: Sequence[Buffer], position: int) -> int:
         """Write plain bytes at the end of the file. In front of the end, the rest is truncated first."""
-        self._look()
-        if position != self._size:
+        if self._look() != self._end_at or position != self._size:
             self.truncate(position)
-        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
         cipher = self._cipher()
-        parts, frames = cipher.frames(data, position, self._end_at or HEADER_BYTES)
-        self._append(parts, frames[-1] if frames else None)
+        before = self._size, self._end_at, self._is_complete
         starts, places = self._recent
-        if len(starts) + len(frames) > RECENT_FRAMES_MAX:
+        try:
+            for piece in pieces(buffers):
+                parts, frames = cipher.frames(piece, self._size, self._end_at or HEADER_BYTES)
+                self._append(parts, frames[-1], cipher)
+                for frame in frames:  # the place first: a reader may look between the two
+                    places.append(frame.at)
+                    starts.append(frame.start)
+        except OSError:
+            self._size, self._end_at, self._is_complete = before
+            self._recent = array("q"), array("q")
+            self._disk.ftruncate(self.descriptor, self._end_at)
+            raise
+        if len(starts) > RECENT_FRAMES_MAX:
             kept = -RECENT_FRAMES_MAX // 2
-            starts, places = starts[kept:], places[kept:]
-        for frame in frames:  # the place first: a reader may look between the two
-            places.append(frame.at)
-            starts.append(frame.start)
-        self._recent = starts, places
-        return len(data)
+            self._recent = starts[kept:], places[kept:]
+        return self._size - position
 
     def truncate(self, length: int) -> None:
         """Remove the plain bytes from a position on. A longer length changes nothing."""
-        self._look()
         disk, descriptor = self._disk, self.descriptor
+        if self._look() > self._end_at:  # a write failed, or a crash left a part of a frame
+            disk.ftruncate(descriptor, self._end_at)
         if length >= self._size:
-            if disk.size_of(descriptor) > self._end_at:  # a write failed, or a crash left a part of a frame
-                disk.ftruncate(descriptor, self._end_at)
             return
         self._forget()
         if length == 0:
@@ -296,10 +308,11 @@ class EncryptedFile:
 
     def complete(self) -> None:
         """Mark the end, so that a file that is cut off later can be recognised."""
-        self._look()
+        self.truncate(self.size)
         if not self._is_complete:
-            mark, frame = self._cipher().mark(END, self._size, self._end_at or HEADER_BYTES)
-            self._append([mark], frame)
+            cipher = self._cipher()
+            mark, frame = cipher.mark(END, self._size, self._end_at or HEADER_BYTES)
+            self._append([mark], frame, cipher)  # what a failure leaves, the next write removes
 
     def _frame_at(self, position: int) -> Frame:
         """The frame that holds the byte at a position."""
@@ -324,21 +337,13 @@ class EncryptedFile:
             raise DamagedFile(self.path, position, "no encrypted block holds this position")
         return best
 
-    def _append(self, parts: list[bytes], last: Frame | None) -> None:
-        if last is None:
-            return
+    def _append(self, parts: list[bytes], last: Frame, cipher: FileCipher) -> None:
         disk, descriptor, at = self._disk, self.descriptor, self._end_at
-        if disk.size_of(descriptor) > at:  # the rest of a frame that was not written completely
-            disk.ftruncate(descriptor, at)
         if at == 0:
-            parts = [self._cipher().header, *parts]
-        try:
-            written = disk.pwritev(descriptor, parts, at) if len(parts) <= IOV_MAX else 0
-            if written != last.end_at - at:
-                finish_write(disk, descriptor, [memoryview(part) for part in parts], at, written)
-        except OSError:
-            disk.ftruncate(descriptor, at)
-            raise
+            parts = [cipher.header, *parts]
+        written = disk.pwritev(descriptor, parts, at)
+        if written != last.end_at - at:
+            finish_write(disk, descriptor, [memoryview(part) for part in parts], at, written)
         self._size, self._end_at, self._is_complete = last.end, last.end_at, last.kind == END
 
     # Keys
@@ -350,20 +355,21 @@ class EncryptedFile:
 
     def _cipher(self) -> FileCipher:
         """The cipher of an existing file, or a new one with the current data key for an empty file."""
-        if self.cipher is None:
+        cipher = self.cipher  # read once: another thread may forget it
+        if cipher is None:
             ring = self._ring
             header = self._disk.pread(self.descriptor, HEADER_BYTES, 0)
             if len(header) < HEADER_BYTES:
                 number = ring.current
                 assert number is not None  # the disk makes no encrypted file without a current key
                 key = ring.key(number, self.path)
-                self.cipher = FileCipher(key, number, self._identity, self._random_bytes)
-                return self.cipher
+                cipher = self.cipher = FileCipher(key, number, self._identity, self._random_bytes)
+                return cipher
             if not header.startswith(MAGIC):
                 raise DamagedFile(self.path, 0, "the header of the encrypted file is damaged")
             number = key_number_of(header)
             try:
-                self.cipher = FileCipher(
+                cipher = self.cipher = FileCipher(
                     ring.key(number, self.path), number, self._identity, self._random_bytes, header
                 )
             except NotAuthentic:
@@ -373,4 +379,25 @@ class EncryptedFile:
                     "the header of the encrypted file is not authentic: it was changed, or the file was "
                     "written under another name",
                 ) from None
-        return self.cipher
+        return cipher
+
+
+def pieces(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
+    """The bytes of many buffers in pieces that are encrypted and written one after the other. The memory of
+    one is used again for the next, which costs less than new memory for all."""
+    small: list[Buffer] = []
+    small_bytes = 0
+    for buffer in buffers:
+        size = len(buffer)
+        if size and size + small_bytes <= PIECE_BYTES_MAX:
+            small.append(buffer)
+            small_bytes += size
+            continue
+        if small:
+            yield b"".join(small) if len(small) > 1 else small[0]
+        small, small_bytes = [], 0
+        view = memoryview(buffer)
+        for at in range(0, size, PIECE_BYTES_MAX):
+            yield view[at : at + PIECE_BYTES_MAX]
+    if small:
+        yield b"".join(small) if len(small) > 1 else small[0]

@@ -34,6 +34,7 @@ TOPIC_CHARACTERS_MAX = 200  # marked folders have shorter names; see `names.mark
 
 _header = struct.Struct(">8sII16s")
 _place = struct.Struct(">Q")
+pack_place = _place.pack
 _counter = struct.Struct(">I")
 _DATA_NAME = re.compile(
     r"(\d{20}(?:\.log|\.index|\.timeindex|\.txnindex|\.snapshot)|\d{20}-\d{10}\.checkpoint)(?:\.[a-z]+)?"
@@ -65,7 +66,7 @@ def identity_of(path: str) -> bytes | None:
 class FileCipher:
     """`header` is the header of the file; `key_number` tells which data key the file needs."""
 
-    __slots__ = ("_count", "_decrypt", "_encrypt", "_prefix", "header", "key_number")
+    __slots__ = ("_count", "_encrypt", "_prefix", "decrypt", "header", "key_number")
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class FileCipher:
         salt = random_bytes(SALT_BYTES) if header is None else _header.unpack_from(header)[3]
         file_key = hmac.digest(data_key, b"barnabas file\0" + salt + identity, "sha256")
         cipher = AESGCM(file_key)
-        self._encrypt, self._decrypt = cipher.encrypt, cipher.decrypt
+        self._encrypt, self.decrypt = cipher.encrypt, cipher.decrypt
         self._prefix = random_bytes(NONCE_BYTES - _counter.size)  # no two objects share nonces
         self._count = 0
         self.key_number = key_number
@@ -93,13 +94,13 @@ class FileCipher:
         head = pack_head(kind, start, len(data))
         self._count += 1
         nonce = self._prefix + _counter.pack(self._count)
-        return head + nonce, self._encrypt(nonce, data, _place.pack(at) + head)
+        return head + nonce, self._encrypt(nonce, data, pack_place(at) + head)
 
     def open(self, frame: Frame, sealed: Buffer) -> bytes:
         """Decrypt the bytes of a frame after its head. `NotAuthentic` if anything was changed."""
-        place = _place.pack(frame.at) + pack_head(frame.kind, frame.start, frame.length)
+        place = pack_place(frame.at) + pack_head(frame.kind, frame.start, frame.length)
         try:
-            return self._decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], place)
+            return self.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], place)
         except InvalidTag:
             raise NotAuthentic from None
 

@@ -9,7 +9,9 @@ Does not know: which data keys exist, files of log dirs.
 
 import base64
 import binascii
+import logging
 import os
+import stat
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -28,6 +30,8 @@ KEY_VARIABLE = PREFIX + "key.variable"
 ENTRY_POINTS = "barnabas.key_providers"
 MASTER_KEY_BYTES = 32
 NONCE_BYTES = 12
+
+logger = logging.getLogger(__name__)
 
 
 class KeyUnavailable(Exception):
@@ -107,6 +111,8 @@ def from_file(settings: Mapping[str, str]) -> KeyProvider:
     if not path:
         raise StorageError(f"the key provider 'file' needs {KEY_FILE}: the path of the file with master keys")
     try:
+        if Path(path).stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            logger.warning("%s holds master keys, and other users may read it: chmod 600 %s", path, path)
         return MasterKeys.parse(Path(path).read_text("utf-8"), path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"

@@ -60,6 +60,7 @@ from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import ThreadPools
+from barnabas.security.clients.client_security import PLAINTEXT
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.settings import BrokerSettings, EndPoint
 from barnabas.storage.dirs.log_dirs import LogDirs
@@ -189,8 +190,7 @@ class Node:
             await seat.start()
             self.is_waiting_for_quorum = False
         if broker.access is not None:  # from here on its decisions follow the metadata
-            broker.access.load(seat.log.image.security.acls)
-            seat.log.add_listener(broker.access.publish)
+            broker.access.follow(seat.log)
         if settings.is_broker:
             await self._start_broker(tick)
         else:
@@ -198,6 +198,8 @@ class Node:
             await self._listen(self._listening.start)
         seat.log.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._serve_metrics()
+        if self._access is not None:
+            self._access.follow_roles(broker, lambda: PLAINTEXT)
 
     def _start_threads(self) -> None:
         try:
@@ -449,6 +451,8 @@ class Node:
 
     async def stop(self) -> None:
         """Stop in order: the next start needs no recovery."""
+        if self._access is not None:
+            await self._access.close()
         if self.settings.is_broker:
             await self._stop_broker()
         if self._metrics_server is not None:

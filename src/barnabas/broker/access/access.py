@@ -17,9 +17,13 @@ from barnabas.security.acls.authorizer import StandardAuthorizer, parse_super_us
 from barnabas.security.acls.rules import Rule
 
 if TYPE_CHECKING:
+    from barnabas.broker.access.role_follower import RoleFollower
+    from barnabas.broker.broker import Broker
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
     from barnabas.metadata.security import AccessControlEntry, SecurityDelta
+    from barnabas.quorum.metadata_log import MetadataLog
+    from barnabas.security.clients.client_security import ClientSecurity
     from barnabas.security.principal import Principal
     from barnabas.settings import BrokerSettings
 
@@ -32,7 +36,20 @@ class Access:
         self.log = DecisionLog(time_s)
         self.acl_count = 0
         self.on_change: list[Callable[[], None]] = []  # what was allowed may be denied from now on
+        self._roles: RoleFollower | None = None
         self._rights: WeakValueDictionary[tuple[Principal, str], Rights] = WeakValueDictionary()
+
+    def follow_roles(self, broker: Broker, security: Callable[[], ClientSecurity]) -> None:
+        """Begin to read the bindings of roles, if the settings want them."""
+        if self.authorizer.awaits_roles:
+            from barnabas.broker.access.role_follower import RoleFollower
+
+            self._roles = RoleFollower(broker, self, security)
+            self._roles.start()
+
+    async def close(self) -> None:
+        if self._roles is not None:
+            await self._roles.close()
 
     def rights(self, principal: Principal, host: str) -> Rights:
         found = self._rights.get((principal, host))
@@ -41,6 +58,11 @@ class Access:
         return found
 
     # -- ACLs from the metadata log ------------------------------------------------------------------
+
+    def follow(self, metadata: MetadataLog) -> None:
+        """Decide with the ACLs of the committed metadata, from now on."""
+        self.load(metadata.image.security.acls)
+        metadata.add_listener(self.publish)
 
     def load(self, acls: Mapping[bytes, AccessControlEntry]) -> None:
         """Begin to decide with these ACLs. Until then only super users are allowed."""
@@ -81,7 +103,10 @@ def access_of(settings: BrokerSettings, time_s: Callable[[], float]) -> Access |
     from barnabas.settings.errors import SettingsError, invalid_value
 
     name: str = settings["authorizer.class.name"]
+    follows_roles: bool = settings["barnabas.roles.enable"]
     if not name:
+        if follows_roles:
+            raise invalid_value("barnabas.roles.enable", "true", "roles need authorizer.class.name")
         return None
     static = settings.static
     try:
@@ -103,4 +128,5 @@ def access_of(settings: BrokerSettings, time_s: Callable[[], float]) -> Access |
         raise invalid_value(
             "authorizer.class.name", name, "an authorizer is a subclass of StandardAuthorizer"
         )
+    authorizer.awaits_roles = follows_roles
     return Access(authorizer, time_s)

@@ -16,6 +16,7 @@ from barnabas.security.acls.index import RuleIndex
 from barnabas.security.acls.rules import Rule, host_matches, host_of
 from barnabas.security.acls.vocabulary import (
     ANY_USER,
+    ROLES_TOPIC,
     Operation,
     Permission,
     ResourceType,
@@ -40,12 +41,15 @@ NO_MATCH = Decision(False, "rules cover the resource, and none of them matches")
 NO_ANY = Decision(False, "no rule allows the operation on any resource of this type")
 NOT_LOADED = Decision(False, "the ACLs are not loaded yet, and the principal is no super user")
 
+NO_ROLES_YET = Decision(False, "no ACL covers the resource, and the bindings of roles are not read yet")
+
 
 class StandardAuthorizer:
     def __init__(self, super_users: Iterable[str] = (), *, allows_everyone: bool = False) -> None:
         self.super_users = frozenset(super_users)
         self.index = RuleIndex()
         self.is_loaded = True  # False until the ACLs of a starting node are complete
+        self.awaits_roles = False  # True until the bindings of roles of a starting node are read
         self.on_change: list[Callable[[], None]] = []
         self._without_rules = NO_RULES_ALLOWED if allows_everyone else NO_RULES_DENIED
         self._known: dict[tuple[str, str, int, int, str], Decision] = {}
@@ -91,7 +95,7 @@ class StandardAuthorizer:
             return NOT_LOADED
         rules, is_covered = self.index.covering(resource_type, name, principal)
         if not is_covered:
-            return self._without_rules
+            return self._uncovered(name)
         caller = host_of(host)
         allow, deny = allowing(operation), denying(operation)
         allowed_by: Rule | None = None
@@ -99,9 +103,16 @@ class StandardAuthorizer:
             if rule.permission == Permission.DENY:
                 if rule.operation in deny and host_matches(rule.host, caller):
                     return Decision(False, str(rule), rule)
-            elif allowed_by is None and rule.operation in allow and host_matches(rule.host, caller):
+            elif allowed_by is not None or (name == ROLES_TOPIC and rule.name != name):
+                continue  # writing to the topic of roles gives every right: only rules that name it reach it
+            elif rule.operation in allow and host_matches(rule.host, caller):
                 allowed_by = rule
         return NO_MATCH if allowed_by is None else Decision(True, str(allowed_by), allowed_by)
+
+    def _uncovered(self, name: str) -> Decision:
+        if self.awaits_roles:
+            return NO_ROLES_YET
+        return NO_RULES_DENIED if name == ROLES_TOPIC else self._without_rules
 
     def decide_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType

@@ -56,6 +56,7 @@ class Permission(IntEnum):
 
 WILDCARD = "*"  # a literal resource name, or a host, that stands for all
 ANY_USER = "User:*"
+ROLES_TOPIC = "_barnabas_roles"  # holds the bindings of roles
 CLUSTER_NAME = "kafka-cluster"  # the name of the one resource of type Cluster
 
 OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {

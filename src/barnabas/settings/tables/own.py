@@ -25,6 +25,8 @@ SETTINGS: tuple[Row, ...] = (
      "Port of the Prometheus endpoint at /metrics; -1 turns it off, 0 takes a free port."),
     ("barnabas.produce.validation", "string", "relaxed", "[none, relaxed, strict]", "medium", "cluster-wide",
      "How closely produced records are looked at: all (strict), batches at both ends (relaxed), none."),
+    ("barnabas.roles.enable", "boolean", False, "", "medium", "read-only",
+     "Whether roles allow operations beside ACLs: the node reads their bindings from _barnabas_roles."),
     ("barnabas.secret.key", "password", None, "", "medium", "read-only",
      "Key that passwords set while running are sealed with; the same on every node. A file if not set."),
     ("barnabas.secret.old.key", "password", None, "", "low", "read-only",

@@ -39,6 +39,8 @@ JAVA_CLASSES = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 

@@ -11,6 +11,8 @@ RUN_CLASS = "kafka-run-class"
 CLASSES = {
     "TopicCommand": "kafka-topics",
     "ConfigCommand": "kafka-configs",
+    "AclCommand": "kafka-acls",
+    "DelegationTokenCommand": "kafka-delegation-tokens",
     "ConsoleProducer": "kafka-console-producer",
     "ConsoleConsumer": "kafka-console-consumer",
     "GetOffsetShell": "kafka-get-offsets",

@@ -70,6 +70,14 @@ TOOLS = (
         "describe and alter settings, quotas and credentials",
         "kafka-configs",
     ),
+    Tool("roles", "security.roles", "bind roles to principals, and list them"),
+    Tool("acls", "security.acls", "add, remove, list and explain ACLs", "kafka-acls"),
+    Tool(
+        "delegation-tokens",
+        "security.delegation_tokens",
+        "create, describe, renew and expire delegation tokens",
+        "kafka-delegation-tokens",
+    ),
     Tool("log-dirs", "cluster.log_dirs", "show the partitions in brokers' log dirs", "kafka-log-dirs"),
     Tool(
         "delete-records",

@@ -3,6 +3,7 @@
 Each part lives in a module of its own; this one only joins them.
 """
 
+from barnabas.client.admin.acls import AclAdmin
 from barnabas.client.admin.cluster import ClusterAdmin
 from barnabas.client.admin.configs import ConfigAdmin
 from barnabas.client.admin.elections import ElectionAdmin
@@ -14,6 +15,7 @@ from barnabas.client.admin.quotas import QuotaAdmin
 from barnabas.client.admin.reassignments import ReassignmentAdmin
 from barnabas.client.admin.records import RecordAdmin
 from barnabas.client.admin.scram import ScramAdmin
+from barnabas.client.admin.tokens import TokenAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
 from barnabas.client.admin.voters import VoterAdmin
@@ -31,6 +33,8 @@ class Admin(
     ElectionAdmin,
     QuotaAdmin,
     ScramAdmin,
+    AclAdmin,
+    TokenAdmin,
     GroupAdmin,
     GroupOffsetAdmin,
     TransactionAdmin,

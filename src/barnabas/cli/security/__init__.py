@@ -1,0 +1,1 @@
+"""Tools of security: ACLs, roles, delegation tokens."""

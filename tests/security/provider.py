@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -82,7 +83,7 @@ def pem(key: Any) -> bytes:
 class Provider:
     """`with Provider() as provider:` serves `/jwks` and `/token`; `keys` can change while it runs."""
 
-    def __init__(self, life_s: int = 600) -> None:
+    def __init__(self, life_s: int = 600, tls: ssl.SSLContext | None = None) -> None:
         self.keys = [public_jwk(rsa_key(), "one")]
         self.life_s = life_s
         self.asked: list[str] = []  # paths
@@ -118,10 +119,13 @@ class Provider:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def jwks_url(self) -> str:

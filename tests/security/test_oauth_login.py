@@ -1,5 +1,7 @@
 """Where clients get their tokens, and when they replace them."""
 
+import ssl
+from collections.abc import Mapping
 from pathlib import Path
 
 import jwt
@@ -11,10 +13,13 @@ from barnabas.security.oauth.http import ProviderError, request
 from barnabas.security.oauth.login import Login, client_exchanges, refresh_after_s
 from barnabas.security.oauth.retrieving import token_retriever
 from barnabas.security.oauth.settings import RefreshSettings
+from barnabas.security.sasl.mechanism import Identity
 from barnabas.security.sasl.oauthbearer import parse_first_message
 from barnabas.testing.waiting import wait_until
 
+from .exchanges import server
 from .provider import CLIENT_ID, CLIENT_SECRET, Provider, claims, ec_key, pem, signed
+from .tls_world import certificates
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 SECRETS = {
@@ -167,3 +172,41 @@ def test_responses_of_providers_are_bounded() -> None:
             request(provider.jwks_url, timeout_s=5, bytes_max=10)
         with pytest.raises(ProviderError, match="responded with 401"):
             request(f"{provider.url}/else?secret=1", timeout_s=5, bytes_max=10)
+
+
+def test_a_provider_with_tls_is_trusted_by_the_options_of_the_jaas_entry() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates().broker_file)
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": certificates().ca_file}
+    with Provider(tls=context) as provider:
+        assert subject(token_retriever({URL: provider.token_url} | SECRETS, trust)()) == CLIENT_ID
+        check = token_check({"sasl.oauthbearer.jwks.endpoint.url": provider.jwks_url}, trust)
+        assert check(signed(claims(aud=None))).name == "alice"
+        with pytest.raises(ProviderError, match="certificate"):
+            token_retriever({URL: provider.token_url} | SECRETS, {})()
+
+
+def give_token(properties: Mapping[str, str]) -> str:
+    return signed(claims(properties["sasl.own"]))
+
+
+def break_down(properties: Mapping[str, str]) -> str:
+    raise RuntimeError("secret words")
+
+
+def check_token(token: str) -> Identity:
+    return Identity(subject(token))
+
+
+def test_plug_ins_give_and_check_tokens() -> None:
+    handler = {"sasl.login.callback.handler.class": f"{__name__}:give_token", "sasl.own": "gina"}
+    first = client_exchanges(handler, {})("host").first()
+    mechanism = server(
+        "OAUTHBEARER", settings={"sasl.server.callback.handler.class": f"{__name__}:check_token"}
+    )
+    exchange = mechanism.new_exchange()
+    assert mechanism.is_slow(first) and exchange.step(first) == b""
+    assert exchange.identity == Identity("gina")
+    with pytest.raises(AuthenticationFailed, match="RuntimeError") as failed:
+        client_exchanges({"sasl.login.callback.handler.class": f"{__name__}:break_down"}, {})
+    assert "secret" not in str(failed.value)

@@ -135,7 +135,8 @@ def token_check(
         raise SecuritySettingsError(f"{JWKS_URL} is not set: {handler} needs it to check tokens")
     if handler and handler not in SECURED_HANDLERS:
         raise SecuritySettingsError(
-            f"{HANDLER}={handler} is unknown: expected {SECURED_HANDLERS[0]} or {UNSECURED_HANDLER}"
+            f"{HANDLER}={handler} is unknown: expected {SECURED_HANDLERS[0]}, {UNSECURED_HANDLER},"
+            " or package.module:name of a function of yours"
         )
     if not settings.url:
         raise SecuritySettingsError(

@@ -1,13 +1,18 @@
-"""OAUTHBEARER as a mechanism of listeners and clients (`security.sasl.mechanisms`)."""
+"""OAUTHBEARER as a mechanism of listeners and clients (`security.sasl.mechanisms`).
+
+A plug-in takes the place of Kafka's check: `sasl.server.callback.handler.class=package.module:name` names a
+function that returns the `Identity` of a token or raises `TokenRefused`. It is called in a thread.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from barnabas.security.entry_points import load_entry_point
 from barnabas.security.oauth.checking import HANDLER, token_check
 from barnabas.security.oauth.login import client_exchanges
-from barnabas.security.sasl.mechanism import ClientExchange
+from barnabas.security.sasl.mechanism import ClientExchange, Identity
 from barnabas.security.sasl.mechanisms import ClientConfig, ServerConfig, ServerMechanism
 from barnabas.security.sasl.oauthbearer import OAuthBearerServer
 
@@ -28,6 +33,10 @@ SERVER_SETTINGS = (
 
 
 def server_mechanism(config: ServerConfig) -> ServerMechanism:
+    handler = text_of(config.settings[HANDLER])
+    if ":" in handler:
+        plug_in: Callable[[str], Identity] = load_entry_point(handler)
+        return ServerMechanism(lambda: OAuthBearerServer(plug_in), is_slow=lambda _: True)
     check = token_check(
         {name: text_of(config.settings[name]) for name in SERVER_SETTINGS},
         config.jaas.options if config.jaas is not None else {},

@@ -1,6 +1,8 @@
 """The sources of a client's token: a file, the client credentials grant, the JWT bearer grant, JAAS options.
 
 `token_retriever` makes a function that returns a new token each time it is called. It blocks: for threads.
+A plug-in, `sasl.login.callback.handler.class=package.module:name`, is a function that gets the client's
+properties and returns a token.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
+from barnabas.security.entry_points import load_entry_point
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.security.oauth.http import ProviderError, provider_tls, read_file, request
 from barnabas.security.oauth.settings import TOKEN_URL, Properties, timeout_s
 
 TOKEN_BYTES_MAX = 1024 * 1024
+LOGIN_HANDLER = "sasl.login.callback.handler.class"
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION = "sasl.oauthbearer.assertion"
 RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
@@ -33,6 +37,9 @@ Retriever = Callable[[], str]
 def token_retriever(properties: Mapping[str, str], options: Mapping[str, str]) -> Retriever:
     """`options` are those of the client's JAAS entry. SecuritySettingsError."""
     values = Properties(properties)
+    handler = values.text(LOGIN_HANDLER)
+    if ":" in handler:
+        return _plug_in(handler, properties)
     url = values.url(TOKEN_URL)
     kind = values.text(RETRIEVER, f"{_OAUTH}.DefaultJwtRetriever").removeprefix(f"{_OAUTH}.")
     if not url:
@@ -53,6 +60,18 @@ def token_retriever(properties: Mapping[str, str], options: Mapping[str, str]) -
             f" JwtBearerJwtRetriever of {_OAUTH}"
         )
     return _client_credentials(url, values, options, tls)
+
+
+def _plug_in(handler: str, properties: Mapping[str, str]) -> Retriever:
+    give: Callable[[Mapping[str, str]], str] = load_entry_point(handler)
+
+    def call() -> str:
+        try:
+            return give(properties)
+        except Exception as error:  # whatever a plug-in raises
+            raise ProviderError(f"{handler} failed with {type(error).__name__}", may_retry=False) from error
+
+    return call
 
 
 def _token_of_file(url: str) -> str:

@@ -146,8 +146,8 @@ RULES = (
     ),
     coordinators(
         "a coordinator waits for followers for ever",
-        "while waits and waits[0][1].deadline <= now:",
-        "while False:",
+        "            self._timer = self._loop.call_later(self._timeout_s, self._on_time)\n",
+        "            pass\n",
         "test_a_coordinator_s_response_is_refused_when_followers_take_too_long",
     ),
     coordinators(

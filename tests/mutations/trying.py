@@ -29,7 +29,7 @@ import barnabas.metadata.image
 import barnabas.protocol.apis
 import barnabas.settings  # noqa: F401  children find loaded what no target is in
 
-TRIAL_CPU_S_MAX = 60  # a loop without an end
+TRIAL_CPU_S_MAX = 20  # a loop without an end; the tests of a module take three
 TRIAL_S_MAX = 300.0  # a wait without an end, on a machine that is busy
 QUICK = "quick"
 # The same examples each time, and no search for a smaller one: that one failed is enough.
@@ -91,7 +91,8 @@ def is_noticed(name: str, tree: ast.Module, tests: Sequence[str]) -> bool:
 def run_tests(name: str, code: CodeType, tests: Sequence[str]) -> int:
     # Without what makes a failure readable: whether there is one is all that counts.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    options = ["-x", "-q", "--assert=plain", "-p", "pytest_timeout", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "--assert=plain", "-o", "addopts=", "-p", "pytest_timeout"]
+    options += ["-p", "no:cacheprovider"]
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)

@@ -50,7 +50,7 @@ test-apache: install  ## the client tests on Apache Kafka as well (needs Java an
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
 
 test-long: install  ## everything, with what takes minutes: pipelines in trouble and under kill -9, Spark clusters, rolling replacement, more seeds
-	@$(BIN)/python tests/lanes run --long $(ARGS)
+	@$(BIN)/python tests/lanes run --long --kills=5 --soak-seconds=10 $(ARGS)
 
 soak: $(VENV)/.dev  ## SECONDS=1800 of clients at work beside connections that come and go, on one node and on three: build/soak.txt, build/soak-3.txt
 	$(BIN)/python -m pytest -q -n 2 tests/soak --soak-seconds $(or $(SECONDS),300) $(ARGS)

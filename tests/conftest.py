@@ -35,8 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="also what takes a minute and more and is tested shorter elsewhere",
     )
     group.addoption("--record", action="store_true", help="write Apache Kafka's answers anew (tests/interop)")
-    group.addoption("--kills", type=int, default=5, help="how often the crash tests kill -9 the broker")
-    group.addoption("--soak-seconds", type=float, default=10.0, help="how long the soak tests run")
+    group.addoption("--kills", type=int, default=3, help="how often the crash tests kill -9 the broker")
+    group.addoption("--soak-seconds", type=float, default=4.0, help="how long the soak tests run")
     group.addoption(
         "--histories", type=int, default=1, help="how many random histories pipelines live through"
     )

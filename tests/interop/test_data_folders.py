@@ -166,8 +166,12 @@ def descriptions(bootstrap: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [(apache, ours), (ours, apache), (apache_killed, ours), (ours_killed, apache)],
-    ids=["apache then ours", "ours then apache", "apache killed, then ours", "ours killed, then apache"],
+    [
+        pytest.param(apache, ours, marks=pytest.mark.long, id="apache then ours"),
+        pytest.param(ours, apache, marks=pytest.mark.long, id="ours then apache"),
+        pytest.param(apache_killed, ours, id="apache killed, then ours"),
+        pytest.param(ours_killed, apache, id="ours killed, then apache"),
+    ],
 )
 def test_a_folder_goes_back_and_forth(
     tmp_path: Path, first: Callable[..., Any], second: Callable[..., Any]

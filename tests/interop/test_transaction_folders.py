@@ -118,8 +118,12 @@ def talk_to(port: int) -> Talk:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [(apache, ours), (ours, apache), (apache_killed, ours_killed), (ours_killed, apache_killed)],
-    ids=["apache then ours", "ours then apache", "apache killed, then ours", "ours killed, then apache"],
+    [
+        pytest.param(apache, ours, marks=pytest.mark.long, id="apache then ours"),
+        pytest.param(ours, apache, marks=pytest.mark.long, id="ours then apache"),
+        pytest.param(apache_killed, ours_killed, id="apache killed, then ours"),
+        pytest.param(ours_killed, apache_killed, id="ours killed, then apache"),
+    ],
 )
 def test_open_transactions_go_on_at_the_other_broker(tmp_path: Path, first: Side, second: Side) -> None:
     data = tmp_path / "data"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -42,6 +43,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         by_id = {item.nodeid: item for item in items}
         seconds = Kept(config.getoption("--keep-in")).seconds()
         items[:] = [by_id[test_id] for test_id in in_order(by_id, seconds)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them again and again."""
+    if is_worker(session.config):
+        gc.collect()
+        gc.freeze()
 
 
 class Keeping:

@@ -37,7 +37,7 @@ IN_KIO = [cls for cls in MESSAGES if "log_records" not in cls.__module__]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 QUICK = settings(
-    max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 
 

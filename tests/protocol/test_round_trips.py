@@ -18,7 +18,7 @@ from barnabas.protocol.reading import Reader
 from .declarations import MESSAGES, values
 
 QUICK = settings(
-    max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 
 

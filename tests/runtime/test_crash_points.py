@@ -15,6 +15,7 @@ from barnabas.simulation.world.disk import SimulatedDisk, Stopped
 from runtime.nodes import Node, run, settings_for
 
 DATA = Path("/data")
+STEP_SHORT = 3  # `make test` crashes at every third operation
 
 
 @dataclass
@@ -94,8 +95,11 @@ async def check(disk: SimulatedDisk, promises: Promises, where: str) -> None:
 @pytest.mark.parametrize(
     "lost_power", [False, pytest.param(True, marks=pytest.mark.long)], ids=["killed", "without power"]
 )
-def test_a_crash_at_every_operation_loses_no_metadata(lost_power: bool) -> None:
-    for stop_at in range(1, play(0)[0].operations + 1):
+def test_a_crash_at_every_operation_loses_no_metadata(
+    lost_power: bool, request: pytest.FixtureRequest
+) -> None:
+    step = 1 if request.config.getoption("--long") else STEP_SHORT
+    for stop_at in range(1, play(0)[0].operations + 1, step):
         disk, promises = play(stop_at)
         after = disk.after_power_loss(Random(stop_at)) if lost_power else disk.after_kill()
         run(lambda after=after, promises=promises, at=stop_at: check(after, promises, f"stopped at {at}"))

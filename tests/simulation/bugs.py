@@ -93,7 +93,7 @@ def forget_to_sync_the_folder(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SyncWork, "_sync_folder", lambda *_: None)
 
 
-@bug("records", first=830)
+@bug("records", first=840)
 def show_what_is_not_synced(patch: pytest.MonkeyPatch) -> None:
     """What this simulation found: a sync let readers see what came while it was under way."""
     advance = Partition.advance

@@ -14,8 +14,8 @@ from .bugs import is_badly_planted
 from .cluster_bugs import CLUSTER_BUGS, ClusterBug
 
 SEEDS = {"cluster-records": 140, "cluster-groups": 80, "cluster-transactions": 80}
-SEEDS_SHORT = 10  # of each kind in `make test`
-AT_ONCE = 10  # seeds of a test
+AT_ONCE = 5  # seeds of a test
+SEEDS_SHORT = AT_ONCE  # of each kind in `make test`
 SEEDS_MAX = 20  # of a bug: most are found by the first
 REPLAYED = "cluster-records", 3
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_sessions import JAVA_OPTIONS
+
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +27,7 @@ def blocks(page: str) -> list[str]:
 def run(code: str, folder: Path) -> str:
     path = folder / "example.py"
     path.write_text(code)
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": JAVA_OPTIONS}
     done = subprocess.run(
         [sys.executable, str(path)], capture_output=True, text=True, timeout=300, env=environment, cwd=folder
     )

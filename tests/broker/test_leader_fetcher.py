@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.broker.replicas import leader_fetcher
 from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
+from barnabas.security.clients.client_security import PLAINTEXT
 
 TOPIC_ID = b"t" * 16
 LEADER_ID = 2
@@ -27,7 +28,7 @@ class SlowLink:
         self.asked: list[Any] = []
         SlowLink.made.append(self)
 
-    async def greet(self) -> None:
+    async def greet(self, address: Any, security: Any) -> None:
         await self.may_greet.wait()
         self.has_greeted = True
 
@@ -66,6 +67,7 @@ def fetcher_on(loop: asyncio.AbstractEventLoop) -> LeaderFetcher:
         node_id=1,
         epoch=7,
         pieces=None,
+        security=SimpleNamespace(to_brokers=lambda: PLAINTEXT),
         loop=SimpleNamespace(
             create_connection=create_connection,
             create_task=loop.create_task,

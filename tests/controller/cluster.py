@@ -12,7 +12,6 @@ from typing import Any
 from barnabas.controller import heartbeat, producer_ids, registration
 from barnabas.controller.activation import activate
 from barnabas.controller.alter_partition import alter_partition
-from barnabas.controller.balancing import balance_leaders, elect_unclean_leaders
 from barnabas.controller.context import Context
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
@@ -20,6 +19,7 @@ from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
 from barnabas.controller.directories import assign_replicas_to_dirs
 from barnabas.controller.elections import elect_leaders
+from barnabas.controller.periodic.balancing import balance_leaders, elect_unclean_leaders
 from barnabas.controller.reassignments import alter_partition_reassignments
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.bootstrap import bootstrap_records

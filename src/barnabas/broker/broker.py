@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinators.marker_sender import MarkerSender
 from barnabas.broker.dynamic_settings import DynamicSettings
+from barnabas.broker.logins.node_security import NodeSecurity
 from barnabas.broker.produce.preparing import Preparing
 from barnabas.broker.produce.purgatory import Purgatory
 from barnabas.broker.quorum import topology
@@ -83,6 +84,7 @@ class Broker:
         self.preparing = Preparing(threads.requests)
         self.auto_creation = AutoCreation(self)
         self.truncations = Truncations(threads.background)
+        self.security = NodeSecurity(settings)  # of connections to other nodes
         self.others = OtherBrokers(self)
         self.markers = MarkerSender(self.others, self.loop, self.unexpected)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time

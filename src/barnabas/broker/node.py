@@ -110,9 +110,7 @@ class Node:
         self._dir_states: LogDirStates | None = None
         self._metrics_server: asyncio.Server | None = None
         self._rolls: set[asyncio.Task[None]] = set()  # syncs of segments that are complete
-        self.on_failure: Callable[[KafkaError], None] | None = (
-            None  # it cannot go on: its metadata log failed
-        )
+        self.on_failure: Callable[[KafkaError], None] | None = None  # its metadata log failed
         self.is_waiting_for_quorum = False  # while starting: it may last until other nodes are there
         self.broker: Broker
 
@@ -169,6 +167,7 @@ class Node:
             clock,
             secrets,
             self._with_real_ports(settings.advertised_controller_listeners),
+            broker.security.to_controllers,
         )
         broker.quorum, broker.controller, broker.own_controller = seat.quorum, seat.channel, seat.controller
         broker.logins = prepare_logins(broker, lambda: seat.log.image, self._secret_bytes)

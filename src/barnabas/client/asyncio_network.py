@@ -138,14 +138,10 @@ def wake(future: asyncio.Future[None]) -> None:
 async def connect(address: Address, settings: ConnectionSettings = DEFAULT) -> Connection:
     """Connect, and do everything that must come before the first request."""
     loop = asyncio.get_running_loop()
-    context = settings.security.tls
     connection = Connection(address, settings)
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            if context is None:
-                await loop.create_connection(lambda: connection, address.host, address.port)
-            else:
-                await connect_with_tls(connection, context)
+            await open_connection(loop, connection, address, settings.security.tls)
     except TimeoutError:
         raise ConnectError(address, f"no answer within {settings.connect_timeout_ms:.0f} ms") from None
     except ssl.SSLError as error:
@@ -156,13 +152,20 @@ async def connect(address: Address, settings: ConnectionSettings = DEFAULT) -> C
     return connection
 
 
-async def connect_with_tls(connection: Connection, context: ssl.SSLContext) -> None:
-    """Connect and complete the TLS handshake. SSLError says why it failed."""
+async def open_connection(
+    loop: asyncio.AbstractEventLoop,
+    protocol: asyncio.BufferedProtocol,
+    address: Address,
+    context: ssl.SSLContext | None,
+) -> None:
+    """Connect, and complete the TLS handshake if there is a context. SSLError says why it failed."""
+    if context is None:
+        await loop.create_connection(lambda: protocol, address.host, address.port)
+        return
     from barnabas.client.asyncio_tls import ClientTransport  # a client without TLS needs none of it
 
-    host, port = connection.address
-    tls = ClientTransport(context, connection, host)
-    await asyncio.get_running_loop().create_connection(lambda: tls, host, port)
+    tls = ClientTransport(context, protocol, address.host)
+    await loop.create_connection(lambda: tls, address.host, address.port)
     try:
         await tls.ready
     except BaseException:

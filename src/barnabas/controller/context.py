@@ -20,6 +20,7 @@ from barnabas.metadata.partitions import (
     is_reserved_directory,
 )
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.secrets import Secrets
 
@@ -51,6 +52,8 @@ class Context:
     kraft_version: int = 0
     secrets: Secrets | None = None  # None: passwords are stored unencrypted
     charge_mutations: Callable[[int], None] = unlimited  # of partitions; refuses where a quota is used up
+    principal: Principal = ANONYMOUS  # the caller
+    wall_ms: int = 0  # the time of day; `now_ms` is the time of a clock that never goes back
 
     @property
     def level(self) -> int:

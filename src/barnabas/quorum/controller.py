@@ -62,8 +62,10 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.quorum.controller_state import ControllerState
 from barnabas.quorum.decision_host import DecisionHost
 from barnabas.quorum.metadata_log import MetadataLog
+from barnabas.quorum.periodic_decisions import PeriodicDecisions
 from barnabas.raft.quorum_description import describe_quorum, not_leader_response
 from barnabas.runtime.clock import Clock
+from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.errors import SettingsError
 from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
@@ -98,6 +100,9 @@ _RARE = {
     ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
     ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_partition_reassignments"),
+    ApiKey.CREATE_DELEGATION_TOKEN: ("delegation_tokens", "create_token"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("delegation_tokens", "renew_token"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("delegation_tokens", "expire_token"),
 }
 
 
@@ -139,8 +144,7 @@ class Controller:
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
         self._timer: asyncio.TimerHandle | None = None
         self._fencing: asyncio.Task[None] | None = None
-        self._electing: asyncio.Task[None] | None = None
-        self._balanced_ms = self._unclean_ms = 0  # when leaders were last checked
+        self._periodic = PeriodicDecisions(settings, self._context)
         self._last_timer_ms = 0
         self._effective_settings = settings
         self._dynamic_configs: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
@@ -220,7 +224,8 @@ class Controller:
         secrets = self._secrets
         if secrets is not None:
             writes.append(host.write(lambda: Decision(None, resealed(image.configs, secrets))))
-        now_ms = self._last_timer_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
+        now_ms = self._last_timer_ms = self._session_ms()
+        self._periodic.start(host, now_ms)
         is_alone = len(self._log.membership.voters.ids) == 1
         for broker in image.cluster.brokers.values():
             # Our own broker starts with us: its earlier session has ended, so there is no timeout to wait
@@ -235,6 +240,7 @@ class Controller:
         """Stop deciding, because this node no longer leads the quorum."""
         if self._timer is not None:
             self._timer.cancel()
+        self._periodic.renounce()
         if self._host is not None:
             self._host.close(error)
             self._host = None
@@ -242,9 +248,9 @@ class Controller:
     async def stop(self) -> None:
         """Stop deciding. The log still commits what was decided."""
         self.renounce(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
-        running = [task for task in (self._fencing, self._electing) if task is not None]
-        if running:
-            await asyncio.wait(running)
+        if self._fencing is not None:
+            await asyncio.wait([self._fencing])
+        await self._periodic.stop()
 
     # Requests
 
@@ -253,18 +259,23 @@ class Controller:
         request: Message,
         version: int | None = None,
         charge_mutations: Callable[[int], None] = unlimited,
+        principal: Principal = ANONYMOUS,
     ) -> Any:
         """Return the response to a controller request; errors of the whole request are inside the response.
         `version` is the request's version: old versions know fewer error codes.
         `charge_mutations` counts partitions that are created or deleted, and raises if a quota forbids
-        them."""
+        them. `principal` is the caller."""
         try:
-            return await self._handle(request, version, charge_mutations)
+            return await self._handle(request, version, charge_mutations, principal)
         except KafkaError as error:
             return refusal(request, error, version)
 
     async def _handle(
-        self, request: Message, version: int | None, charge_mutations: Callable[[int], None]
+        self,
+        request: Message,
+        version: int | None,
+        charge_mutations: Callable[[int], None],
+        principal: Principal,
     ) -> Message:
         if isinstance(request, DescribeQuorumRequest):
             return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
@@ -280,7 +291,7 @@ class Controller:
         decide = _decision_on(request)
         if decide is not None:
             steps = in_steps(decide)
-            return await host.write(lambda: steps(self._context(charge_mutations), request))
+            return await host.write(lambda: steps(self._context(charge_mutations, principal), request))
         if isinstance(request, BrokerHeartbeatRequest):
             self._note_contact(request)
             return await host.write(lambda: self._heartbeat(request))
@@ -290,7 +301,9 @@ class Controller:
             ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
         )
 
-    def _context(self, charge_mutations: Callable[[int], None] = unlimited) -> Context:
+    def _context(
+        self, charge_mutations: Callable[[int], None] = unlimited, principal: Principal = ANONYMOUS
+    ) -> Context:
         return Context(
             image=self._state.image,
             settings=self._dynamic_settings(),
@@ -302,6 +315,8 @@ class Controller:
             kraft_version=self.kraft_version,
             secrets=self._secrets,
             charge_mutations=charge_mutations,
+            principal=principal,
+            wall_ms=self._clock.now_ms(),
         )
 
     def _dynamic_settings(self) -> BrokerSettings:
@@ -412,42 +427,8 @@ class Controller:
             self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
         self._last_timer_ms = now_ms
         self._log.maybe_snapshot()
-        self._elect_by_time(now_ms)
+        self._periodic.check(now_ms)
         self._schedule_timer()
-
-    def _elect_by_time(self, now_ms: int) -> None:
-        """Elect preferred leaders, and unclean leaders where topics allow them, at their configured
-        intervals."""
-        if self._electing is not None:
-            return
-        settings = self._settings
-        balance_ms = 1000 * settings["leader.imbalance.check.interval.seconds"]
-        names = []
-        if settings["auto.leader.rebalance.enable"] and now_ms - self._balanced_ms >= balance_ms:
-            self._balanced_ms = now_ms
-            names.append("balance_leaders")
-        if now_ms - self._unclean_ms >= settings["unclean.leader.election.interval.ms"]:
-            self._unclean_ms = now_ms
-            names.append("elect_unclean_leaders")
-        if names:
-            self._electing = asyncio.get_running_loop().create_task(self._elect(names))
-
-    async def _elect(self, names: Sequence[str]) -> None:
-        from barnabas.controller import balancing  # imported here because it is rarely needed
-
-        try:
-            for name in names:
-                decide: Callable[[Context], Steps[Decision[int]]] = getattr(balancing, name).steps
-                while self._host is not None:
-                    elected = await self._host.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
-                    if elected:
-                        logger.info("elected %d leaders (%s)", elected, name)
-                    if elected < balancing.ELECTIONS_MAX:
-                        break
-        except KafkaError as error:
-            logger.info("could not elect leaders now: %s", error)
-        finally:
-            self._electing = None
 
     def _write_no_op(self) -> None:
         records = [NoOpRecord()]

@@ -47,6 +47,7 @@ class ClusterNode:
         self.open_files: int | None = None  # RLIMIT_NOFILE of its next process, soft and hard
         self.python = [sys.executable]  # may include a profiler, for instance
         self.class_path = ""  # put in front of Apache Kafka's, e.g. a logger
+        self.add_scram: Sequence[str] = ()  # credentials of a new cluster
         self.release_version: str | None = None  # feature levels of a new cluster; None: the newest
         self.product = BARNABAS  # or Apache Kafka, on the same folder; may change between two starts
         self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last lines of its log
@@ -174,7 +175,9 @@ class ClusterNode:
         format_directories(
             BrokerSettings.load(self.properties),
             CLUSTER_ID,
-            replace(self._request(FormatRequest), ignore_formatted=ignore_formatted),
+            replace(
+                self._request(FormatRequest), ignore_formatted=ignore_formatted, add_scram=self.add_scram
+            ),
             now_ms=int(time.time() * 1000),
             random_bytes=os.urandom,
         )
@@ -201,8 +204,13 @@ class Cluster:
         overrides: Mapping[str, object] | None = None,
         racks: Sequence[str] = (),
         parent: Path | None = None,
+        add_scram: Sequence[str] = (),
+        client: Mapping[str, str] | None = None,
     ) -> None:
-        """`parent` contains the cluster's folder; by default it is the system's temporary folder."""
+        """`parent` contains the cluster's folder; by default it is the system's temporary folder. `client`
+        has the properties of clients that may do everything."""
+        self._client = client or {}
+        self._add_scram = add_scram
         self.folder = Path(tempfile.mkdtemp(prefix="barnabas-cluster-", dir=parent))
         replicas = str(min(3, brokers or combined))
         self._overrides = {
@@ -252,9 +260,9 @@ class Cluster:
             properties["group.initial.rebalance.delay.ms"] = "0"
             if self._racks:
                 properties["broker.rack"] = self._racks[(node_id - 1) % len(self._racks)]
-        self.nodes[node_id] = ClusterNode(
-            node_id, roles, {**properties, **self._overrides}, self._first_voters
-        )
+        properties |= self._overrides
+        node = self.nodes[node_id] = ClusterNode(node_id, roles, properties, self._first_voters)
+        node.add_scram = self._add_scram
 
     def _quorum_settings(self) -> dict[str, str]:
         if self._first_voters is None:
@@ -353,6 +361,8 @@ class Cluster:
         from barnabas.client.admin.admin import Admin
         from barnabas.client.blocking import BlockingCluster, run
         from barnabas.client.core.address import parse_bootstrap
+        from barnabas.security.clients.client_security import client_security
 
-        with BlockingCluster(parse_bootstrap(self.bootstrap)) as client:
+        security = client_security(self._client)
+        with BlockingCluster(parse_bootstrap(self.bootstrap), security=security) as client:
             return run(question(Admin(client)))

@@ -62,7 +62,7 @@ def to_controller(
     broker = context.broker
     if context.channel.listener.kind == CONTROLLER:
         assert broker.own_controller is not None  # only controllers have this listener
-        return broker.own_controller.handle(request, context.version, charge_mutations)
+        return broker.own_controller.handle(request, context.version, charge_mutations, context.principal)
     return broker.controller.handle(request, context.version, charge_mutations, context)
 
 

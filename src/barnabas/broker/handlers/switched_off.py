@@ -1,8 +1,8 @@
 """APIs of features that this node lacks, with the responses of Apache Kafka where they are switched off.
 
 Programs that guess a broker's version look for API keys; they fail if an API is not announced or the
-connection is closed. Security: no secret for tokens. Share groups and streams groups: UNSUPPORTED_VERSION, as
-with `share.version=0` and `streams.version=0`.
+connection is closed. Share groups and streams groups: UNSUPPORTED_VERSION, as with `share.version=0` and
+`streams.version=0`.
 
 Message classes are imported with the first request, so that the start does not wait for them.
 """
@@ -18,14 +18,10 @@ from barnabas.broker.api.needs import GROUP, TOPIC, Need, Needs, Where, describe
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import ApiKey, ErrorCode, Message
 from barnabas.protocol.apis import response_class
-from barnabas.security.acls.vocabulary import Operation, ResourceType
+from barnabas.security.acls.vocabulary import Operation
 
 BOTH = "broker controller"
 BROKER = "broker"
-USER = "User"
-NO_TIME = -1
-REQUESTER_SINCE = 3  # the response of CreateDelegationToken has the requester (KIP-373)
-NO_TOKENS = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 NO_SHARE_GROUPS = "Share groups are not supported by this broker."
 NO_STREAMS_GROUPS = "Streams groups are not supported by this broker."
 
@@ -49,21 +45,6 @@ def single_error(**fields: Any) -> Build:
 
 def unsupported(message: str) -> Build:
     return single_error(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
-
-
-def token_not_created(request: Any, context: RequestContext, response: Any) -> Message:
-    refused = response(
-        error_code=NO_TOKENS,
-        principal_type=request.owner_principal_type or USER,
-        principal_name=request.owner_principal_name or context.user,
-        issue_timestamp_ms=NO_TIME,
-        expiry_timestamp_ms=NO_TIME,
-        max_timestamp_ms=NO_TIME,
-    )
-    if context.version >= REQUESTER_SINCE:
-        refused.token_requester_principal_type = USER
-        refused.token_requester_principal_name = context.user
-    return refused  # type: ignore[no-any-return]
 
 
 def groups_not_described(message: str) -> Build:
@@ -122,21 +103,8 @@ described_topics = needs.topics(Operation.DESCRIBE).asked_by_handler()
 read_topics = Need(Operation.READ, TOPIC, "topics.topic_id", Where.ITEM).asked_by_handler()
 named_topics = Need(Operation.DESCRIBE, TOPIC, "groups.topics", Where.ITEM).asked_by_handler()
 create_topics = needs.topics(Operation.CREATE).or_(needs.Instead.CLUSTER_CREATE).left_out()
-create_tokens = Need(Operation.CREATE_TOKENS, ResourceType.USER).asked_by_handler()
-describe_tokens = (
-    Need(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
-    .or_(needs.Instead.OWNER_DESCRIBE_TOKENS)
-    .left_out()
-)
 no_share, no_streams = unsupported(NO_SHARE_GROUPS), unsupported(NO_STREAMS_GROUPS)
-no_token_time = single_error(error_code=NO_TOKENS, expiry_timestamp_ms=NO_TIME)
 
-serve_refusal(ApiKey.CREATE_DELEGATION_TOKEN, "1-3", create_tokens, token_not_created, BOTH)
-serve_refusal(ApiKey.RENEW_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
-serve_refusal(ApiKey.EXPIRE_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
-serve_refusal(
-    ApiKey.DESCRIBE_DELEGATION_TOKEN, "1-3", describe_tokens, single_error(error_code=NO_TOKENS), BOTH
-)
 
 serve_refusal(
     ApiKey.SHARE_GROUP_HEARTBEAT,

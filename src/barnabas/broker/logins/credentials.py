@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.metadata.security import ScramUser
+from barnabas.security.delegation_tokens import token_hmac
 from barnabas.security.sasl.mechanisms import StoredKeys, TokenLogin
 
 if TYPE_CHECKING:
@@ -42,8 +42,3 @@ class ClusterCredentials:
             hmac=base64.b64encode(token_hmac(self._token_secret.value, token_id)).decode(),
             expires_at_ms=found.expiration_timestamp,
         )
-
-
-def token_hmac(secret: str, token_id: str) -> bytes:
-    """What proves a token: the metadata log does not hold it."""
-    return hmac.digest(secret.encode(), token_id.encode(), "sha512")

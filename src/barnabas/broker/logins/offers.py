@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.logins.credentials import ClusterCredentials
 from barnabas.broker.logins.jaas_entries import JaasEntries
+from barnabas.broker.logins.node_security import SETTINGS as NODE_SETTINGS
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.security.principal_builder import BuildPrincipal, principal_builder
 from barnabas.security.sasl.mechanisms import CredentialStore, ServerConfig, server_mechanism
@@ -44,6 +45,8 @@ def prepare_logins(
             offers.of(endpoint.name)
             offers.principal_builder(endpoint.name)
     broker.dynamic.on_change(SETTINGS, offers.change)
+    broker.dynamic.on_change(NODE_SETTINGS, broker.security.change)
+    broker.security.warn()
     return offers
 
 

@@ -21,7 +21,7 @@ from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.quorum.peers import PeerUnreachable
-from barnabas.security.principal import Principal
+from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.settings.quorum import Address
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class ControllerChannel:
             return await self._forward(address, request, context, left_ms)
 
         async def ask_own(controller: Controller) -> Any:
-            response = await controller.handle(request, version, charge_mutations)
+            principal = ANONYMOUS if context is None else context.principal
+            response = await controller.handle(request, version, charge_mutations, principal)
             if self.when_applied is not None:
                 await self.when_applied()
             return response

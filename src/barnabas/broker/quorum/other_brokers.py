@@ -24,7 +24,8 @@ class OtherBrokers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._timeout_ms: int = broker.settings["request.timeout.ms"]
-        self._connections = Connections(f"broker-{broker.node_id}", self._timeout_ms)
+        client_id = f"broker-{broker.node_id}"
+        self._connections = Connections(client_id, self._timeout_ms, broker.security.to_brokers)
 
     async def ask(self, broker_id: int, request: Message, lane: str) -> Any:
         """Send a request and return the response. Requests of different lanes do not wait for each other."""

@@ -7,25 +7,35 @@ Does not know: what the requests mean, which node to try next.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.client.asyncio_network import Connection, connect
 from barnabas.client.core.address import Address as ClientAddress
-from barnabas.client.core.errors import ClientError
+from barnabas.client.core.errors import AuthenticationError, ClientError
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.protocol import KafkaError, Message, ProtocolError, apis
 from barnabas.quorum.peers import PeerUnreachable
+from barnabas.security.clients.client_security import ClientSecurity
+from barnabas.security.errors import SecuritySettingsError
 from barnabas.settings.quorum import Address
 
+log = logging.getLogger("barnabas.peers")
 CONNECTIONS_MAX = 10_000
+REFUSALS_TOLD_EVERY_S = 60.0
 
 
 class Connections:
     """See `runtime.peers.Peers`."""
 
-    def __init__(self, client_id: str, connect_timeout_ms: float) -> None:
+    def __init__(
+        self, client_id: str, connect_timeout_ms: float, security: Callable[[], ClientSecurity]
+    ) -> None:
         self._client_id = client_id
         self._connect_timeout_ms = connect_timeout_ms
+        self._security = security  # of the next connection
+        self._refused_at: float | None = None  # when a refused login was logged last
         self._open: dict[tuple[Address, str], Connection] = {}
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
@@ -64,8 +74,16 @@ class Connections:
         return await asyncio.shield(opening)
 
     async def _connect(self, address: Address) -> Connection:
-        settings = ConnectionSettings(self._client_id, self._connect_timeout_ms, self._connect_timeout_ms)
-        return await connect(ClientAddress(address.host, address.port), settings)
+        timeout_ms = self._connect_timeout_ms
+        try:
+            settings = ConnectionSettings(self._client_id, timeout_ms, timeout_ms, self._security())
+            return await connect(ClientAddress(address.host, address.port), settings)
+        except (AuthenticationError, SecuritySettingsError) as error:
+            now = asyncio.get_running_loop().time()
+            if self._refused_at is None or now - self._refused_at >= REFUSALS_TOLD_EVERY_S:
+                self._refused_at = now
+                log.warning("no connection to the node at %s:%d: %s", address.host, address.port, error)
+            raise PeerUnreachable(str(error)) from None
 
     def _connected(self, at: tuple[Address, str], done: asyncio.Task[Connection]) -> None:
         self._opening.pop(at, None)

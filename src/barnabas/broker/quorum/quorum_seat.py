@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
     from barnabas.quorum.metadata_log import MetadataLog
     from barnabas.runtime.clock import Clock
+    from barnabas.security.clients.client_security import ClientSecurity
     from barnabas.settings import BrokerSettings, EndPoint
     from barnabas.settings.secrets import Secrets
     from barnabas.storage.logs.context import LogContext
@@ -47,6 +48,7 @@ class QuorumSeat:
         clock: Clock,
         secrets: Secrets,
         listeners: tuple[EndPoint, ...],
+        security: Callable[[], ClientSecurity],
     ) -> None:
         self._settings = settings
         self._disk = context.disk
@@ -54,7 +56,8 @@ class QuorumSeat:
         rng = context.rng
         self.log: MetadataLog = open_metadata_log(settings, directory_id, context, clock, listeners)
         timeout_ms: int = settings["controller.quorum.request.timeout.ms"]
-        self._connections = Connections(f"raft-client-{settings.node_id}", timeout_ms)
+        client_id = f"raft-client-{settings.node_id}"
+        self._connections = Connections(client_id, timeout_ms, security)
         self.controller: Controller | None = None
         if settings.is_controller:
             self.controller = Controller(settings, cluster_id, self.log, clock, rng, secrets)

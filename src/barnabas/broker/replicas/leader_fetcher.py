@@ -20,9 +20,13 @@ from barnabas.broker.fetch.fetch_templates import FetchTemplate
 from barnabas.broker.replicas.follower_repairs import FollowerRepairs
 from barnabas.broker.replicas.leader_link import LeaderLink
 from barnabas.broker.replicas.session_names import Key, SessionNames
+from barnabas.client.asyncio_network import open_connection
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.replication.divergence import truncation_offset
+from barnabas.security.errors import SecuritySettingsError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -168,12 +172,10 @@ class LeaderFetcher:
             self._backoff_ms = min(2 * self._backoff_ms, BACKOFF_MS_MAX)
 
     async def _try_to_connect(self) -> str | None:
-        broker = self._broker
-        settings = broker.settings
+        broker, settings = self._broker, self._broker.settings
         registered = broker.image.cluster.brokers.get(self.leader_id)
-        endpoint = (
-            registered.listeners.get(settings.inter_broker_listener_name) if registered is not None else None
-        )
+        listener = settings.inter_broker_listener_name
+        endpoint = registered.listeners.get(listener) if registered is not None else None
         if endpoint is None:
             return "its address is not known"
         client_id = f"broker-{broker.node_id}-fetcher-{self._number}"
@@ -181,16 +183,14 @@ class LeaderFetcher:
         link: LeaderLink | None = None
         try:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
-                _, link = await broker.loop.create_connection(
-                    lambda: LeaderLink(self._tick, client_id, timeout_ms, self._lost),
-                    endpoint.host,
-                    endpoint.port,
-                )
-                await link.greet()
+                address, security = Address(endpoint.host, endpoint.port), broker.security.to_brokers()
+                link = LeaderLink(self._tick, client_id, timeout_ms, self._lost)
+                await open_connection(broker.loop, link, address, security.tls)
+                await link.greet(address, security)
         except BaseException as error:
             if link is not None:
                 link.abort(str(error))
-            if not isinstance(error, OSError | TimeoutError | KafkaError):
+            if not isinstance(error, OSError | KafkaError | ClientError | SecuritySettingsError):
                 raise
             return str(error) or type(error).__name__
         if link.is_closed:

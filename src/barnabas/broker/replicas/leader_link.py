@@ -15,7 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from barnabas.client.core.address import Address
+from barnabas.client.core.connection import RENEWED_AFTER
+from barnabas.client.core.errors import ClientError
 from barnabas.client.core.frames import flexible_header_size, frame_start, key_of
+from barnabas.client.core.login import log_in
 from barnabas.client.core.versions import ask_versions, newest_common
 from barnabas.connection.inbox import Inbox
 from barnabas.protocol import Message, ProtocolError
@@ -24,8 +28,10 @@ from barnabas.protocol.codec import codec
 
 if TYPE_CHECKING:
     from barnabas.broker.produce.tick import Tick
+    from barnabas.security.clients.client_security import ClientSecurity
 
 R = TypeVar("R", bound=Message)
+T = TypeVar("T")
 
 log = logging.getLogger("barnabas.following")
 FRAME_BYTES_MAX = 1 << 30
@@ -47,8 +53,9 @@ class ApiBinding:
 
 class LeaderLink(asyncio.BufferedProtocol):
     __slots__ = (
-        "_asked_at", "_bindings", "_client_id", "_correlation_id", "_greeting", "_is_closed", "_is_handling",
-        "_loop", "_lost", "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "inbox",
+        "_asked_at", "_bindings", "_client_id", "_correlation_id", "_greeting", "_held", "_is_closed",
+        "_is_handling", "_login", "_loop", "_lost", "_offers", "_renew_at", "_renewing", "_tick",
+        "_timeout", "_timer", "_transport", "_waiting", "inbox",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +75,10 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._greeting: asyncio.Future[Any] | None = None
+        self._renew_at: float | None = None  # when to log in again
+        self._login: tuple[Address, ClientSecurity]  # set together with the time
+        self._renewing: asyncio.Task[None] | None = None
+        self._held: list[tuple[list[bytes], ApiBinding, Then]] = []  # requests that wait for the login
         self._is_closed = False
         self._is_handling = False
 
@@ -77,9 +88,34 @@ class LeaderLink(asyncio.BufferedProtocol):
 
     # -- requests --------------------------------------------------------------------------------
 
-    async def greet(self) -> None:
-        """Do everything that comes before the first fetch. OSError: the connection is lost."""
+    async def greet(self, address: Address, security: ClientSecurity) -> None:
+        """Do everything that comes before the first fetch. OSError: the connection is lost; ClientError: the
+        login failed."""
         self._offers = await ask_versions(self)
+        if security.mechanism:
+            await self._log_in(address, security)
+
+    async def aside(self, work: Callable[..., T], *arguments: object) -> T:
+        """Do work of a login that waits for others, in a thread."""
+        return await self._loop.run_in_executor(None, work, *arguments)
+
+    async def _log_in(self, address: Address, security: ClientSecurity) -> None:
+        lifetime_ms = await log_in(self, address, self._offers, security)
+        if lifetime_ms:
+            self._renew_at = self._loop.time() + lifetime_ms * RENEWED_AFTER[0] / 1000
+            self._login = address, security
+
+    async def _renew(self) -> None:
+        """Log in again, then send the requests that waited."""
+        try:
+            await self._log_in(*self._login)
+        except (ClientError, OSError) as error:
+            self.abort(f"the login could not be renewed: {error}")
+            return
+        self._renewing = None
+        held, self._held = self._held, []
+        for request in held:
+            self._transmit(*request)
 
     async def send(self, request: Message, response: type[R], *, version: int) -> R:
         """Send a request of the handshake and wait for its response."""
@@ -90,7 +126,7 @@ class LeaderLink(asyncio.BufferedProtocol):
             if not future.done():
                 future.set_result(decoded)
 
-        self._send(request.encode_parts(version), ApiBinding(response, version), answered)
+        self._transmit(request.encode_parts(version), ApiBinding(response, version), answered)
         try:
             return await future
         finally:
@@ -118,6 +154,17 @@ class LeaderLink(asyncio.BufferedProtocol):
         return self._bindings[response].version
 
     def _send(self, body: list[bytes], binding: ApiBinding, then: Then) -> None:
+        """Send a request, or hold it while the login is renewed: brokers close the connection at the first
+        request after the session's end."""
+        if self._renew_at is not None and self._loop.time() >= self._renew_at:
+            self._renew_at = None
+            self._renewing = self._loop.create_task(self._renew())
+        if self._renewing is None:
+            self._transmit(body, binding, then)
+        else:
+            self._held.append((body, binding, then))
+
+    def _transmit(self, body: list[bytes], binding: ApiBinding, then: Then) -> None:
         if self._is_closed or self._transport is None:
             return
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
@@ -150,6 +197,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
+        self._held.clear()
         if not self._is_handling:  # batches of the current response may be staged
             self.inbox.release_buffers()
         if self._greeting is not None and not self._greeting.done():

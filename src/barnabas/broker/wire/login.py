@@ -84,14 +84,21 @@ class Login:
         session = self.session = machine.complete(identity, channel.now_ms())
         self.cancel()
         self.machine = None
-        channel.context.principal = session.principal
+        context = channel.context
+        if context.principal != session.principal:
+            context.principal = session.principal
+        rights = context.rights
+        if rights is not None:
+            context.principal = rights.principal  # the same object: connections of a user share their rights
         channel.inbox.frame_bytes_max = channel.listener.frame_bytes_max
         channel.inbox.frame_bytes_min = FRAME_BYTES_MIN
         channel.__class__ = Channel
         if session.expires_at_ms is None:
             channel.login = None
-        else:
+        elif session.lifetime_ms:
             self._set_timer(session.lifetime_ms / 1000, self._expire)
+        else:  # the token has expired already
+            self._expire()
         self._sasl.succeeded += 1
         return session
 
@@ -269,9 +276,7 @@ class LoginChannel(Channel):
         lifetime_ms = login.complete(identity).lifetime_ms if identity is not None else 0
         if isinstance(route, BareRoute):
             return response
-        return SaslAuthenticateResponse(
-            auth_bytes=response, error_message=None, session_lifetime_ms=lifetime_ms
-        )
+        return SaslAuthenticateResponse(auth_bytes=response, session_lifetime_ms=lifetime_ms)
 
     def _fail(self, route: Any, correlation_id: int, error: AuthenticationFailed, login: Login) -> None:
         response: Message | None = None

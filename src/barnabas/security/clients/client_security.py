@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from barnabas.security.errors import SecuritySettingsError
+from barnabas.security.sasl.jaas import JaasEntry
 from barnabas.security.sasl.mechanism import ClientExchange
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -26,8 +27,11 @@ class ClientSecurity:
 PLAINTEXT = ClientSecurity()
 
 
-def client_security(properties: Mapping[str, str]) -> ClientSecurity:
-    """The security of a client with these properties. SecuritySettingsError names a setting that is wrong."""
+def client_security(properties: Mapping[str, str], jaas: JaasEntry | None = None) -> ClientSecurity:
+    """The security of a client with these properties. SecuritySettingsError names a setting that is wrong.
+
+    `jaas` takes the place of `sasl.jaas.config`: nodes find their entries elsewhere.
+    """
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise SecuritySettingsError(
@@ -40,7 +44,7 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
         return ClientSecurity(protocol, tls)
     from barnabas.security.clients.client_sasl import client_sasl  # a client without SASL needs none of it
 
-    mechanism, new_exchange = client_sasl(properties)
+    mechanism, new_exchange = client_sasl(properties, jaas)
     return ClientSecurity(protocol, tls, mechanism, new_exchange)
 
 

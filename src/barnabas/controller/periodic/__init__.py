@@ -1,0 +1,1 @@
+"""Decisions that the active controller makes by itself at intervals."""

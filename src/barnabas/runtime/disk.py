@@ -43,6 +43,8 @@ class Disk:
 
     descriptor_caches: WeakSet[DescriptorCache] = WeakSet()  # they close files when no descriptor is left
 
+    is_encrypting = False  # some files are encrypted; see `storage.encryption`
+
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
     pwritev = staticmethod(os.pwritev)

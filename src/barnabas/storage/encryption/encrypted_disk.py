@@ -9,7 +9,6 @@ Does not know: providers of keys, logs.
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from os import O_TRUNC
 from typing import Any
 
 from barnabas.runtime.disk import READ_ONLY, READ_WRITE, Disk
@@ -29,6 +28,8 @@ PASSED_ON = (
 class EncryptedDisk(Disk):
     """`rings` holds the keys of each log dir, by its path."""
 
+    is_encrypting = True
+
     def __init__(
         self,
         below: Disk,
@@ -40,6 +41,7 @@ class EncryptedDisk(Disk):
         self._random_bytes = random_bytes
         self._files: dict[int, EncryptedFile] = {}  # by descriptor
         self._plain: dict[int, str] = {}  # open data files that are not encrypted: their paths
+        self._unknown: dict[int, str] = {}  # open data files that nobody has used yet
         for name in PASSED_ON:
             setattr(self, name, getattr(below, name))
 
@@ -47,26 +49,33 @@ class EncryptedDisk(Disk):
 
     def open(self, path: str, flags: int, mode: int = 0o777) -> int:
         descriptor = self.below.open(path, flags, mode)
-        identity = identity_of(path)
-        if identity is None:
-            return descriptor
-        try:
-            self._add(descriptor, path, identity, is_new=bool(flags & O_TRUNC))
-        except BaseException:
-            self.below.close(descriptor)
-            raise
+        if identity_of(path) is not None:
+            self._unknown[descriptor] = path  # reading its first bytes now could wait for the device
         return descriptor
 
-    def _add(self, descriptor: int, path: str, identity: bytes, *, is_new: bool = False) -> None:
+    def _file_of(self, descriptor: int) -> EncryptedFile | None:
+        """The file of a descriptor if it is encrypted, or will be."""
+        file = self._files.get(descriptor)
+        if file is None:
+            path = self._unknown.get(descriptor)
+            if path is not None:
+                self._add(descriptor, path)
+                self._unknown.pop(descriptor, None)
+            file = self._files.get(descriptor)  # also if another thread has just added it
+        return file
+
+    def _add(self, descriptor: int, path: str) -> None:
         """Find out whether an open data file is encrypted, or will be."""
         ring = self._ring_of(path)
-        head = b"" if is_new else self.below.pread(descriptor, len(MAGIC), 0)
+        head = self.below.pread(descriptor, len(MAGIC), 0)
         if head.startswith(MAGIC):
             if ring is None:
                 raise StorageError(f"{path} is encrypted, and its log dir has no keys")
         elif (head and not MAGIC.startswith(head)) or ring is None or ring.current is None:
             self._plain[descriptor] = path
             return
+        identity = identity_of(path)
+        assert identity is not None
         self._files[descriptor] = EncryptedFile(
             self.below, descriptor, path, identity, ring, self._random_bytes
         )
@@ -75,21 +84,22 @@ class EncryptedDisk(Disk):
         # Forget it first: another thread may get the same number as soon as it is closed.
         self._files.pop(descriptor, None)
         self._plain.pop(descriptor, None)
+        self._unknown.pop(descriptor, None)
         self.below.close(descriptor)
 
     def pread(self, descriptor: int, length: int, position: int) -> bytes:
-        file = self._files.get(descriptor)
+        file = self._file_of(descriptor)
         return self.below.pread(descriptor, length, position) if file is None else file.read(length, position)
 
     def pwritev(self, descriptor: int, buffers: Iterable[Any], position: int) -> int:  # type: ignore[override]
-        file = self._files.get(descriptor)
+        file = self._file_of(descriptor)
         parts = buffers if isinstance(buffers, list) else list(buffers)
         return (
             self.below.pwritev(descriptor, parts, position) if file is None else file.write(parts, position)
         )
 
     def ftruncate(self, descriptor: int, length: int) -> None:
-        file = self._files.get(descriptor)
+        file = self._file_of(descriptor)
         if file is not None:
             file.truncate(length)  # nothing is preallocated: a longer file would need encrypted zeros
             return
@@ -97,18 +107,20 @@ class EncryptedDisk(Disk):
         path = self._plain.get(descriptor)
         if path is not None and length == 0:  # what is written now may be encrypted
             del self._plain[descriptor]
-            self._add(descriptor, path, identity_of(path) or b"")
+            self._add(descriptor, path)
 
     def size_of(self, descriptor: int) -> int:
-        file = self._files.get(descriptor)
+        file = self._file_of(descriptor)
         return self.below.size_of(descriptor) if file is None else file.size
 
     def is_cached(self, descriptor: int, position: int) -> bool:
-        file = self._files.get(descriptor)
+        if descriptor in self._unknown and not self.below.is_cached(descriptor, 0):
+            return False
+        file = self._file_of(descriptor)
         return self.below.is_cached(descriptor, position if file is None else file.place_of(position))
 
     def is_plain(self, descriptor: int) -> bool:
-        return descriptor not in self._files
+        return self._file_of(descriptor) is None
 
     # Whole files
 
@@ -192,7 +204,7 @@ def with_file(disk: EncryptedDisk, path: str, flags: int, use: Callable[[Encrypt
     """Open a file and use it if it is encrypted; None if not."""
     descriptor = disk.open(path, flags)
     try:
-        file = disk._files.get(descriptor)
+        file = disk._file_of(descriptor)
         return None if file is None else use(file)
     finally:
         disk.close(descriptor)

@@ -56,8 +56,8 @@ class DamagedFile(CorruptLog):
 
 class EncryptedFile:
     __slots__ = (
-        "_disk", "_end_at", "_identity", "_is_complete", "_pages", "_random_bytes", "_recent", "_ring",
-        "_size", "cipher", "descriptor", "path",
+        "_disk", "_end_at", "_identity", "_is_complete", "_near", "_pages", "_random_bytes", "_recent",
+        "_ring", "_size", "cipher", "descriptor", "path",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +81,7 @@ class EncryptedFile:
         self._is_complete = False  # the last frame is an end mark
         self._pages: dict[int, int] = {}  # the first plain position of pages
         self._recent = array("q"), array("q")  # frames at the end of the file: start, and where it begins
+        self._near = 0, HEADER_BYTES  # the end of the last read: position, and place in the file
 
     # Reading
 
@@ -150,6 +151,7 @@ class EncryptedFile:
                 parts.append(plain if whole else plain[reached - held_start : stop - held_start])
                 reached = stop
             if is_end or reached >= wanted_end or len(parts) >= FRAMES_A_READ_MAX:
+                self._near = reached, at
                 return b"".join(parts) if len(parts) != 1 else parts[0]
             if following > reached:
                 return self._damaged(parts, reached, at, f"bytes {reached} to {following} are missing")
@@ -213,8 +215,8 @@ class EncryptedFile:
         starts, places = self._recent
         if starts and position >= starts[0]:
             return places[bisect_right(starts, position) - 1]
-        page = position // (PAGE_BYTES - FRAME_OVERHEAD)
-        return page * PAGE_BYTES + position % (PAGE_BYTES - FRAME_OVERHEAD)
+        known, at = self._near
+        return max(at + position - known, 0)
 
     # The end
 

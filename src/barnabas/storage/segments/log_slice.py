@@ -49,13 +49,17 @@ class LogSlice:
     @property
     def is_plain(self) -> bool:
         """Whether the file holds the bytes as they are; if not, they can only be read."""
-        return self.file is None or self._disk.is_plain(self.file.descriptor)
+        disk = self._disk
+        return not disk.is_encrypting or self.file is None or disk.is_plain(self.file.descriptor)
 
     def read(self) -> bytes:
         """Read all bytes of the slice. CORRUPT_MESSAGE if an encrypted file is damaged."""
         if self.file is None:
             return b""
-        data = self._pread(self.length, self.position)
+        try:
+            data = self._disk.pread(self.file.descriptor, self.length, self.position)
+        except CorruptLog as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         return data if len(data) == self.length else self._read_rest(data)
 
     def can_read_without_disk(self, start: int, count: int) -> bool:
@@ -75,19 +79,16 @@ class LogSlice:
         """Read at most `count` bytes from `start` on. CORRUPT_MESSAGE if an encrypted file is damaged."""
         if self.file is None:
             return b""
-        return self._pread(min(count, self.length - start), self.position + start)
-
-    def _pread(self, count: int, position: int) -> bytes:
-        assert self.file is not None
+        count = min(count, self.length - start)
         try:
-            return self._disk.pread(self.file.descriptor, count, position)
+            return self._disk.pread(self.file.descriptor, count, self.position + start)
         except CorruptLog as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
     def _read_rest(self, data: bytes) -> bytes:
         parts, total = [data], len(data)
         while total < self.length:
-            part = self._pread(self.length - total, self.position + total)
+            part = self.read_part(total, self.length - total)
             if not part:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,

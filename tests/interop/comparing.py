@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from .deliberate import reason
 from .scenarios import everything
-from .talk import Talk
+from .talk import PASSWORDS, Talk
 
 RECORDED = Path(__file__).with_name("recorded")
 SHOWN = 12
@@ -43,19 +43,36 @@ CONFIGURED = {
 }
 """Settings of the node that the scenarios `configured.*` and `group_configured.*` talk to."""
 
+USERS = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+AUTHORIZED = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": f"{MODULE} "
+    f'required username="admin" password="{PASSWORDS["admin"]}" {USERS};',
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",
+}
+"""Settings of the node that the scenarios `authorized.*` talk to: users log in, and ACLs decide."""
+
 Transcript = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the nodes of the scenarios listen: an ordinary one, its controller, one with `CONFIGURED`."""
+    """Where the nodes of the scenarios listen: an ordinary one, its controller, one with `CONFIGURED`, one
+    with `AUTHORIZED`."""
 
     broker: int
     controller: int
     configured: int
+    authorized: int
 
     def of(self, name: str) -> int:
         module = name.partition(".")[0]
+        if module.startswith("authorized"):
+            return self.authorized
         if module.endswith("configured"):
             return self.configured
         return self.controller if module == "controller" else self.broker

@@ -11,7 +11,7 @@ import pytest
 from barnabas.testing import Broker
 from barnabas.testing.apache import ApacheKafka
 
-from .comparing import CONFIGURED, Conversations, Ports
+from .comparing import AUTHORIZED, CONFIGURED, Conversations, Ports
 
 # As the Apache Kafka node has it.
 ALIKE = {
@@ -37,9 +37,13 @@ class Node:
 @pytest.fixture(scope="module")
 def our_ports() -> Iterator[Ports]:
     """Of our brokers that answer the scenarios."""
-    with Broker(overrides=ALIKE) as broker, Broker(overrides=ALIKE | CONFIGURED) as configured:
+    with (
+        Broker(overrides=ALIKE) as broker,
+        Broker(overrides=ALIKE | CONFIGURED) as configured,
+        Broker(overrides=ALIKE | AUTHORIZED) as authorized,
+    ):
         controller = broker.properties["controller.quorum.voters"].rpartition(":")[2]
-        yield Ports(broker.port, int(controller), configured.port)
+        yield Ports(broker.port, int(controller), configured.port, authorized.port)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +54,11 @@ def our_answers(our_ports: Ports) -> Iterator[Conversations]:
 
 @pytest.fixture(scope="session")
 def apache_ports(apache_kafka: ApacheKafka) -> Iterator[Ports]:
-    with ApacheKafka(overrides=CONFIGURED, heap="512M") as configured:
-        yield Ports(apache_kafka.port, apache_kafka.controller_port, configured.port)
+    with (
+        ApacheKafka(overrides=CONFIGURED, heap="512M") as configured,
+        ApacheKafka(overrides=AUTHORIZED, heap="512M") as authorized,
+    ):
+        yield Ports(apache_kafka.port, apache_kafka.controller_port, configured.port, authorized.port)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -7,6 +7,11 @@ import re
 # (scenario, request, reason); the first two are regular expressions that match the whole name.
 LEDGER = (
     (
+        r"authorized\.nobody_does_anything_with_the_cluster",
+        r"DESCRIBE_USER_SCRAM_CREDENTIALS .*",
+        "the refusal of each user has the user's name",
+    ),
+    (
         r"broker_settings\.wrong_values",
         r"(log\.cleaner\.(threads='0'|dedupe)|max\.connections\.per\.ip\.overrides|metric\.reporters).*",
         "the message names the setting, the value and what is allowed, not what went wrong inside",

@@ -29,6 +29,7 @@ ADDRESSES = {"host", "port", "log_dir", "cluster_id", "broker_epoch", "finalized
 SIZES = {"partition_size", "total_bytes", "usable_bytes"}
 HOUR_MS = 3_600_000
 SERVED_TIMEOUT_S = 20.0
+PASSWORDS = {name: f"{name}-s3cret" for name in ("admin", "alice", "bob", "carol")}
 MEMBER_IDS = {"member_id", "leader"}
 GENERATED = re.compile(r"(.*?)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22})")
 """A member id that the broker made: a client's or instance's name, if any, and a UUID in either spelling."""
@@ -49,6 +50,7 @@ class Talk:
         self.transcript: list[dict[str, Any]] = []
         self.topic_ids: dict[str, bytes] = {}
         self._names: dict[tuple[str, Any], str] = {}
+        self._user: str | None = None
 
     def close(self) -> None:
         self.wire.close()
@@ -56,6 +58,20 @@ class Talk:
     def reconnect(self) -> None:
         self.wire.close()
         self.wire = Wire(self.port)
+        if self._user is not None:
+            self._log_in(self._user)
+
+    def become(self, user: str) -> None:
+        """Talks on as this user, on another connection."""
+        self._user = user
+        self.reconnect()
+
+    def _log_in(self, user: str) -> None:
+        answer = self.silently(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        assert answer["error_code"] == "NONE", answer
+        login = f"\0{user}\0{PASSWORDS[user]}".encode()
+        answer = self.silently(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=login)
+        assert answer["error_code"] == "NONE", answer
 
     # Asking.
 

@@ -54,6 +54,7 @@ def check(endpoint: Endpoint, handler: Handler, version: int, kind: str) -> Hand
             return handler(request, context)
         if not any(getattr(request, items_of(need)) for need in items):
             return alone(key, refused)
+        context.channel.unsent = None  # that of an earlier request
         return change_response(
             handler(request, context), key, context, lambda response: merge(response, refused)
         )

@@ -25,6 +25,9 @@ def change_response(result: Any, key: int, context: RequestContext, change: Chan
         change(result)
         return result
     if result is None:
+        unsent = context.channel.unsent  # the tick has it and will encode it
+        if unsent is not None:
+            change(unsent)
         return None
     if isinstance(result, Deferred):
         return changed_deferred(result, key, context, change)

@@ -15,6 +15,9 @@ from barnabas.controller import refusals as controller_refusals
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message, apis
 
 NO_NODE = -1
+KEYS_SINCE = 4  # of FindCoordinator
+BATCHED_SINCE = 4  # of AddPartitionsToTxn
+WHOLE_ERROR_SINCE = 1  # of ElectLeaders
 
 
 class Mirror(NamedTuple):
@@ -112,7 +115,6 @@ def refuse(request: Message, code: ErrorCode, version: int, *, items: bool = Fal
 
 TRANSACTIONAL = (
     ApiKey.INIT_PRODUCER_ID,
-    ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.ADD_OFFSETS_TO_TXN,
     ApiKey.END_TXN,
     ApiKey.DESCRIBE_TRANSACTIONS,
@@ -153,12 +155,12 @@ def copy_entities(request: Any, response: Any) -> None:
 def find_coordinator(request: Any, code: ErrorCode, version: int) -> Message:
     from barnabas.protocol.messages.find_coordinator import FindCoordinatorResponse
 
+    if version < KEYS_SINCE:
+        return FindCoordinatorResponse(
+            error_code=code, error_message=code.message, node_id=NO_NODE, port=NO_NODE
+        )
     result = FindCoordinatorResponse.Coordinator
     return FindCoordinatorResponse(
-        error_code=code,
-        error_message=code.message,
-        node_id=NO_NODE,
-        port=NO_NODE,
         coordinators=[
             result(key=key, node_id=NO_NODE, port=NO_NODE, error_code=code, error_message=code.message)
             for key in request.coordinator_keys
@@ -222,8 +224,17 @@ def elect_leaders(request: Any, code: ErrorCode, version: int) -> Message:
     from barnabas.controller.elections import refused_elections
 
     response = refused_elections(request, KafkaError(code))
-    response.error_code = code
+    response.error_code = code if version >= WHOLE_ERROR_SINCE else ErrorCode.NONE
     return response
+
+
+def add_partitions_to_txn(request: Any, code: ErrorCode, version: int) -> Message:
+    from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
+    from barnabas.transactions import responses
+
+    if version >= BATCHED_SINCE:
+        return AddPartitionsToTxnResponse(error_code=code)
+    return responses.refusal(request, code, version)
 
 
 def create_acls(request: Any, code: ErrorCode, version: int) -> Message:
@@ -239,6 +250,7 @@ SPECIAL: dict[ApiKey, Callable[[Any, ErrorCode, int], Message]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
     ApiKey.ELECT_LEADERS: elect_leaders,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn,
     ApiKey.CREATE_ACLS: create_acls,
     ApiKey.DELETE_ACLS: create_acls,
 }

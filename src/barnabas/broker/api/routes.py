@@ -156,7 +156,16 @@ Check = Callable[[Endpoint, Handler, int, str], Handler]
 class Router:
     """The routes of one listener, made at the first request for each."""
 
-    __slots__ = ("_check", "_guard", "_kind", "_metrics", "_serves_unstable", "is_guarded", "routes")
+    __slots__ = (
+        "_check",
+        "_guard",
+        "_kind",
+        "_metrics",
+        "_serves_unstable",
+        "is_guarded",
+        "is_wrapped",
+        "routes",
+    )
 
     def __init__(
         self, kind: str, metrics: Metrics, serves_unstable: bool = False, check: Check | None = None
@@ -168,12 +177,14 @@ class Router:
         self._metrics = metrics
         self._guard: Guard | None = None
         self.is_guarded = False  # handlers are wrapped and must not be bypassed
+        self.is_wrapped = check is not None  # responses may be changed after their handlers made them
         self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
 
     def guard(self, guard: Guard | None) -> None:
         """Wrap every handler from now on; None stops that."""
         self._guard = guard
         self.is_guarded = guard is not None
+        self.is_wrapped = self.is_guarded or self._check is not None
         self.routes.clear()
 
     def find(self, key: int, version: int) -> Route | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
+from barnabas.broker.fetch.partition_data import PartitionData
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ class CheckedFetch(ConsumerFetch):
         super().__init__(request, session, context)
         self._rights = rights
         self._reads = reads
+
+    def refuse(self, asked: SessionPartition, error: KafkaError) -> PartitionData:
+        data = super().refuse(asked, error)
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            data.aborted_transactions = []
+        return data
 
     def find(self, asked: SessionPartition) -> Partition:
         name = asked.topic

@@ -111,4 +111,5 @@ def refusal(name: str | None, topic_id: bytes, rights: Rights, context: RequestC
             return None
     if rights.allow(Operation.DELETE, TOPIC, found.name, context.api):
         return None
-    return Deleted(name=found.name, topic_id=found.id, error_code=REFUSED, error_message=message)
+    shown_id = found.id if name is None else NULL_UUID
+    return Deleted(name=found.name, topic_id=shown_id, error_code=REFUSED, error_message=message)

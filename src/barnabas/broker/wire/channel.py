@@ -52,10 +52,10 @@ MUTED_MS_MAX = 15 * 60 * 1000  # so that dead peers are still detected
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
         "_blocks", "_body_at", "_client_raw", "_frame", "_has_pending", "_has_slices", "_is_closing",
-        "_is_paused", "_is_queue_full", "_muted", "_route", "_routes", "_time", "_turn", "_unsent",
-        "_waiting_for", "context", "host", "inbox", "is_busy", "last_active", "listener", "login", "now_ms",
+        "_is_paused", "_is_queue_full", "_muted", "_route", "_routes", "_time", "_turn", "_waiting_for",
+        "context", "host", "inbox", "is_busy", "last_active", "listener", "login", "now_ms",
         "out", "outbox", "partitions", "produced", "response_queue", "responses_pending", "shortcut", "tick",
-        "transport",
+        "transport", "unsent",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, host: str) -> None:
@@ -87,7 +87,7 @@ class Channel(asyncio.BufferedProtocol):
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
-        self._unsent: Message | None = None  # the response that the last handler gave to the tick
+        self.unsent: Message | None = None  # the response that the last handler gave to the tick
         self._is_paused = False
         self._is_closing = False
 
@@ -317,16 +317,16 @@ class Channel(asyncio.BufferedProtocol):
         """Respond when the tick is written. Returns the response if the tick has nothing to write."""
         if not self.tick.is_open:
             return response
-        if self.listener.router.is_guarded:
-            self._unsent = response
+        if self.listener.router.is_wrapped:
+            self.unsent = response
         correlation_id = self.context.correlation_id
         self.tick.respond(MessageResponse(self, self._route, correlation_id, response, refuse))
         return None
 
     def respond_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
         """Respond when every in-sync replica has the appended batches."""
-        if self.listener.router.is_guarded:
-            self._unsent = response
+        if self.listener.router.is_wrapped:
+            self.unsent = response
         self._has_pending = True
         correlation_id = self.context.correlation_id
         pending = CommittedResponse(self, self._route, correlation_id, response, waits, timeout_ms)
@@ -457,7 +457,7 @@ class Channel(asyncio.BufferedProtocol):
 
     def pop_unsent(self) -> Message | None:
         """Return and forget the response that the last handler gave to the tick. It can still be changed."""
-        found, self._unsent = self._unsent, None
+        found, self.unsent = self.unsent, None
         return found
 
     # -- flow ----------------------------------------------------------------------------------

@@ -88,7 +88,9 @@ class CoordinatorWorld:
         return self.coordinator.hosts[0].handle_part(request, self.context(version))
 
     def context(self, version: int) -> RequestContext:
-        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version, broker=self.broker)
+        context = SimpleNamespace(
+            client_id="test", host="127.0.0.1", version=version, broker=self.broker, rights=None
+        )
         return cast(RequestContext, context)
 
     async def active(self) -> None:

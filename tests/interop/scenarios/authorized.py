@@ -531,3 +531,26 @@ def topics_are_created_on_demand_by_right(talk: Talk) -> None:
     talk.become("admin")
     while talk.silently(ApiKey.METADATA, 9, topics=asked)["topics"][0]["error_code"] != "NONE":
         pass
+
+
+@scenario
+def an_expression_finds_the_topics_that_may_be_seen(talk: Talk) -> None:
+    talk.become("admin")
+    seen, _ = talk.topic("seen"), talk.topic("hidden")
+    group = talk.name("group")
+    grant(talk, acl("alice", Operation.READ, GROUP, group), acl("alice", Operation.DESCRIBE, TOPIC, seen))
+    wait_for_coordinator(talk, group)
+    talk.become("alice")
+    heartbeat: dict[str, Any] = {"group_id": group, "member_id": "AAAAAAAAAAAAAAAAAAAAAA", "member_epoch": 0}
+    first = {"rebalance_timeout_ms": 9000, "topic_partitions": []}
+    first["subscribed_topic_regex"] = talk.prefix.replace(".", "[.]") + ".*"
+    first["subscribed_topic_names"] = []
+    answer = talk.silently(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **heartbeat, **first)
+    assert answer["error_code"] == "NONE", answer
+    while not (answer["assignment"] or {}).get("topic_partitions"):
+        heartbeat["member_epoch"] = answer["member_epoch"]
+        answer = talk.silently(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **heartbeat)
+        assert answer["error_code"] == "NONE", answer
+    talk.note("assigned", answer["assignment"])
+    leaves = heartbeat | {"member_epoch": -1}
+    talk.ask("leaves", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **leaves)

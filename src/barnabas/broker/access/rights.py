@@ -44,6 +44,9 @@ class Rights:
         decision = self._decide(self._text, self.host, operation, resource, name)
         return decision.is_allowed
 
+    def may_describe_topic(self, name: str) -> bool:
+        return self.allow_quietly(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
     def allow_any(self, operation: Operation, resource: ResourceType, api: int = -1) -> bool:
         """Whether the caller may do it on at least one resource of the type."""
         decision = self._access.authorizer.decide_any(self._text, self.host, operation, resource)

@@ -63,7 +63,13 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         from barnabas.groups.basics.outcome import Caller
 
         self._caller_context, self._caller_client_id = context, context.client_id
-        self._caller = Caller(context.client_id or "", "/" + context.host, context.version)
+        rights = context.rights
+        self._caller = Caller(
+            context.client_id or "",
+            "/" + context.host,
+            context.version,
+            rights.may_describe_topic if rights is not None else None,
+        )
         return self._caller
 
     def configure(self, host: GroupHost) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import GROUP, TOPIC, Need, each
+from barnabas.broker.api.needs import GROUP, TOPIC, Need, Where, each
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.metadata.versions import GROUP_VERSION
@@ -25,7 +25,9 @@ Described = ConsumerGroupDescribeResponse.DescribedGroup
 
 NEEDS = (
     each(GROUP, Operation.DESCRIBE, "group_ids.", "groups"),
-    Need(Operation.DESCRIBE, TOPIC).asked_by_handler(),  # of every topic that members are assigned
+    Need(
+        Operation.DESCRIBE, TOPIC, where=Where.ITEM
+    ).asked_by_handler(),  # of every topic that members are assigned
 )
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 

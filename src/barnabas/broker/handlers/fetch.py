@@ -28,7 +28,7 @@ FIRST_FOLLOWER = 0
 NEEDS = (
     Need(Operation.READ, TOPIC, "topics.topic", Where.ITEM).asked_by_handler(),  # of a consumer
     replace(  # of a follower
-        cluster_action, where=Where.ITEM, refusal=ErrorCode.TOPIC_AUTHORIZATION_FAILED, listeners="broker"
+        cluster_action, refusal=ErrorCode.TOPIC_AUTHORIZATION_FAILED, listeners="broker"
     ).asked_by_handler(),
 )
 

@@ -99,7 +99,8 @@ def share_state_refused(result_name: str) -> Build:
 # These APIs respond UNSUPPORTED_VERSION to everybody who may use them. Needs that a handler would ask are
 # declared, so that the declarations are complete.
 describe_groups = each(GROUP, Operation.DESCRIBE, "group_ids.", "groups")
-described_topics = needs.topics(Operation.DESCRIBE).asked_by_handler()
+described_topics = Need(Operation.DESCRIBE, TOPIC, where=Where.ITEM).asked_by_handler()
+topology_topics = needs.topics(Operation.DESCRIBE).asked_by_handler()
 read_topics = Need(Operation.READ, TOPIC, "topics.topic_id", Where.ITEM).asked_by_handler()
 named_topics = Need(Operation.DESCRIBE, TOPIC, "groups.topics", Where.ITEM).asked_by_handler()
 create_topics = needs.topics(Operation.CREATE).or_(needs.Instead.CLUSTER_CREATE).left_out()
@@ -140,7 +141,7 @@ for state, last_version, result in (
     serve_refusal(state, f"0-{last_version}", needs.cluster_action, share_state_refused(result))
 
 serve_refusal(
-    ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", (needs.read_group, described_topics, create_topics), no_streams
+    ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", (needs.read_group, topology_topics, create_topics), no_streams
 )
 serve_refusal(
     ApiKey.STREAMS_GROUP_DESCRIBE,

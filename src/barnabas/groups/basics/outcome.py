@@ -7,6 +7,7 @@ later outcome answers that token, once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
@@ -17,12 +18,17 @@ Token = NewType("Token", int)
 """Identifies one waiting request. A shard never uses one twice."""
 
 
+MayDescribe = Callable[[str], bool]
+"""Whether the sender of a request may know that a topic exists."""
+
+
 class Caller(NamedTuple):
     """The sender of a request, and the request's version. Descriptions of members show it."""
 
     client_id: str = ""
     client_host: str = ""
     version: int = 0
+    may_describe: MayDescribe | None = None  # None: it may describe every topic
 
 
 @dataclass(slots=True)

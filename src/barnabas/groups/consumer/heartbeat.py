@@ -101,6 +101,8 @@ def heartbeat(
     else:
         before, records = static_member(group, member_id, request.instance_id, request.member_epoch, reported)
     after = with_request(before, request, caller)
+    if after.regex and caller.may_describe is not None:
+        state.viewers[group.group_id] = caller.may_describe
     after = yield from progress(state, group, before, after, reported, records, clock)
     reply = renew_and_respond(state, group, after, image, now_ms)
     if is_full(request) or after.assigned != before.assigned:

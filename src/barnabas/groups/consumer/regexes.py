@@ -2,7 +2,8 @@
 
 In: members that change their expression, metadata. Out: a search request (a timer that is due at once), and
 later the records with the topics found, and a new group epoch if they differ. As in Apache Kafka, the search
-is not part of the heartbeat: the member gets its result with a later one.
+is not part of the heartbeat: the member gets its result with a later one. Topics that the member may not
+describe are left out.
 """
 
 from __future__ import annotations
@@ -98,12 +99,15 @@ def resolve(
     """The records of all expressions of the group, with a new epoch if they match other topics than
     before. None while the search needs another turn."""
     records = []
+    may_describe = state.viewers.get(group.group_id)
     topics = set(group.topic_counts)
     changed = False
     for pattern in sorted(group.regex_counts):
         found = state.matches.find(pattern, image)
         if found is None:
             return None
+        if may_describe is not None:
+            found = frozenset(name for name in found if may_describe(name))
         before = group.resolved.get(pattern)
         changed = changed or found != (before.topics if before is not None else frozenset())
         topics |= found

@@ -15,6 +15,7 @@ from barnabas.groups.assignors.registry import select_assignors
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.basics.deadlines import Deadlines, Timer
 from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.outcome import MayDescribe
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.metadata_hash import MetadataHashes
@@ -74,6 +75,7 @@ class ConsumerState:
         "subscribers",
         "timers",
         "topics_version",
+        "viewers",
     )
 
     def __init__(
@@ -87,6 +89,8 @@ class ConsumerState:
         self.subscribers = Subscribers()
         self.hashes = MetadataHashes()
         self.matches = TopicMatches()
+        # By group: the topics that the last member with an expression may describe. Not recorded.
+        self.viewers: dict[str, MayDescribe] = {}
         self.topics_version = NO_VERSION  # of the metadata that last had new topics
         self.deadlines: Deadlines[NamedTimer] = Deadlines()
         self.timers: dict[Deadline, NamedTimer] = {}

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from barnabas.settings.one_machine import one_node_properties
 from barnabas.testing.apache import ApacheKafka, answers
 from barnabas.testing.ports import free_ports
 from bench import frames
@@ -54,6 +55,12 @@ class Contender(Protocol):
     def port(self) -> int: ...
     @property
     def pid(self) -> int: ...
+
+    tls_port: int  # 0 before `secure`
+
+    def secure(self, stores: Mapping[str, str]) -> None:
+        """Open a TLS listener with these stores beside the other one, from the next start on."""
+
     def start(self) -> float:
         """Start the process; return the seconds until its first response."""
 
@@ -78,6 +85,7 @@ class Barnabas:
         self._worker = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=folder))
         self._settings = [*AS_APACHE, *(f"{name}={value}" for name, value in (overrides or {}).items())]
         self.port = free_ports(1)[0]
+        self.tls_port = 0
         self._prefix = list(prefix)
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -90,8 +98,16 @@ class Barnabas:
         assert self.process is not None
         return self.process.pid
 
+    def secure(self, stores: Mapping[str, str]) -> None:
+        self.tls_port, controller_port = free_ports(2)
+        properties = one_node_properties(self.port, controller_port)
+        properties |= with_tls(properties["listeners"], self.tls_port) | stores
+        self._settings += [f"{name}={value}" for name, value in properties.items()]
+
     def start(self) -> float:
-        arguments = ["-m", "barnabas", "start", "--data", str(self.data), "--port", str(self.port)]
+        arguments = ["-m", "barnabas", "start", "--data", str(self.data)]
+        if not self.tls_port:
+            arguments += ["--port", str(self.port)]
         for setting in self._settings:
             arguments += ["--override", setting]
         began = time.perf_counter()
@@ -138,6 +154,12 @@ class Apache:
 
     def __init__(self, overrides: Mapping[str, str] | None = None) -> None:
         self._node = ApacheKafka(overrides=overrides)
+        self.tls_port = 0
+
+    def secure(self, stores: Mapping[str, str]) -> None:
+        self.tls_port = free_ports(1)[0]
+        plain = f"PLAINTEXT://127.0.0.1:{self._node.port},CONTROLLER://127.0.0.1:{self._node.controller_port}"
+        self._node.override({**with_tls(plain, self.tls_port), **stores})
 
     @property
     def data(self) -> Path:
@@ -161,6 +183,14 @@ class Apache:
 
     def close(self) -> None:
         self._node.close()
+
+
+def with_tls(listeners: str, port: int) -> dict[str, str]:
+    """These listeners and one with TLS."""
+    return {
+        "listeners": f"{listeners},TLS://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL",
+    }
 
 
 def memory_bytes(pid: int) -> int:

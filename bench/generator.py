@@ -70,7 +70,12 @@ def compiled() -> Path | None:
     program = root / f"load-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]}"
     if not program.exists():
         partial = program.with_suffix(f".{os.getpid()}")
-        if subprocess.run([compiler, "-O2", "-o", str(partial), str(SOURCE)], check=False).returncode:
+        command = [compiler, "-O2", "-o", str(partial), str(SOURCE)]
+        with_tls = [*command, "-DWITH_TLS", "-lssl", "-lcrypto"]  # needs OpenSSL's headers (libssl-dev)
+        if (
+            subprocess.run(with_tls, check=False, capture_output=True).returncode
+            and subprocess.run(command, check=False).returncode
+        ):
             return None
         partial.rename(program)
     return program
@@ -80,16 +85,25 @@ def name() -> str:
     return "C (bench/load.c)" if compiled() else "Python (no C compiler found)"
 
 
-def run(port: int, frames: bytes, plan: Plan) -> Load:
+def run(port: int, frames: bytes, plan: Plan, *, tls: bool = False) -> Load:
     """Send the load to 127.0.0.1:`port`; return the counts, or raise LoadError if a response has an error."""
     program = compiled()
     if program is None:
+        if tls:
+            raise LoadError("a load through TLS needs a C compiler and OpenSSL's headers (libssl-dev)")
         return _PythonLoad(port, frames, plan).run()
     with tempfile.NamedTemporaryFile(prefix="frames-", dir=memory_folder()) as file:
         file.write(frames)
         file.flush()
         numbers = [plan.connections, plan.inflight, plan.requests, plan.seconds, plan.error_at]
-        command = [str(program), "send", "127.0.0.1", str(port), file.name, *map(str, numbers)]
+        command = [
+            str(program),
+            "tls-send" if tls else "send",
+            "127.0.0.1",
+            str(port),
+            file.name,
+            *map(str, numbers),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LoadError(done.stderr.strip())
@@ -98,6 +112,24 @@ def run(port: int, frames: bytes, plan: Plan) -> Load:
     if errors:
         raise LoadError(f"{errors} of {found['requests']} responses have an error, the first one is {first}")
     return Load(**found)
+
+
+def connect_again_and_again(port: int, frame: bytes, connections: int, seconds: float) -> float:
+    """TLS connections a second: each shakes hands, sends the frame, gets its response, and is closed."""
+    program = compiled()
+    if program is None:
+        raise LoadError("a load through TLS needs a C compiler and OpenSSL's headers (libssl-dev)")
+    with tempfile.NamedTemporaryFile(prefix="frames-", dir=memory_folder()) as file:
+        file.write(frame)
+        file.flush()
+        command = [str(program), "tls-connect", "127.0.0.1", str(port), file.name]
+        done = subprocess.run(
+            [*command, str(connections), str(seconds)], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise LoadError(done.stderr.strip())
+    found = json.loads(done.stdout)
+    return float(found["connections"] / found["seconds"])
 
 
 def memory_folder() -> str | None:

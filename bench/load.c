@@ -5,6 +5,10 @@
  *       FRAMES is a file of length-prefixed requests. Every connection sends them in a circle with at most INFLIGHT
  *       requests in flight, until REQUESTS have a response or SECONDS have passed. If ERROR_AT >= 0, the two bytes
  *       at this position of a response (counted from its length field) must be zero. Prints one line of JSON.
+ *   load tls-send ...                 the same through TLS (compiled with -DWITH_TLS -lssl -lcrypto)
+ *   load tls-connect HOST PORT FRAMES CONNECTIONS SECONDS
+ *       CONNECTIONS at a time connect, shake hands, send the first frame, wait for its response and close, again and
+ *       again for SECONDS. Prints the number of those that were answered.
  *   load echo PORT ANSWER_BYTES
  *       a bare server that responds to each frame with ANSWER_BYTES of zeros: the best that the machine allows.
  *
@@ -25,6 +29,12 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef WITH_TLS
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#else
+typedef void SSL;
+#endif
 
 #define CONNECTIONS_MAX 4096
 #define RECEIVE_BYTES (1 << 20)
@@ -42,6 +52,8 @@ typedef struct {
     size_t skip;          /* bytes of a large response still to come */
     char *buffer;
     int wants_out;
+    SSL *ssl; /* NULL: plaintext */
+    int is_shaken;
 } Connection;
 
 static char *frames;
@@ -53,6 +65,46 @@ static int error_at, inflight, first_error;
 static float *latencies_us;
 static long latency_count;
 static int epoll_fd;
+
+#ifdef WITH_TLS
+static SSL_CTX *tls;
+
+static void begin_tls(void) {
+    tls = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(tls, 1);
+    SSL_CTX_set_default_read_buffer_len(tls, 1 << 17);
+}
+
+/* The result of an operation as a system call would give it. */
+static ssize_t as_call(SSL *ssl, int n) {
+    if (n > 0) return n;
+    int reason = SSL_get_error(ssl, n);
+    errno = 0;
+    if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) errno = EAGAIN;
+    return reason == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+}
+#endif
+
+static ssize_t send_to(Connection *c, const char *data, size_t size) {
+#ifdef WITH_TLS
+    if (c->ssl) {
+        ERR_clear_error();
+        return as_call(c->ssl, SSL_write(c->ssl, data, size > (1 << 24) ? 1 << 24 : (int)size));
+    }
+#endif
+    return send(c->fd, data, size, MSG_NOSIGNAL);
+}
+
+static ssize_t receive_from(Connection *c, char *data, size_t size) {
+#ifdef WITH_TLS
+    if (c->ssl) {
+        ERR_clear_error();
+        return as_call(c->ssl, SSL_read(c->ssl, data, (int)size));
+    }
+#endif
+    return recv(c->fd, data, size, 0);
+}
 
 static double now(void) {
     struct timespec t;
@@ -123,7 +175,7 @@ static void pump(Connection *c, int stopping) {
             if (inflight == 1) c->since = now();
         }
         size_t from = starts[c->next] + c->sent_bytes, left = starts[c->run_end] - from;
-        ssize_t n = send(c->fd, frames + from, left, MSG_NOSIGNAL);
+        ssize_t n = send_to(c, frames + from, left);
         if (n < 0) {
             if (errno != EAGAIN) die("send");
             watch(c, 1);
@@ -147,10 +199,11 @@ static void one_answer(Connection *c, const char *answer, size_t size) {
     }
 }
 
-/* Counts complete responses; of a response that exceeds the buffer it reads only the beginning. */
-static void take(Connection *c) {
-    ssize_t n = recv(c->fd, c->buffer + c->have, RECEIVE_BYTES - c->have, 0);
-    if (n < 0 && errno == EAGAIN) return;
+/* Counts complete responses; of a response that exceeds the buffer it reads only the beginning. Returns 0 if there
+   was nothing to read. */
+static int take_once(Connection *c) {
+    ssize_t n = receive_from(c, c->buffer + c->have, RECEIVE_BYTES - c->have);
+    if (n < 0 && errno == EAGAIN) return 0;
     if (n <= 0) die("connection closed by the broker");
     bytes_in += n;
     char *p = c->buffer, *end = c->buffer + c->have + n;
@@ -173,6 +226,12 @@ static void take(Connection *c) {
     }
     c->have = end - p;
     if (c->have && p != c->buffer) memmove(c->buffer, p, c->have);
+    return 1;
+}
+
+/* OpenSSL may have read more than it returned, which epoll does not know. */
+static void take(Connection *c) {
+    while (take_once(c) && c->ssl && !(inflight == 1 && !c->unanswered)) {}
 }
 
 static int by_value(const void *a, const void *b) {
@@ -225,7 +284,7 @@ static double all_together(Connection *all, int connections, double seconds) {
     return last - begin;
 }
 
-static int send_load(char **v) {
+static int send_load(char **v, int with_tls) {
     const char *host = v[0];
     int port = atoi(v[1]), connections = atoi(v[3]);
     read_frames(v[2]);
@@ -241,6 +300,17 @@ static int send_load(char **v) {
         Connection *c = &all[i];
         c->fd = connect_to(host, port);
         c->buffer = malloc(RECEIVE_BYTES);
+#ifdef WITH_TLS
+        if (with_tls) {
+            if (!tls) begin_tls();
+            c->ssl = SSL_new(tls);
+            SSL_set_fd(c->ssl, c->fd);
+            errno = 0;
+            if (SSL_connect(c->ssl) != 1) die("TLS handshake");
+        }
+#else
+        if (with_tls) die("compiled without TLS");
+#endif
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
         epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &e);
         fcntl(c->fd, F_SETFL, O_NONBLOCK);
@@ -248,6 +318,71 @@ static int send_load(char **v) {
     report(connections == 1 && inflight == 1 ? one_by_one(all, seconds) : all_together(all, connections, seconds));
     return 0;
 }
+
+#ifdef WITH_TLS
+static void reconnect(Connection *c, const char *host, int port) {
+    if (c->ssl) {
+        SSL_set_shutdown(c->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+        SSL_free(c->ssl);
+        close(c->fd);
+    }
+    c->fd = connect_to(host, port);
+    fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    c->ssl = SSL_new(tls);
+    SSL_set_fd(c->ssl, c->fd);
+    c->is_shaken = 0;
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &e);
+}
+
+/* Goes on until it must wait. Returns 1 when the response has come. */
+static int step(Connection *c) {
+    char answer[4096];
+    if (!c->is_shaken) {
+        ERR_clear_error();
+        ssize_t n = as_call(c->ssl, SSL_connect(c->ssl));
+        if (n < 0 && errno == EAGAIN) return 0;
+        if (n <= 0) die("TLS handshake");
+        c->is_shaken = 1;
+        if (send_to(c, frames, starts[1]) < 0) die("send");
+    }
+    ssize_t n = receive_from(c, answer, sizeof answer);
+    if (n < 0 && errno == EAGAIN) return 0;
+    if (n <= 0) die("connection closed by the broker");
+    return 1;
+}
+
+static int connect_load(char **v) {
+    struct epoll_event events[256];
+    const char *host = v[0];
+    int port = atoi(v[1]), connections = atoi(v[3]);
+    long count = 0;
+    read_frames(v[2]);
+    begin_tls();
+    epoll_fd = epoll_create1(0);
+    Connection *all = calloc(connections, sizeof(Connection));
+    double begin = now(), end = begin + atof(v[4]), last = begin;
+    for (int i = 0; i < connections; i++) {
+        reconnect(&all[i], host, port);
+        while (step(&all[i])) reconnect(&all[i], host, port);
+    }
+    while (last < end) {
+        int n = epoll_wait(epoll_fd, events, 256, STALL_MS);
+        errno = 0;
+        if (n == 0) die("no answer for 20 s");
+        last = now();
+        for (int i = 0; i < n; i++) {
+            Connection *c = events[i].data.ptr;
+            while (step(c)) {
+                count++;
+                reconnect(c, host, port);
+            }
+        }
+    }
+    printf("{\"connections\": %ld, \"seconds\": %.6f}\n", count, last - begin);
+    return 0;
+}
+#endif
 
 /* The bare server. Frames may arrive in pieces; it reads only their lengths. */
 static int echo(char **v) {
@@ -314,8 +449,12 @@ static int echo(char **v) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 10 && !strcmp(argv[1], "send")) return send_load(argv + 2);
+    if (argc == 10 && !strcmp(argv[1], "send")) return send_load(argv + 2, 0);
+    if (argc == 10 && !strcmp(argv[1], "tls-send")) return send_load(argv + 2, 1);
+#ifdef WITH_TLS
+    if (argc == 7 && !strcmp(argv[1], "tls-connect")) return connect_load(argv + 2);
+#endif
     if (argc == 4 && !strcmp(argv[1], "echo")) return echo(argv + 2);
-    fprintf(stderr, "usage: load send HOST PORT FRAMES CONNECTIONS INFLIGHT REQUESTS SECONDS ERROR_AT | load echo PORT ANSWER_BYTES\n");
+    fprintf(stderr, "usage: load send|tls-send HOST PORT FRAMES CONNECTIONS INFLIGHT REQUESTS SECONDS ERROR_AT | load echo PORT ANSWER_BYTES\n");
     return 2;
 }

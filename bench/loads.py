@@ -73,6 +73,7 @@ class Produce:
     partitions: int = 1  # requests go to them in turn
     together: int = 1  # partitions in each request
     is_idempotent: bool = False
+    tls: bool = False
 
     def load(self, port: int, topic: str, scale: Scale, *, check: bool = True) -> generator.Load:
         requests = max(self.connections, scale.bytes_max // self.batch.size)
@@ -83,7 +84,7 @@ class Produce:
             content = self.circle(topic)
         error_at = frames.error_at(topic, self.version) if check else -1
         plan = Plan(self.connections, self.inflight, requests, scale.seconds, error_at)
-        return generator.run(port, content, plan)
+        return generator.run(port, content, plan, tls=self.tls)
 
     def circle(self, topic: str) -> bytes:
         # Neighbouring frames leave in one call. With a circle of twice `inflight`, a call can send that many.
@@ -110,7 +111,7 @@ class Produce:
         if scale.warm_pages:
             touch(scale.bytes_max if self.batch.records > 1 else scale.bytes_max // 8)
         try:
-            load = self.load(broker.port, self.row, scale)
+            load = self.load(broker.tls_port if self.tls else broker.port, self.row, scale)
         finally:
             delete_topics(broker, self.row)
         return {self.row: self.value(load)}

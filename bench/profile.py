@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import groups, loads, transactions
+from bench import groups, loads, tls, transactions
 from bench.brokers import Barnabas, cpu_seconds
 from bench.loads import Scale, Trial
 from bench.pages import touch
@@ -30,7 +30,7 @@ PROFILERS = ("py-spy", "cprofile", "perf", "none")
 SAMPLES_PER_SECOND = 500
 LINES = 40
 BYTES_MAX = 3_000_000_000
-TRIALS = (*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS)
+TRIALS = (*loads.TRIALS, *tls.TRIALS, *groups.TRIALS, *transactions.TRIALS)
 # A thread of the pool that waits for work, with C frames and without.
 IDLE = "SimpleQueue_get", ";_worker (concurrent/futures/thread.py"
 
@@ -57,13 +57,15 @@ def main(arguments: list[str]) -> int:
     trial = next(trial for trial in TRIALS if options.row in trial.rows)
     scale = Scale(seconds=options.seconds, bytes_max=BYTES_MAX, warm_pages=False)
     console = Console() if sys.stdout.isatty() else Console(width=150)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tls.stores() as stores:
         out = Path(folder) / "profile"
         prefix = [sys.executable]
         if profiler == "cprofile":
             # -P: Python must not search this folder, or it would import this file as the standard `profile`.
             prefix += ["-P", str(Path(__file__).with_name("under_cprofile.py")), str(out)]
         broker = Barnabas(prefix=prefix)
+        if trial in tls.TRIALS:
+            broker.secure(stores)
         try:
             broker.start()
             if trial.prepare is not None:

@@ -133,6 +133,8 @@ MEANING = """
 - **at rest**: the median time of one-record requests, one after the other on one connection.
 - **fetch**: one consumer, raw Fetch requests (version 11) of 1 MiB, one after the other, over a backlog of
   15 KB batches in the page cache.
+- **TLS**: the same requests through a listener with TLS 1.3 and an elliptic-curve certificate. A connection
+  counts when it has shaken hands and its first request (ApiVersions) is answered; 32 at a time.
 - **confluent-kafka**: one producer fed in lists of 10,000 records of 100 bytes (acks=1); one consumer taking
   lists of up to 10,000 (`fetch.queue.backoff.ms=1`: by default librdkafka stops fetching for a second
   whenever 100,000 records wait, which would hide the broker).

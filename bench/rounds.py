@@ -13,11 +13,11 @@ import json
 import logging
 import statistics
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import cleaner, generator, groups, lifecycle, loads, logins, stalls, transactions
+from bench import cleaner, generator, groups, lifecycle, loads, logins, stalls, tls, transactions
 from bench.brokers import Apache, Barnabas, BrokerError, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
@@ -88,6 +88,8 @@ class Comparison:
 
     def run(self, names: Sequence[str] = ()) -> list[Result]:
         self._on_running_brokers(self._chosen((*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS), names))
+        with tls.stores() as stores:
+            self._on_running_brokers(self._chosen(tls.TRIALS, names), stores)
         for trial in self._chosen(
             (*lifecycle.TRIALS, *groups.FRESH_TRIALS, *cleaner.TRIALS, *logins.TRIALS, *stalls.TRIALS), names
         ):
@@ -100,7 +102,7 @@ class Comparison:
     def _isolated(self, trial: Trial, measure: Callable[[], None]) -> None:
         try:
             measure()
-        except (BrokerError, OSError, subprocess.SubprocessError) as error:
+        except (BrokerError, generator.LoadError, OSError, subprocess.SubprocessError) as error:
             log.warning("%s: %s", ", ".join(trial.rows), error)
             for name in trial.rows:
                 self.failures[name] = str(error)
@@ -108,10 +110,13 @@ class Comparison:
         if self.kept_in is not None:
             keep(self.results.values(), self.kept_in)
 
-    def _on_running_brokers(self, trials: list[Trial]) -> None:
+    def _on_running_brokers(self, trials: list[Trial], stores: Mapping[str, str] | None = None) -> None:
         if not trials:
             return
         contenders: list[Contender] = [kind() for kind in self.kinds]
+        if stores is not None:
+            for broker in contenders:
+                broker.secure(stores)
         prepared: set[object] = set()
         try:
             for broker in contenders:

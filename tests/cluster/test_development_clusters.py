@@ -64,6 +64,45 @@ def test_a_cluster_comes_up_is_mended_and_goes_in_one_command_each(folder: Path)
     assert not folder.exists()
 
 
+def test_a_secure_cluster_comes_up_in_one_command_with_properties_for_its_clients(folder: Path) -> None:
+    """Clients, brokers and controllers speak TLS and log in; replication works over it."""
+    data = ("--data", str(folder))
+
+    up = barnabas("cluster", "up", "-n", str(NODES), "--port", "0", "--tls", "--sasl", "scram", *data)
+
+    assert up.returncode == 0, up.stderr
+    assert f"needs SASL_SSL: give tools and clients the properties in {folder}/client.properties" in up.stdout
+    properties = LocalCluster(folder).client_properties
+    password = properties["sasl.jaas.config"].rpartition('password="')[2].removesuffix('";')
+    for path in folder.rglob("*"):
+        if path.is_file() and password.encode() in path.read_bytes():
+            assert path.suffix == ".properties" and path.stat().st_mode & 0o077 == 0, path
+    producer = Producer(
+        {
+            "bootstrap.servers": properties["bootstrap.servers"],
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "admin",
+            "sasl.password": password,
+            "ssl.ca.location": properties["ssl.truststore.location"],
+            "acks": "all",
+        }
+    )
+    failures: list[object] = []
+    producer.produce("replicated", b"x", on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(60) == 0 and failures == [None]
+    config = str(folder / "client.properties")
+    described = barnabas(
+        "topics", "--describe", "--topic", "replicated", "--command-config", config,
+        "--bootstrap-server", properties["bootstrap.servers"],
+    )  # fmt: skip
+    assert "ReplicationFactor: 3" in described.stdout, described.stderr
+    shown = barnabas("cluster", "status", *data)
+    assert shown.stdout.count("in service") == NODES, shown.stdout
+    assert barnabas("cluster", "down", "--wipe", *data).returncode == 0
+    assert not folder.exists()
+
+
 def test_several_brokers_run_in_the_foreground_and_stop_together(folder: Path) -> None:
     command = [sys.executable, "-m", "barnabas", "start", "--brokers", str(NODES), "--port", "0"]
     with subprocess.Popen(

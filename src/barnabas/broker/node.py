@@ -231,6 +231,7 @@ class Node:
             lambda: metadata.image.provenance.offset,
             settings["broker.heartbeat.interval.ms"],
         )
+        self._listening.tell = self._lifecycle.tell_listeners
         self.is_waiting_for_quorum = True
         broker.epoch = await self._lifecycle.register(settings["initial.broker.registration.timeout.ms"])
         self.is_waiting_for_quorum = False

@@ -18,6 +18,7 @@ TOOLS = (
     Tool("start", "node.start", "start a broker in the foreground", "kafka-server-start"),
     Tool("stop", "node.stop", "stop a broker that runs on this machine", "kafka-server-stop"),
     Tool("storage", "node.storage", "format a data folder, or show what is in it", "kafka-storage"),
+    Tool("certs", "node.certs", "make certificates for development: an authority, brokers, clients"),
     Tool("topics", "topics.topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     Tool(
         "produce",

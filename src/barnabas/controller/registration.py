@@ -65,6 +65,7 @@ def register_broker(
         fenced=existing.fenced if same and existing else True,
         in_controlled_shutdown=existing.in_controlled_shutdown if same and existing else False,
         log_dirs=tuple(request.log_dirs) if context.level >= DIRECTORY_ASSIGNMENT else (),
+        cordoned_log_dirs=existing.cordoned_log_dirs if same and existing else None,
     )
     records: list[Message] = []
     if existing is not None and not same:

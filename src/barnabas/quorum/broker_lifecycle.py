@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.metadata.versions import supported_features
@@ -83,6 +83,14 @@ class BrokerLifecycle:
             )
         self.epoch = response.broker_epoch
         return self.epoch
+
+    async def tell_listeners(
+        self, listeners: Sequence[EndPoint], log_dirs: Sequence[bytes], timeout_ms: int
+    ) -> None:
+        """Register again with other listeners. The broker keeps its epoch. Raises KafkaError when refused."""
+        if self.epoch >= 0 and list(listeners) != list(self._identity.listeners):
+            self._identity = replace(self._identity, listeners=listeners, log_dirs=log_dirs)
+            await self.register(timeout_ms)
 
     def _registration(self) -> BrokerRegistrationRequest:
         identity = self._identity

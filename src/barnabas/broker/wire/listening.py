@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.loading import load_handlers
 from barnabas.broker.quotas.throttling import Guard
 from barnabas.broker.wire.connection_limits import LIMITS, ConnectionLimits
 from barnabas.broker.wire.server import Listener
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.quotas import Levels
 from barnabas.security.errors import SecuritySettingsError
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.server")
 CLIENTS, CONTROLLER = "broker", "controller"
 TLS_PROTOCOLS = ("SSL", "SASL_SSL")
+TELL_MS = 30_000
+TellListeners = Callable[[Sequence["EndPoint"], Sequence[bytes], int], Awaitable[None]]
 
 
 class Listening:
@@ -45,6 +49,7 @@ class Listening:
         self._limits = {CLIENTS: ConnectionLimits(settings), CONTROLLER: ConnectionLimits(settings)}
         self.shares = shares
         self._reload: TlsReload | None = None  # if there are listeners with TLS
+        self.tell: TellListeners | None = None  # a broker's way to register its listeners again
 
     async def open_controllers(self, bound: Mapping[str, socket.socket]) -> None:
         """Open the controllers' listeners, which the quorum needs first."""
@@ -66,6 +71,8 @@ class Listening:
         dynamic = self._broker.dynamic
         dynamic.on_change(LIMITS, self._limits_changed)
         dynamic.on_change(("listeners",), self._listeners_changed)
+        dynamic.checks.append(self._check)
+        await self._tell_others()
         self._broker.quotas.on_change.append(self._quotas_changed)
         self._quotas_changed()
         if self._broker.access is not None:
@@ -154,7 +161,7 @@ class Listening:
 
     async def _follow(self, settings: BrokerSettings) -> None:
         wanted = {endpoint.name: endpoint for endpoint in settings.listeners}
-        for listener in [each for each in self.listeners if each.name not in wanted]:
+        for listener in [each for each in self.listeners if wanted.get(each.name) != each.endpoint]:
             self.listeners.remove(listener)
             self._meet()
             await listener.close()
@@ -162,6 +169,39 @@ class Listening:
         open_now = {listener.name for listener in self.listeners}
         for endpoint in [each for name, each in wanted.items() if name not in open_now]:
             await self._try_to_open(endpoint)
+        await self._tell_others()
+
+    async def _tell_others(self) -> None:
+        """Register the advertised listeners that are open, so that clients and brokers learn of them."""
+        if self.tell is None:
+            return
+        open_now = {listener.name: listener for listener in self.listeners}
+        advertised = [
+            replace(
+                each,
+                host=each.host or self._sockets.host_name(),
+                port=each.port or open_now[each.name].port,
+            )
+            for each in self._broker.settings.advertised_listeners
+            if each.name in open_now
+        ]
+        dirs = [each.id for each in self._broker.log_dirs.online()]
+        try:
+            await self.tell(advertised, dirs, TELL_MS)
+        except KafkaError as error:
+            log.error("the controller did not register the changed listeners: %s", error.message)
+
+    async def _check(self, after: BrokerSettings) -> None:
+        """Refuse listeners with TLS whose stores cannot be used. KafkaError(INVALID_REQUEST)."""
+        open_now = {listener.name for listener in self.listeners}
+        for endpoint in after.listeners:
+            if endpoint.name not in open_now and endpoint.security_protocol in TLS_PROTOCOLS:
+                from barnabas.broker.wire.listener_tls import TlsPlan
+
+                try:
+                    await self._broker.threads.run(TlsPlan(after, endpoint).load)
+                except SecuritySettingsError as error:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"listener {endpoint}: {error}") from None
 
     async def _try_to_open(self, endpoint: EndPoint) -> None:
         """Open a listener that was added while running. The broker goes on if that fails."""

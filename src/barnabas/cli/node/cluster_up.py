@@ -13,11 +13,13 @@ from pathlib import Path
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, key_values
 from barnabas.cli.node.local_cluster import LocalCluster, LocalNode
+from barnabas.cli.node.local_security import CLIENT_PROPERTIES, MECHANISMS, LocalSecurity
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import Address, parse_bootstrap
 from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
+from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity, client_security
 
 COMMANDS = {
     "up": "start a cluster on this machine",
@@ -53,6 +55,16 @@ def add_commands(commands: argparse._SubParsersAction[ToolParser]) -> None:
                 metavar="NAME=VALUE",
                 help="a setting of every node; has an effect when the cluster is created",
             )
+            command.add_argument(
+                "--tls",
+                action="store_true",
+                help="make certificates, and encrypt all connections; has an effect when it is created",
+            )
+            command.add_argument(
+                "--sasl",
+                choices=sorted(MECHANISMS),
+                help="let clients and nodes log in; has an effect when the cluster is created",
+            )
         if name == "down":
             command.add_argument("--wipe", action="store_true", help="remove its data")
 
@@ -71,14 +83,17 @@ async def run(options: argparse.Namespace, out: Output) -> int:
 async def up(cluster: LocalCluster, options: argparse.Namespace, out: Output) -> int:
     if not cluster.exists:
         port = DEFAULT_PORT if options.port is None else options.port
-        cluster.make(3 if options.nodes is None else options.nodes, port, key_values(options.override))
+        security = LocalSecurity.of(tls=options.tls, sasl=options.sasl)
+        count = 3 if options.nodes is None else options.nodes
+        cluster.make(count, port, key_values(options.override), security)
     elif options.nodes not in (None, len(cluster.nodes)):
         raise ToolError(f"the cluster in {cluster.folder} has {len(cluster.nodes)} nodes")
+    secured = client_security(cluster.client_properties)
     children = {node.id: node.spawn(detached=True) for node in cluster.nodes if node.pid is None}
     deadline = time.monotonic() + READY_S
     waiting = list(cluster.nodes)
     while waiting:
-        waiting = [node for node in waiting if not await is_in_service(node)]
+        waiting = [node for node in waiting if not await is_in_service(node, secured)]
         for node in waiting:
             child = children.get(node.id)  # /proc has no command line of a new process yet
             if node.pid is None if child is None else child.poll() is not None:
@@ -89,6 +104,10 @@ async def up(cluster: LocalCluster, options: argparse.Namespace, out: Output) ->
         if waiting:
             time.sleep(POLL_S)
     out.line(f"The cluster is ready: bootstrap.servers={cluster.bootstrap}")
+    if secured is not PLAINTEXT:
+        path = cluster.folder / CLIENT_PROPERTIES
+        out.line(f"  it needs {secured.protocol}: give tools and clients the properties in {path},")
+        out.line(f"  as in `barnabas topics --list --command-config {path} --bootstrap-server ...`")
     out.line(f"  data in {cluster.folder}; stop with `barnabas cluster down --data {cluster.folder}`")
     return 0
 
@@ -105,10 +124,11 @@ def down(cluster: LocalCluster, options: argparse.Namespace, out: Output) -> int
 
 
 async def status(cluster: LocalCluster, out: Output) -> int:
-    controller = await active_controller(cluster)
+    secured = client_security(cluster.client_properties)
+    controller = await active_controller(cluster, secured)
     all_in_service = True
     for node in cluster.nodes:
-        in_service = await is_in_service(node)
+        in_service = await is_in_service(node, secured)
         all_in_service = all_in_service and in_service
         state = "in service" if in_service else "starting, or fenced" if node.pid else "down"
         marks = " (active controller)" if node.id == controller else ""
@@ -117,29 +137,35 @@ async def status(cluster: LocalCluster, out: Output) -> int:
     return 0 if all_in_service else 1
 
 
-async def is_in_service(node: LocalNode) -> bool:
+async def is_in_service(node: LocalNode, secured: ClientSecurity) -> bool:
     """Whether this broker describes itself as an unfenced member of the cluster."""
     if node.pid is None:
         return False
     try:
-        async with client_of(parse_bootstrap(node.address)) as client:
+        async with client_of(parse_bootstrap(node.address), secured) as client:
             described = await Admin(client).describe_cluster()
             return any(each.id == node.id and not each.fenced for each in described.nodes)
     except (ClientError, KafkaError):
         return False
 
 
-async def active_controller(cluster: LocalCluster) -> int:
+async def active_controller(cluster: LocalCluster, secured: ClientSecurity) -> int:
     """The node that leads the quorum; -1 if no node knows."""
     for node in cluster.nodes:
         if node.pid is not None:
             try:
-                async with client_of(parse_bootstrap(node.address)) as client:
+                async with client_of(parse_bootstrap(node.address), secured) as client:
                     return (await Admin(client).describe_quorum()).leader_id
             except (ClientError, KafkaError):
                 continue
     return -1
 
 
-def client_of(addresses: list[Address]) -> Cluster:
-    return Cluster(addresses, connect_timeout_ms=ASK_MS, request_timeout_ms=ASK_MS, api_timeout_ms=ASK_MS)
+def client_of(addresses: list[Address], secured: ClientSecurity) -> Cluster:
+    return Cluster(
+        addresses,
+        connect_timeout_ms=ASK_MS,
+        request_timeout_ms=ASK_MS,
+        api_timeout_ms=ASK_MS,
+        security=secured,
+    )

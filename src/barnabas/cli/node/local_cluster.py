@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import IO
 
 from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.node.certificate_files import write_properties
+from barnabas.cli.node.local_security import CERTIFICATES, CLIENT_PROPERTIES, LocalSecurity
 from barnabas.cli.node.stop import command_of, is_running
 from barnabas.runtime.tcp_ports import free_ports
 from barnabas.settings.properties import parse
@@ -32,6 +34,7 @@ OUTPUT = "output.log"
 CLUSTER_ID = "cluster.id"
 PID = "pid"
 POLL_S = 0.05
+NO_SECURITY = LocalSecurity(tls=False, sasl=None, password="")
 INTERNAL_TOPICS = {
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
@@ -110,7 +113,15 @@ class LocalCluster:
     def bootstrap(self) -> str:
         return ",".join(node.address for node in self.nodes)
 
-    def make(self, count: int, port: int, overrides: Mapping[str, str]) -> None:
+    @property
+    def client_properties(self) -> dict[str, str]:
+        """The properties of its clients; none for a cluster without security."""
+        path = self.folder / CLIENT_PROPERTIES
+        return parse(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def make(
+        self, count: int, port: int, overrides: Mapping[str, str], security: LocalSecurity = NO_SECURITY
+    ) -> None:
         """Write the properties and format the folders of `count` nodes; clients' ports start at `port`."""
         from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories
         from barnabas.protocol import uuid
@@ -120,21 +131,24 @@ class LocalCluster:
         if not 1 <= count <= NODES_MAX:
             raise ToolError(f"a cluster has 1 to {NODES_MAX} nodes here, not {count}")
         cluster_id = uuid.to_text(random_directory_id(os.urandom(16)))
-        for node_id, properties in layout(self.folder, count, port).items():
+        self.folder.mkdir(parents=True, exist_ok=True)
+        secured = security.node_settings(self.folder)
+        for node_id, properties in layout(self.folder, count, port, security.protocol).items():
             node = LocalNode(node_id, self.folder / f"node-{node_id}")
             node.folder.mkdir(parents=True, exist_ok=True)
-            text = "".join(f"{name}={value}\n" for name, value in {**properties, **overrides}.items())
-            (node.folder / PROPERTIES).write_text(text, encoding="utf-8")
+            write_properties(node.folder / PROPERTIES, {**properties, **secured, **overrides})
             try:
                 format_directories(
                     BrokerSettings.load(node.properties),
                     cluster_id,
-                    FormatRequest(),
+                    FormatRequest(add_scram=security.scram_credentials),
                     now_ms=int(time.time() * 1000),
                     random_bytes=os.urandom,
                 )
             except FormatError as error:
                 raise ToolError(str(error)) from None
+        if secured:
+            security.write_client_properties(self.folder, self.bootstrap)
         (self.folder / CLUSTER_ID).write_text(f"{cluster_id}\n")
 
     def stop(self, timeout_s: float) -> list[LocalNode]:
@@ -162,12 +176,14 @@ class LocalCluster:
         """Remove the folders of the nodes and the files that describe the cluster, nothing else."""
         for node in self.nodes:
             shutil.rmtree(node.folder)
-        (self.folder / CLUSTER_ID).unlink(missing_ok=True)
+        for name in (CLUSTER_ID, CLIENT_PROPERTIES):
+            (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / CERTIFICATES, ignore_errors=True)
         if not any(self.folder.iterdir()):
             self.folder.rmdir()
 
 
-def layout(folder: Path, count: int, port: int) -> dict[int, dict[str, str]]:
+def layout(folder: Path, count: int, port: int, protocol: str = "PLAINTEXT") -> dict[int, dict[str, str]]:
     """The settings of each node. All nodes have the same rack, because they share one host."""
     voters = CONTROLLERS_MAX if count >= CONTROLLERS_MAX else 1
     ports = list(range(port, port + count)) if port else free_ports(count)
@@ -176,7 +192,7 @@ def layout(folder: Path, count: int, port: int) -> dict[int, dict[str, str]]:
     found = {}
     for index in range(count):
         is_controller = index < voters
-        listeners = f"PLAINTEXT://127.0.0.1:{ports[index]}"
+        listeners = f"{protocol}://127.0.0.1:{ports[index]}"
         if is_controller:
             listeners += f",CONTROLLER://127.0.0.1:{controller_ports[index]}"
         found[index + 1] = {

@@ -86,6 +86,7 @@ class Provider:
     def __init__(self, life_s: int = 600, tls: ssl.SSLContext | None = None) -> None:
         self.keys = [public_jwk(rsa_key(), "one")]
         self.life_s = life_s
+        self.client_secret = CLIENT_SECRET
         self.asked: list[str] = []  # paths
         self.forms: list[dict[str, str]] = []
         self.failures = 0  # so many requests get a 503 first
@@ -137,7 +138,7 @@ class Provider:
 
     def token_response(self, authorization: str, form: dict[str, str]) -> bytes | None:
         if form.get("grant_type") == "client_credentials":
-            expected = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
+            expected = base64.b64encode(f"{CLIENT_ID}:{self.client_secret}".encode()).decode()
             if authorization != f"Basic {expected}":
                 return None
             subject = CLIENT_ID

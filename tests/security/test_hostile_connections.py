@@ -65,7 +65,7 @@ def worked(broker: Broker) -> Iterator[None]:
 
 @pytest.fixture
 def count(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--frames")) // 20
+    return int(request.config.getoption("--frames")) // 40
 
 
 def attack(

@@ -45,7 +45,7 @@ def test_a_wrong_secret_is_not_tried_again_and_not_shown() -> None:
     with Provider() as provider:
         wrong = SECRETS | {"sasl.oauthbearer.client.credentials.client.secret": "hidden words"}
         with pytest.raises(AuthenticationFailed, match="responded with 401") as failed:
-            client_exchanges({URL: provider.token_url} | wrong, {})
+            client_exchanges({URL: provider.token_url} | wrong, {})("host").first()
     assert "hidden" not in str(failed.value) and len(provider.asked) == 1
 
 
@@ -149,7 +149,9 @@ def test_a_login_gets_a_new_token_by_itself() -> None:
             login.close()
 
 
-def test_an_expired_token_without_a_new_one_is_an_error_that_says_why() -> None:
+def test_an_expired_token_without_a_new_one_is_an_error_that_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [1000.0]
     tokens = [signed(claims(exp=2000))]
 
@@ -162,8 +164,22 @@ def test_an_expired_token_without_a_new_one_is_an_error_that_says_why() -> None:
     assert login.renew() and login.token()
     assert not login.renew() and login.token(), "the old token stays as long as it holds"
     now[0] = 2000.0
+    monkeypatch.setattr("barnabas.security.oauth.login.FIRST_TOKEN_SECONDS_MAX", 0.01)
     with pytest.raises(AuthenticationFailed, match="no answer"):
         login.token()
+
+
+def test_a_secret_that_is_mended_at_the_provider_counts_at_the_next_login() -> None:
+    with Provider() as provider:
+        provider.client_secret = "another one"
+        new_exchange = client_exchanges({URL: provider.token_url, **SECRETS}, {})
+        exchange = new_exchange("host")
+        assert exchange.is_slow
+        with pytest.raises(AuthenticationFailed, match="401"):
+            new_exchange("host").first()
+        provider.client_secret = CLIENT_SECRET
+        assert b"auth=Bearer" in new_exchange("host").first()
+        assert not new_exchange("host").is_slow
 
 
 def test_responses_of_providers_are_bounded() -> None:
@@ -207,6 +223,7 @@ def test_plug_ins_give_and_check_tokens() -> None:
     exchange = mechanism.new_exchange()
     assert mechanism.is_slow(first) and exchange.step(first) == b""
     assert exchange.identity == Identity("gina")
+    broken = client_exchanges({"sasl.login.callback.handler.class": f"{__name__}:break_down"}, {})("host")
     with pytest.raises(AuthenticationFailed, match="RuntimeError") as failed:
-        client_exchanges({"sasl.login.callback.handler.class": f"{__name__}:break_down"}, {})
+        broken.first()
     assert "secret" not in str(failed.value)

@@ -7,10 +7,12 @@ Does not know: our broker.
 """
 
 import atexit
+import contextlib
 import functools
 import os
 import shutil
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -296,11 +298,14 @@ class ApacheKafka:
             raise ApacheKafkaError(f"cannot create topic {name}: {done.stdout}{done.stderr}")
 
 
-def answers(host: str, port: int, timeout: float = 5.0) -> bool:
+def answers(host: str, port: int, timeout: float = 5.0, *, tls: ssl.SSLContext | None = None) -> bool:
     """Whether a broker responds to ApiVersions at this address."""
     request = struct.pack(">hhih", 18, 0, 1, -1)
     try:
-        with socket.create_connection((host, port), timeout) as connection:
+        with contextlib.ExitStack() as stack:
+            connection = stack.enter_context(socket.create_connection((host, port), timeout))
+            if tls is not None:
+                connection = stack.enter_context(tls.wrap_socket(connection, server_hostname=host))
             connection.sendall(struct.pack(">i", len(request)) + request)
             return len(connection.recv(4)) == 4
     except OSError:

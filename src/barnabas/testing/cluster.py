@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -121,11 +122,22 @@ class ClusterNode:
 
         host, _, port = self.address.rpartition(":")
         deadline = time.monotonic() + START_SECONDS_MAX
+        tls = self._tls_context()
         while self.is_running and time.monotonic() < deadline:
-            if answers(host, int(port)):
+            if answers(host, int(port), tls=tls):
                 return True
             time.sleep(0.05)
         return False
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        """For its first listener, with its own certificate."""
+        from barnabas.security.tls.contexts import client_context, tls_settings
+
+        name = self.properties["listeners"].partition("://")[0]
+        protocols = self.properties.get("listener.security.protocol.map", "").split(",")
+        if not any(each in (f"{name}:SSL", f"{name}:SASL_SSL") for each in protocols):
+            return None
+        return client_context(tls_settings(self.properties.get))
 
     def start(self) -> Self:
         self.spawn()

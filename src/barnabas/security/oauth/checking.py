@@ -57,7 +57,14 @@ class TokenCheck:
         self._keys = keys
         self._clock = clock
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether a check may wait for the keys: a moment after the start, so that first logins succeed."""
+        return self._keys is not None and not self._keys.was_read
+
     def __call__(self, token: str) -> Identity:
+        if self._keys is not None:
+            self._keys.wait_for_first(FIRST_READ_SECONDS_MAX)
         if len(token) > TOKEN_LENGTH_MAX:
             raise TokenRefused(f"it has more than {TOKEN_LENGTH_MAX} characters")
         if not _TOKEN.fullmatch(token):
@@ -121,8 +128,8 @@ def token_check(
     clock: Callable[[], float] = time.time,
 ) -> TokenCheck:
     """The check of a listener: `properties` without the prefix of listener and mechanism, `options` of its
-    JAAS entry. Waits a moment for the keys, so that the first logins succeed; a provider that does not
-    respond does not keep the broker from starting. SecuritySettingsError."""
+    JAAS entry. A provider that does not respond does not keep the broker from starting.
+    SecuritySettingsError."""
     values = Properties(properties)
     handler = values.text(HANDLER)
     if handler == UNSECURED_HANDLER:
@@ -158,6 +165,4 @@ def token_check(
     def fetch() -> bytes:
         return request(settings.url, timeout_s=settings.timeout_s, bytes_max=KEY_SET_BYTES_MAX, tls=tls)
 
-    keys = shared_source(settings, fetch)
-    keys.wait_for_first(FIRST_READ_SECONDS_MAX)
-    return TokenCheck(rules, keys, clock)
+    return TokenCheck(rules, shared_source(settings, fetch), clock)

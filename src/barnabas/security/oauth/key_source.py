@@ -64,9 +64,14 @@ class KeySource:
         self._thread = threading.Thread(target=self._run, name="barnabas-jwks", daemon=True)
         self._thread.start()
 
-    def wait_for_first(self, seconds: float) -> bool:
-        """Whether the first attempt to read the keys ended in this time."""
-        return self._read_once.wait(seconds)
+    @property
+    def was_read(self) -> bool:
+        """Whether the first attempt to read the keys has ended."""
+        return self._read_once.is_set()
+
+    def wait_for_first(self, seconds: float) -> None:
+        """Wait until the first attempt to read the keys has ended. Not for event loops unless `was_read`."""
+        self._read_once.wait(seconds)
 
     def close(self) -> None:
         self._closed = True

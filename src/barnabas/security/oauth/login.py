@@ -1,7 +1,7 @@
 """A client's token, fetched once and replaced by a thread before it expires (KIP-255).
 
-Connections take the token that is there, so a login never waits for the identity provider. Clients of one
-process with the same settings share a login.
+Connections take the token that is there: only the first login waits for the identity provider, in a thread
+where there is an event loop. Clients of one process with the same settings share a login.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.security.oauth.retrieving import Retriever, token_retriever
 from barnabas.security.oauth.settings import Properties, RefreshSettings, refresh_settings
 from barnabas.security.sasl.oauthbearer import OAuthBearerClient, check_extensions
 
-FIRST_TOKEN_SECONDS_MAX = 30.0
+FIRST_TOKEN_SECONDS_MAX = 20.0  # brokers allow 30 for a login
 LOGINS_MAX = 64  # of one process: settings beyond that many get logins that are not shared
 EXTENSION = "extension_"
 UNSECURED_EXTENSION = "unsecuredLoginExtension_"
@@ -51,7 +51,7 @@ def expiry_of(token: str) -> float:
 
 
 class Login:
-    """Holds the current token. Only the thread of this login calls `retrieve`, except for the first token."""
+    """Holds the current token. Only the thread of this login calls `retrieve`."""
 
     def __init__(
         self, retrieve: Retriever, settings: RefreshSettings, clock: Callable[[], float] = time.time
@@ -61,63 +61,93 @@ class Login:
         self._clock = clock
         self._token = ""
         self._expires_s = 0.0
-        self._problem = ""
-        self._closing = threading.Event()
+        self._problem = "the identity provider has not responded yet"
+        self._may_retry = True
+        self._attempts = 0
+        self._is_asked = self._is_closed = False
+        self._changed = threading.Condition()  # for the fields above, between the thread and logins
 
     def start(self) -> None:
-        """Get the first token, and start the thread that replaces it. AuthenticationFailed if it cannot."""
-        deadline = time.monotonic() + FIRST_TOKEN_SECONDS_MAX
-        pause_s = self._settings.backoff_s
-        while not self.renew():
-            if not self._may_retry or time.monotonic() + pause_s > deadline:
-                raise AuthenticationFailed(f"cannot get a token: {self._problem}")
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, self._settings.backoff_max_s)
         threading.Thread(target=self._run, name="barnabas-oauth-login", daemon=True).start()
 
-    _may_retry = False
+    @property
+    def has_token(self) -> bool:
+        return self._clock() < self._expires_s
 
     def token(self) -> str:
-        """AuthenticationFailed if the token expired and no other one could be had."""
-        if self._clock() >= self._expires_s:
-            raise AuthenticationFailed(f"the token expired, and there is no new one: {self._problem}")
+        """The current token. Waits for one if there is none, so not for event loops unless `has_token`.
+        AuthenticationFailed if none could be had."""
+        if not self.has_token:
+            with self._changed:
+                seen = self._attempts
+                self._is_asked = True
+                self._changed.notify_all()
+                self._changed.wait_for(
+                    lambda: self.has_token or (self._attempts > seen and not self._may_retry),
+                    FIRST_TOKEN_SECONDS_MAX,
+                )
+            if not self.has_token:
+                raise AuthenticationFailed(f"cannot get a token: {self._problem}")
         return self._token
 
     def close(self) -> None:
-        self._closing.set()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
 
     def renew(self) -> bool:
         """Replace the token once. The old one stays if it fails."""
         try:
             token = self._retrieve()
             expires_s = expiry_of(token)
+            if expires_s <= self._clock():
+                raise ProviderError("the token that was given has expired already", may_retry=False)
         except ProviderError as error:
             self._problem, self._may_retry = str(error), error.may_retry
             log.warning("cannot get a token for OAUTHBEARER: %s", error)
             return False
-        if expires_s <= self._clock():
-            self._problem, self._may_retry = "the token that was given has expired already", False
-            log.warning("cannot get a token for OAUTHBEARER: %s", self._problem)
+        except Exception as error:  # the thread must live on
+            self._problem, self._may_retry = f"unexpected {type(error).__name__}, see the log", True
+            log.exception("cannot get a token for OAUTHBEARER")
             return False
         self._token, self._expires_s = token, expires_s
         return True
 
     def _run(self) -> None:
         pause_s = self._settings.backoff_s
-        wait_s = self._next_s()
-        while not self._closing.wait(wait_s):
-            try:
-                renewed = self.renew()
-            except Exception:  # the thread must live on
-                log.exception("cannot get a token for OAUTHBEARER")
-                renewed = False
-            if renewed:
-                pause_s, wait_s = self._settings.backoff_s, self._next_s()
-            else:
-                wait_s, pause_s = pause_s, min(pause_s * 2, self._settings.backoff_max_s)
+        while not self._is_closed:
+            is_renewed = self.renew()
+            with self._changed:
+                self._attempts += 1
+                self._is_asked = False
+                self._changed.notify_all()
+                if is_renewed:
+                    pause_s = self._settings.backoff_s
+                    self._changed.wait_for(self._must_work, self._next_s())
+                    continue
+                self._changed.wait_for(lambda: self._is_closed, pause_s)
+                if not self._may_retry:  # the next login may find the provider's settings mended
+                    self._changed.wait_for(self._must_work)
+            pause_s = min(pause_s * 2, self._settings.backoff_max_s)
+
+    def _must_work(self) -> bool:
+        return self._is_closed or (self._is_asked and not self.has_token)
 
     def _next_s(self) -> float:
         return max(refresh_after_s(self._expires_s - self._clock(), self._settings, random.random()), 0.1)
+
+
+class LoginExchange(OAuthBearerClient):
+    """Logs in with the token of the time at which it begins."""
+
+    def __init__(self, login: Login, extensions: Mapping[str, str]) -> None:
+        super().__init__("", extensions)
+        self._login = login
+        self.is_slow = not login.has_token
+
+    def first(self) -> bytes:
+        self._token = self._login.token()
+        return super().first()
 
 
 _logins: dict[tuple[int, frozenset[tuple[str, str]]], Login] = {}
@@ -129,7 +159,7 @@ def client_exchanges(
 ) -> Callable[[str], OAuthBearerClient]:
     """A function that makes a login at a broker, for `ClientSecurity.new_exchange`.
 
-    Gets the first token, so it waits for the identity provider. SecuritySettingsError, AuthenticationFailed.
+    A thread gets the first token; the first login waits for it. SecuritySettingsError.
     """
     extensions = {
         name.removeprefix(prefix): value
@@ -141,7 +171,7 @@ def client_exchanges(
     if problem is not None:
         raise SecuritySettingsError(f"sasl.jaas.config: {problem}")
     login = _shared_login(properties, options)
-    return lambda _host: OAuthBearerClient(login.token(), extensions)
+    return lambda _host: LoginExchange(login, extensions)
 
 
 def _shared_login(properties: Mapping[str, str], options: Mapping[str, str]) -> Login:

@@ -42,7 +42,7 @@ def server_mechanism(config: ServerConfig) -> ServerMechanism:
         config.jaas.options if config.jaas is not None else {},
         lambda: config.now_ms() / 1000,
     )
-    return ServerMechanism(lambda: OAuthBearerServer(check))
+    return ServerMechanism(lambda: OAuthBearerServer(check), is_slow=lambda _: check.is_slow)
 
 
 def client_mechanism(config: ClientConfig) -> Callable[[str], ClientExchange]:

@@ -123,7 +123,7 @@ def _malformed(reason: str) -> AuthenticationFailed:
 class OAuthBearerClient:
     """The client's side of one login, with a token and SASL extensions (KIP-342)."""
 
-    is_slow = False
+    is_slow: bool = False
 
     def __init__(
         self, token: str, extensions: Mapping[str, str] | None = None, authorization_id: str = ""

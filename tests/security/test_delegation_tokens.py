@@ -98,3 +98,21 @@ def test_expired_tokens_are_swept_and_survive_a_restart_until_then(tmp_path: Pat
 
 def ids(caller: Caller) -> set[str]:
     return {each.token_id for each in caller.ask(Describe(owners=None)).tokens}
+
+
+def test_rights_decide_about_tokens_of_others() -> None:
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    more = {"authorizer.class.name": standard, "super.users": "User:admin;User:ANONYMOUS"}
+    with Broker(overrides=SETTINGS | more) as broker:
+        alice, bob, admin = (user(broker.bootstrap, name) for name in ("alice", "bob", "admin"))
+        for_alice = Create(owner_principal_type="User", owner_principal_name="alice")
+        refused = bob.ask(for_alice)
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert (refused.principal_name, refused.token_requester_principal_name) == ("alice", "bob")
+        own = {caller: caller.ask(Create()).token_id for caller in (alice, bob)}
+        of_admin = admin.ask(for_alice).token_id
+        assert ids(alice) == {own[alice], of_admin}
+        assert ids(bob) == {own[bob]}
+        assert ids(admin) == {*own.values(), of_admin}
+        for caller in (alice, bob, admin):
+            caller.close()

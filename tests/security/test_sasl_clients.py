@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.security.sasl_broker import (
     client_properties,
     cluster_of,
 )
+from tests.security.token_scripts import Create, token_properties, user
 
 from barnabas.client.asyncio_network import connect
 from barnabas.client.blocking import run
@@ -23,15 +25,25 @@ from barnabas.client.core.errors import AuthenticationError
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.security.clients.client_security import client_security
+from barnabas.testing import apache
 from barnabas.testing.broker import Broker
 
+JAVA = Path(__file__).with_name("JavaTls.java")
+BEARER = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    'unsecuredLoginStringClaim_sub="alice";'
+)
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 TIMEOUT = 10
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(overrides={**SASL_SETTINGS, "connection.failed.authentication.delay.ms": "10"}) as broker:
+    more = {
+        "connection.failed.authentication.delay.ms": "10",
+        "delegation.token.secret.key": "of the cluster",
+    }
+    with Broker(overrides={**SASL_SETTINGS, **more}) as broker:
         for mechanism in MECHANISMS[1:]:
             add_scram_user(broker, "alice", USERS["alice"], mechanism)
         yield broker
@@ -185,3 +197,33 @@ def test_changed_credentials_count_at_the_next_login(broker: Broker) -> None:
             pytest.raises(AuthenticationError),
         ):
             run(cluster.refresh())
+
+
+@pytest.mark.java
+def test_java_logs_in_and_names_what_is_wrong(broker: Broker, java: None, tmp_path: Path) -> None:
+    alice = user(broker.bootstrap, "alice")
+    token = alice.ask(Create())
+    alice.close()
+    logins = {
+        "plain": client_properties("PLAIN", "alice", USERS["alice"]),
+        "scram": client_properties("SCRAM-SHA-512", "alice", USERS["alice"]),
+        "token": token_properties(token),
+        "wrong": client_properties("SCRAM-SHA-256", "alice", "wrong"),
+        "unknown": client_properties("PLAIN", "nobody", "x"),
+        "not-offered": client_properties("OAUTHBEARER", "a", "b") | {"sasl.jaas.config": BEARER},
+    }
+    for name, properties in logins.items():
+        lines = {"bootstrap.servers": broker.bootstrap, "topic": f"java-{name}", **properties}
+        (tmp_path / name).write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    done = apache.java_program(JAVA, *(str(tmp_path / name) for name in logins), timeout=120)
+    outcomes = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert {name: outcomes[name].split(":")[0] for name in logins} == {
+        "plain": "ok 1400080 1",
+        "scram": "ok 1400080 1",
+        "token": "ok 1400080 1",
+        "wrong": "SaslAuthenticationException",
+        "unknown": "SaslAuthenticationException",
+        "not-offered": "UnsupportedSaslMechanismException",
+    }
+    assert outcomes["unknown"].endswith("Authentication failed: Invalid username or password")
+    assert outcomes["wrong"].endswith("due to invalid credentials with SASL mechanism SCRAM-SHA-256")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.logins.credentials import ClusterCredentials
 from barnabas.broker.logins.jaas_entries import JaasEntries
 from barnabas.broker.logins.node_security import SETTINGS as NODE_SETTINGS
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.security.principal_builder import BuildPrincipal, principal_builder
 from barnabas.security.sasl.mechanisms import CredentialStore, ServerConfig, server_mechanism
@@ -46,6 +47,7 @@ def prepare_logins(
             offers.principal_builder(endpoint.name)
     broker.dynamic.on_change(SETTINGS, offers.change)
     broker.dynamic.on_change(NODE_SETTINGS, broker.security.change)
+    broker.dynamic.checks.append(offers.check)
     broker.security.warn()
     return offers
 
@@ -81,6 +83,16 @@ class Offers:
             name = ListenerSettings(self._settings, listener)["principal.builder.class"]
             found = self._builders[listener] = principal_builder(name)
         return found
+
+    async def check(self, after: BrokerSettings) -> None:
+        """Refuse changed settings that a listener could not use: INVALID_REQUEST."""
+        for endpoint in after.listeners:
+            if endpoint.security_protocol.startswith("SASL"):
+                try:
+                    self._make(after, endpoint.name)
+                    principal_builder(ListenerSettings(after, endpoint.name)["principal.builder.class"])
+                except SecuritySettingsError as error:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     def change(self, before: BrokerSettings, after: BrokerSettings) -> None:
         """Use changed settings for logins from now on."""

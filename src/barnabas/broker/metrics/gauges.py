@@ -61,6 +61,7 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         "Connections that are open now.",
         lambda: [({"listener": listener.name}, len(listener.channels)) for listener in listeners],
     )
+    logins(broker, listeners)
     metrics.gauge(
         "kafka.server",
         "FetchSessionCache",
@@ -94,6 +95,28 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         "Partitions of the cluster.",
         lambda: broker.image.topics.partition_count,
     )
+
+
+LOGINS = {
+    "successful-authentication-total": ("Logins that succeeded.", "succeeded"),
+    "failed-authentication-total": ("Logins that failed.", "failed"),
+    "expired-connections-killed-count": ("Connections closed because their session was over.", "expired"),
+}
+
+
+def logins(broker: Broker, listeners: Sequence[Listener]) -> None:
+    def of_each_listener(count: str) -> list[tuple[dict[str, str], float]]:
+        with_sasl = [each for each in listeners if each.sasl is not None]
+        return [({"listener": each.name}, getattr(each.sasl, count)) for each in with_sasl]
+
+    for name, (text, count) in LOGINS.items():
+        broker.metrics.gauges(
+            "kafka.server",
+            "socket-server-metrics",
+            name,
+            text,
+            lambda count=count: of_each_listener(count),  # type: ignore[misc]
+        )
 
 
 def with_producers(broker: Broker) -> Iterable[Partition]:

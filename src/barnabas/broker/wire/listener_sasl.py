@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.logins")
 FAILURES_TOLD_A_MINUTE = 20
+REASON_LENGTH_MAX = 300
 
 
 class ListenerSasl:
@@ -54,4 +55,5 @@ class ListenerSasl:
             self._minute, self._told = minute, 0
         self._told += 1
         if self._told <= FAILURES_TOLD_A_MINUTE:
-            log.warning("listener %s: the login from %s failed: %s", self._listener, host, reason)
+            shown = reason[:REASON_LENGTH_MAX]  # names of users may be in it, as long as they like
+            log.warning("listener %s: the login from %s failed: %s", self._listener, host, shown)

@@ -191,7 +191,11 @@ class LoginChannel(Channel):
         super().__init__(listener, host)
         assert listener.sasl is not None
         self.login = Login(self, listener.sasl)
-        self.login.start_clock()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self.login is not None:
+            self.login.start_clock()
 
     def _request(self, frame: memoryview) -> None:
         login = self.login

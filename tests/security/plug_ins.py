@@ -1,0 +1,19 @@
+"""Plug-ins that settings of tests name."""
+
+from barnabas.security.principal import Principal
+from barnabas.security.principal_builder import Peer
+
+
+def reversed_password(user: str, password: str) -> bool:
+    return password == user[::-1]
+
+
+class ByMechanism:
+    """Puts the mechanism in front of the name."""
+
+    def __call__(self, peer: Peer) -> Principal:
+        return Principal(f"{peer.mechanism.lower()}-{peer.name}", "Robot")
+
+
+def nobody(peer: Peer) -> str:
+    return "no principal"

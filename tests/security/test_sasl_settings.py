@@ -1,0 +1,191 @@
+"""Settings of SASL listeners: where logins come from, plug-ins, changes while running, limits of logins."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from tests.security.sasl_broker import (
+    PLAIN,
+    SASL_SETTINGS,
+    add_scram_user,
+    as_admin,
+    client_properties,
+    cluster_of,
+    plain_entry,
+)
+from tests.security.token_scripts import Create, user
+
+from barnabas.broker.node import StartError
+from barnabas.broker.wire import login
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
+from barnabas.client.blocking import run
+from barnabas.client.core.errors import AuthenticationError
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.testing.broker import Broker
+from barnabas.testing.ports import free_ports
+from barnabas.testing.waiting import wait_until
+
+[METRICS_PORT] = free_ports(1)
+JAAS = "listener.name.plaintext.plain.sasl.jaas.config"
+WITHOUT_JAAS = {name: value for name, value in SASL_SETTINGS.items() if name != JAAS}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    more = {"connection.failed.authentication.delay.ms": "1", "barnabas.metrics.port": METRICS_PORT}
+    with Broker(overrides={**SASL_SETTINGS, **more}) as broker:
+        yield broker
+
+
+def logs_in(broker: Broker, mechanism: str, user: str, password: str) -> bool:
+    try:
+        with cluster_of(broker.bootstrap, client_properties(mechanism, user, password)) as cluster:
+            run(cluster.refresh())
+    except AuthenticationError:
+        return False
+    return True
+
+
+def alter(broker: Broker, name: str, value: str | None) -> None:
+    with as_admin(broker) as cluster:
+        run(Admin(cluster).alter_configs(ConfigResource(ResourceType.BROKER, "1"), {name: value}))
+
+
+# -- where logins come from ----------------------------------------------------------------------
+
+
+def test_a_jaas_file_has_the_logins_of_listeners(tmp_path: Path) -> None:
+    path = tmp_path / "jaas.conf"
+    path.write_text(
+        f'KafkaServer {{ {PLAIN} required user_alice="wrong one"; }};\n'
+        f'plaintext.KafkaServer {{ {PLAIN} required user_alice="of the file"; }};\n'
+    )
+    with Broker(overrides={**WITHOUT_JAAS, "barnabas.jaas.file": path}) as broker:
+        assert logs_in(broker, "PLAIN", "alice", "of the file")
+        assert not logs_in(broker, "PLAIN", "alice", "wrong one")
+
+
+def test_a_listener_without_logins_does_not_start() -> None:
+    with pytest.raises(StartError, match=r"listener\.name\.plaintext\.plain\.sasl\.jaas\.config"):
+        Broker(overrides=WITHOUT_JAAS).start()
+
+
+def test_a_python_entry_point_checks_passwords() -> None:
+    handler = {
+        "listener.name.plaintext.plain.sasl.server.callback.handler.class": (
+            "tests.security.plug_ins:reversed_password"
+        )
+    }
+    with Broker(overrides={**WITHOUT_JAAS, **handler}) as broker:
+        assert logs_in(broker, "PLAIN", "carol", "lorac")
+        assert not logs_in(broker, "PLAIN", "carol", "carol")
+
+
+def test_a_python_entry_point_makes_principals() -> None:
+    builder = {"principal.builder.class": "tests.security.plug_ins:ByMechanism"}
+    tokens = {"delegation.token.secret.key": "x"}
+    with Broker(overrides={**SASL_SETTINGS, **builder, **tokens}) as broker:
+        alice = user(broker.bootstrap, "alice")
+        token = alice.ask(Create())
+        alice.close()
+    assert (token.principal_type, token.principal_name) == ("Robot", "plain-alice")
+
+
+def test_a_login_without_a_principal_is_refused() -> None:
+    builder = {"principal.builder.class": "tests.security.plug_ins:nobody"}
+    with Broker(overrides={**SASL_SETTINGS, **builder}) as broker:
+        assert not logs_in(broker, "PLAIN", "alice", "alice-s3cret")
+
+
+# -- changes while running -----------------------------------------------------------------------
+
+
+def test_changed_passwords_count_at_the_next_login(broker: Broker) -> None:
+    entry = plain_entry({"admin": "admin-s3cret", "dora": "new"})
+    assert not logs_in(broker, "PLAIN", "dora", "new")
+    alter(broker, JAAS, entry)
+    wait_until(lambda: logs_in(broker, "PLAIN", "dora", "new"))
+    alter(broker, JAAS, None)
+    wait_until(lambda: not logs_in(broker, "PLAIN", "dora", "new"))
+
+
+def test_changed_mechanisms_count_at_the_next_login(broker: Broker) -> None:
+    name = "listener.name.plaintext.sasl.enabled.mechanisms"
+    add_scram_user(broker, "erna", "s3cret")
+    assert logs_in(broker, "SCRAM-SHA-256", "erna", "s3cret")
+    alter(broker, name, "PLAIN")
+    wait_until(lambda: not logs_in(broker, "SCRAM-SHA-256", "erna", "s3cret"))
+    alter(broker, name, None)
+    wait_until(lambda: logs_in(broker, "SCRAM-SHA-256", "erna", "s3cret"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (JAAS, "no entry"),
+        ("listener.name.plaintext.sasl.enabled.mechanisms", "CRAM-MD5"),
+        ("listener.name.plaintext.sasl.enabled.mechanisms", ""),
+        ("listener.name.plaintext.principal.builder.class", "not.there:at_all"),
+    ],
+)
+def test_a_change_that_cannot_be_used_is_refused(broker: Broker, name: str, value: str) -> None:
+    with pytest.raises(KafkaError) as refused:
+        alter(broker, name, value)
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+    assert logs_in(broker, "PLAIN", "alice", "alice-s3cret")
+
+
+# -- credentials ---------------------------------------------------------------------------------
+
+
+def test_other_credentials_survive_a_restart_after_one_was_deleted(tmp_path: Path) -> None:
+    """Apache Kafka 4.3.1 may forget all credentials of the mechanism then."""
+    from barnabas.client.admin.scram import ScramMechanism
+
+    with Broker(tmp_path / "data", overrides=SASL_SETTINGS) as broker:
+        add_scram_user(broker, "gone", "s3cret")
+        with as_admin(broker) as cluster:
+            run(Admin(cluster).alter_scram("gone", {}, [ScramMechanism.SCRAM_SHA_256]))
+        add_scram_user(broker, "kept", "s3cret")
+        add_scram_user(broker, "gone", "s3cret")
+        with as_admin(broker) as cluster:
+            run(Admin(cluster).alter_scram("gone", {}, [ScramMechanism.SCRAM_SHA_256]))
+    with Broker(tmp_path / "data", overrides=SASL_SETTINGS) as broker:
+        assert logs_in(broker, "SCRAM-SHA-256", "kept", "s3cret")
+        assert not logs_in(broker, "SCRAM-SHA-256", "gone", "s3cret")
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+def test_a_login_that_takes_too_long_is_closed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login, "LOGIN_SECONDS_MAX", 0.2)
+    silent = socket.create_connection(("127.0.0.1", broker.port), 10)
+    half = socket.create_connection(("127.0.0.1", broker.port), 10)
+    half.sendall(struct.pack(">ihh", 100, 17, 1))  # the beginning of a SaslHandshake
+    for each in (silent, half):
+        assert each.recv(1) == b""
+        each.close()
+    assert logs_in(broker, "PLAIN", "alice", "alice-s3cret")
+
+
+def test_logins_are_counted(broker: Broker) -> None:
+    def counts() -> list[int]:
+        with urlopen(f"http://127.0.0.1:{METRICS_PORT}/metrics") as answer:
+            text = answer.read().decode()
+        found = re.findall(
+            r"^kafka_server_socket_server_metrics_(\w+)_authentication_total.*? (\d+)", text, re.M
+        )
+        return [int(count) for _, count in sorted(found)]
+
+    failed, succeeded = counts()
+    assert logs_in(broker, "PLAIN", "alice", "alice-s3cret")
+    assert not logs_in(broker, "PLAIN", "alice", "wrong")
+    assert counts() == [failed + 1, succeeded + 1]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
 from barnabas.cli.node.local_cluster import LocalCluster
 from barnabas.testing.waiting import wait_until
@@ -65,10 +65,12 @@ def test_a_cluster_comes_up_is_mended_and_goes_in_one_command_each(folder: Path)
 
 
 def test_a_secure_cluster_comes_up_in_one_command_with_properties_for_its_clients(folder: Path) -> None:
-    """Clients, brokers and controllers speak TLS and log in; replication works over it."""
+    """Clients, brokers and controllers speak TLS and log in; replication works over it. A user without a
+    rule may do nothing."""
     data = ("--data", str(folder))
 
-    up = barnabas("cluster", "up", "-n", str(NODES), "--port", "0", "--tls", "--sasl", "scram", *data)
+    secured = ("--tls", "--sasl", "scram", "--acls")
+    up = barnabas("cluster", "up", "-n", str(NODES), "--port", "0", *secured, *data)
 
     assert up.returncode == 0, up.stderr
     assert f"needs SASL_SSL: give tools and clients the properties in {folder}/client.properties" in up.stdout
@@ -77,29 +79,47 @@ def test_a_secure_cluster_comes_up_in_one_command_with_properties_for_its_client
     for path in folder.rglob("*"):
         if path.is_file() and password.encode() in path.read_bytes():
             assert path.suffix == ".properties" and path.stat().st_mode & 0o077 == 0, path
+    assert produced_as("admin", password, properties) is None
+    as_admin = (
+        "--command-config", str(folder / "client.properties"),
+        "--bootstrap-server", properties["bootstrap.servers"],
+    )  # fmt: skip
+    described = barnabas("topics", "--describe", "--topic", "replicated", *as_admin)
+    assert "ReplicationFactor: 3" in described.stdout, described.stderr
+    bob = ("--entity-type", "users", "--entity-name", "bob", "--add-config", "SCRAM-SHA-512=[password=b-pw]")
+    assert barnabas("configs", "--alter", *bob, *as_admin).returncode == 0
+    refused = produced_as("bob", "b-pw", properties)
+    assert refused is not None and refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    shown = barnabas("cluster", "status", *data)
+    assert shown.stdout.count("in service") == NODES, shown.stdout
+    assert barnabas("cluster", "down", "--wipe", *data).returncode == 0
+    assert not folder.exists()
+
+
+def produced_as(user: str, password: str, properties: dict[str, str]) -> KafkaError | None:
+    """Write a record; return the error that the producer reports."""
     producer = Producer(
         {
             "bootstrap.servers": properties["bootstrap.servers"],
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.username": "admin",
+            "sasl.username": user,
             "sasl.password": password,
             "ssl.ca.location": properties["ssl.truststore.location"],
             "acks": "all",
         }
     )
-    failures: list[object] = []
-    producer.produce("replicated", b"x", on_delivery=lambda error, _: failures.append(error))
-    assert producer.flush(60) == 0 and failures == [None]
-    config = str(folder / "client.properties")
-    described = barnabas(
-        "topics", "--describe", "--topic", "replicated", "--command-config", config,
-        "--bootstrap-server", properties["bootstrap.servers"],
-    )  # fmt: skip
-    assert "ReplicationFactor: 3" in described.stdout, described.stderr
-    shown = barnabas("cluster", "status", *data)
-    assert shown.stdout.count("in service") == NODES, shown.stdout
-    assert barnabas("cluster", "down", "--wipe", *data).returncode == 0
+    reports: list[KafkaError | None] = []
+    producer.produce("replicated", b"x", on_delivery=lambda error, _: reports.append(error))
+    assert producer.flush(60) == 0
+    return reports[0]
+
+
+def test_a_cluster_with_acls_and_no_logins_is_refused(folder: Path) -> None:
+    up = barnabas("cluster", "up", "--acls", "--data", str(folder))
+
+    assert up.returncode == 1
+    assert "--acls needs --sasl" in up.stderr
     assert not folder.exists()
 
 

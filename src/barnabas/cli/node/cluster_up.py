@@ -65,6 +65,11 @@ def add_commands(commands: argparse._SubParsersAction[ToolParser]) -> None:
                 choices=sorted(MECHANISMS),
                 help="let clients and nodes log in; has an effect when the cluster is created",
             )
+            command.add_argument(
+                "--acls",
+                action="store_true",
+                help="allow only what ACLs and roles allow; needs --sasl; has an effect when it is created",
+            )
         if name == "down":
             command.add_argument("--wipe", action="store_true", help="remove its data")
 
@@ -83,7 +88,9 @@ async def run(options: argparse.Namespace, out: Output) -> int:
 async def up(cluster: LocalCluster, options: argparse.Namespace, out: Output) -> int:
     if not cluster.exists:
         port = DEFAULT_PORT if options.port is None else options.port
-        security = LocalSecurity.of(tls=options.tls, sasl=options.sasl)
+        if options.acls and options.sasl is None:
+            raise ToolError("--acls needs --sasl plain or --sasl scram: ACLs are about users that log in")
+        security = LocalSecurity.of(tls=options.tls, sasl=options.sasl, acls=options.acls)
         count = 3 if options.nodes is None else options.nodes
         cluster.make(count, port, key_values(options.override), security)
     elif options.nodes not in (None, len(cluster.nodes)):

@@ -34,7 +34,7 @@ OUTPUT = "output.log"
 CLUSTER_ID = "cluster.id"
 PID = "pid"
 POLL_S = 0.05
-NO_SECURITY = LocalSecurity(tls=False, sasl=None, password="")
+NO_SECURITY = LocalSecurity(tls=False, sasl=None, acls=False, password="")
 INTERNAL_TOPICS = {
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,

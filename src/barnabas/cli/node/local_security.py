@@ -1,7 +1,8 @@
-"""TLS and SASL of a cluster on this machine: certificates, a user, and settings of nodes and clients.
+"""TLS, SASL and ACLs of a cluster on this machine: certificates, a user, and settings of nodes and clients.
 
-In: which of both are wanted, the cluster's folder. Out: settings that every node has in addition, credentials
+In: which of them are wanted, the cluster's folder. Out: settings that every node has in addition, credentials
 for the formatting, and `client.properties` for tools and clients. Nodes log in at each other as that user.
+It is a super user: ACLs do not bind it.
 SCRAM's credentials are in the metadata log, so controllers, which make that log, use PLAIN.
 """
 
@@ -19,6 +20,7 @@ USER = "admin"
 DAYS = 825
 MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-512"}
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
@@ -28,11 +30,12 @@ class LocalSecurity:
 
     tls: bool
     sasl: str | None  # plain or scram
+    acls: bool
     password: str
 
     @classmethod
-    def of(cls, *, tls: bool, sasl: str | None) -> LocalSecurity:
-        return cls(tls, sasl, secrets.token_urlsafe(18))
+    def of(cls, *, tls: bool, sasl: str | None, acls: bool = False) -> LocalSecurity:
+        return cls(tls, sasl, acls, secrets.token_urlsafe(18))
 
     @property
     def protocol(self) -> str:
@@ -63,7 +66,10 @@ class LocalSecurity:
             files.issue("broker", local_hosts())
             found |= files.key_properties("broker") | files.trust_properties()
             found["listener.name.controller.ssl.client.auth"] = "required"
+        if self.acls:
+            found["authorizer.class.name"] = AUTHORIZER
         if self.sasl is not None:
+            found["super.users"] = f"User:{USER}"
             listener = self.protocol.lower()
             mechanism = MECHANISMS[self.sasl]
             found |= {

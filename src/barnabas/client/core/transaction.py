@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.coordinators import GROUP, TRANSACTION, Coordinators
-from barnabas.client.core.errors import check
+from barnabas.client.core.errors import check, error_of
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -184,10 +184,16 @@ class Transaction:
             code = error_in(answer)
             if code in FENCED:
                 raise Fenced(self.transactional_id)
-            check(code, f"{type(request).__name__} for {key} was refused")
+            check(code, refusal_text(request, key, code))
             return answer
 
         if key is not None:
             return await self._coordinators[kind].ask_one(key, question)
         patience = self._cluster.patience(self._wait_ms)
         return await self._cluster.retrying(lambda: question(None), patience=patience)
+
+
+def refusal_text(request: Message, key: str | None, code: int) -> str:
+    name = type(request).__name__.removesuffix("Request")
+    owner = f" for {key}" if key else ""
+    return f"the broker refused {name}{owner}: {error_of(code).code.message}"

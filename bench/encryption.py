@@ -47,7 +47,7 @@ def measured(
         for name, broker in brokers.items():
             before = cpu_seconds(broker.pid)
             value = loads.fetch_backlog(broker, scale)[FETCH]
-            used = (cpu_seconds(broker.pid) - before) / scale.backlog_bytes * 1e12
+            used = (cpu_seconds(broker.pid) - before) / (value * scale.seconds) * 1e6
             found.setdefault((FETCH, name), []).append((value, used))
     return found
 

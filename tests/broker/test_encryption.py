@@ -131,6 +131,15 @@ def test_nothing_plain_is_on_the_disk_and_a_restart_reads_all(started: Start, tm
             assert content.startswith(b"\xba\xb5"), path
 
 
+def test_large_fetches_are_decrypted_in_pieces(started: Start) -> None:
+    broker = started()
+    broker.create_topic("large")
+    prefix = SECRET * 1000
+    produce(broker, "large", 100, prefix=prefix, **{"linger.ms": 50, "compression.type": "none"})
+
+    assert consume(broker, "large", 100) == values(100, prefix)
+
+
 def test_plain_and_encrypted_segments_lie_side_by_side(started: Start, tmp_path: Path) -> None:
     broker = started(encrypted=False)
     broker.create_topic("mixed")

@@ -128,8 +128,9 @@ class Outbox:
                         self._loop.call_soon(self._continue)
                         return False
                     decryptions -= 1
-                    sent = self._send_through(part, is_slice, DECRYPTED_BYTES_MAX)
-                elif plain is not None and not self._transport.get_write_buffer_size():
+                    self._decrypt_first(part)
+                    continue
+                if plain is not None and not self._transport.get_write_buffer_size():
                     if budget <= 0:
                         raise BlockingIOError  # others first; a writable socket comes back at once
                     sent = self._send_plain(plain, part, is_slice)
@@ -167,9 +168,20 @@ class Outbox:
         more = _MORE if len(self._parts) > 1 else 0
         return plain.send(memoryview(part)[self._sent :] if self._sent else part, more)
 
-    def _send_through(self, part: Any, is_slice: bool, bytes_max: int = CHUNK_BYTES) -> int:
+    def _decrypt_first(self, part: LogSlice) -> None:
+        """Put the next bytes of an encrypted slice in front of the rest of it."""
+        data = read_or_zeros(part, self._sent, DECRYPTED_BYTES_MAX)
+        rest = part.after(self._sent + len(data))
+        self._sent = 0
+        if len(rest):
+            self._parts[0] = rest
+            self._parts.appendleft(data)
+        else:
+            self._parts[0] = data
+
+    def _send_through(self, part: Any, is_slice: bool) -> int:
         if is_slice:
-            data: Any = read_or_zeros(part, self._sent, bytes_max)
+            data: Any = part.read_part(self._sent, CHUNK_BYTES)
         else:
             data = memoryview(part)[self._sent :] if self._sent else part
         self._transport.write(data)

@@ -40,7 +40,7 @@ from barnabas.storage.encryption.key_ring import KeyRing
 from barnabas.storage.files.partial_writes import finish_write
 from barnabas.storage.segments.segment import CorruptLog
 
-RECENT_FRAMES_MAX = 2048
+RECENT_FRAMES_MAX = 512
 KNOWN_PAGES_MAX = 4096
 PIECE_BYTES_MAX = 4 * PAGE_BYTES  # encrypted and written at once
 AHEAD_BYTES_MAX = 8 << 20  # to read at once

@@ -41,6 +41,18 @@ class LogSlice:
     def __repr__(self) -> str:
         return f"LogSlice(offset {self.start_offset}, {self.length} bytes at {self.position})"
 
+    def after(self, count: int) -> "LogSlice":
+        """The slice without its first bytes."""
+        return LogSlice(
+            self.file,
+            self.position + count,
+            self.length - count,
+            self.start_offset,
+            self.next_offset,
+            self.likely_cached,
+            self._disk,
+        )
+
     def fileno(self) -> int:
         if self.file is None:
             raise ValueError("an empty slice has no file")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import cleaner, generator, groups, lifecycle, loads, logins, stalls, tls, transactions
+from bench import acls, cleaner, generator, groups, lifecycle, loads, logins, stalls, tls, transactions
 from bench.brokers import Apache, Barnabas, BrokerError, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
@@ -91,7 +91,15 @@ class Comparison:
         with tls.stores() as stores:
             self._on_running_brokers(self._chosen(tls.TRIALS, names), stores)
         for trial in self._chosen(
-            (*lifecycle.TRIALS, *groups.FRESH_TRIALS, *cleaner.TRIALS, *logins.TRIALS, *stalls.TRIALS), names
+            (
+                *lifecycle.TRIALS,
+                *groups.FRESH_TRIALS,
+                *cleaner.TRIALS,
+                *acls.TRIALS,
+                *logins.TRIALS,
+                *stalls.TRIALS,
+            ),
+            names,
         ):
             self._isolated(trial, lambda trial=trial: self._on_fresh_brokers(trial))
         return [self.results[name] for name in ROWS if name in self.results and (not names or name in names)]

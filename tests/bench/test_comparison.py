@@ -61,3 +61,10 @@ def test_the_page_shows_each_row_with_ratio_spread_floor_and_verdict(tmp_path: P
 def test_the_error_of_an_unknown_row_lists_the_known_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["produce-9k"]) == 2
     assert "no such row: produce-9k; there are produce-880k" in capsys.readouterr().err
+
+
+def test_the_rows_about_acls_have_values() -> None:
+    names = ["acls-produce", "acls-cost"]
+    found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(names)
+    assert [result.row.name for result in found] == names
+    assert all(result.ours[0] > 0 for result in found)

@@ -18,7 +18,7 @@ from bench.loads import PRODUCE, Scale, Trial
 
 ROW, COST = "acls-produce", "acls-cost"
 TOPIC = "acls-measured"
-ACLS = 10_000
+ACLS, ACLS_TINY = 10_000, 200
 COVERING = 100  # of them are prefixes of the topic's name, for other users
 A_REQUEST = 1_000
 TURNS = 5
@@ -38,7 +38,7 @@ def measure(broker: Contender, scale: Scale) -> dict[str, float]:
             if each is plain or broker.data not in _prepared:
                 create_topics(each, {TOPIC: 1})
         if broker.data not in _prepared:
-            create_acls(broker)
+            create_acls(broker, ACLS if scale.seconds >= 1 else ACLS_TINY)
             _prepared.add(broker.data)
         for each in (broker, plain):  # Java's compiler, and the codecs
             PIPELINED.load(each.port, TOPIC, replace(scale, seconds=scale.warm_up_s / 2 + 0.05))
@@ -54,7 +54,7 @@ def measure(broker: Contender, scale: Scale) -> dict[str, float]:
         broker.stop()
 
 
-def create_acls(broker: Contender) -> None:
+def create_acls(broker: Contender, count: int) -> None:
     """The rule that allows the load is the last one."""
     from confluent_kafka.admin import (
         AclBinding,
@@ -83,7 +83,7 @@ def create_acls(broker: Contender) -> None:
             binding(TOPIC[: 3 + number % 10], f"other-{number}", ResourcePatternType.PREFIXED)
             for number in range(COVERING)
         ]
-        others = [binding(f"topic-{number}", f"user-{number % 50}") for number in range(ACLS - COVERING - 1)]
+        others = [binding(f"topic-{number}", f"user-{number % 50}") for number in range(count - COVERING - 1)]
         return [*prefixed, *others, binding(TOPIC, "ANONYMOUS")]
 
     admin = AdminClient(client_settings(broker))

@@ -26,6 +26,7 @@ from barnabas.broker.coordinators.transaction_coordinator import TransactionCoor
 from barnabas.broker.logins.offers import prepare_logins
 from barnabas.broker.metrics import (
     Metrics,
+    access_gauges,
     cleaner_gauges,
     descriptor_gauges,
     gauges,
@@ -158,7 +159,6 @@ class Node:
         broker.fetch_sessions = FetchSessions(
             settings["max.incremental.fetch.session.cache.slots"], self._rng
         )
-
         seat = self._seat = QuorumSeat(
             settings,
             cluster_id,
@@ -394,9 +394,8 @@ class Node:
                 raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
 
     def _with_real_ports(self, advertised: tuple[EndPoint, ...]) -> tuple[EndPoint, ...]:
-        """What others are told: the port that was bound where the settings left it open, this host's
-        name for none.
-        """
+        """What others are told: the port that was bound where the settings left it open, this host's name
+        for none."""
         return tuple(
             replace(
                 endpoint,
@@ -419,6 +418,7 @@ class Node:
         descriptor_gauges.register(self.broker, self._listening.listeners, self._shares)
         quota_gauges.register(self.broker, self._listening.limits)
         quorum_gauges.register(self.broker)
+        access_gauges.register(self.broker)
         if self.settings.is_broker:
             group_gauges.register(self.broker)
             cleaner_gauges.register(self.broker)

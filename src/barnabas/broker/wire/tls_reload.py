@@ -85,6 +85,7 @@ class TlsReload:
             log.error("listener %s keeps its certificate and its trust store: %s", listener.name, error)
             return
         tls.use(loaded, seen)
+        self._broker.security.change(self._broker.settings, self._broker.settings)  # reads them as a client
         log.info("listener %s uses a new certificate or trust store for new connections", listener.name)
 
     async def check(self, after: BrokerSettings) -> None:

@@ -13,7 +13,6 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.coordinators import work_queue
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.group_host import GroupHost
 from barnabas.broker.coordinators.journal import CoordinatorJournal
@@ -27,6 +26,7 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.records.batch import headers
 from barnabas.replication.verification import NOT_REQUIRED
+from barnabas.runtime import work_queue
 from barnabas.transactions.outcome import TransactionEnd
 from groups.host import image_of
 

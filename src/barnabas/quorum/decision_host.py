@@ -11,16 +11,16 @@ Does not know: what the records mean, how the journal commits.
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.runtime.pieces import Pieces, Steps, Work
+from barnabas.runtime.pieces import Pieces, Steps
+from barnabas.runtime.work_queue import WorkQueue
 
 RECORDS_AT_ONCE_MAX = 100  # more are prepared in pieces
 ATTEMPTS_MAX = 3  # for a decision made in pieces
+QUEUE_FULL = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too many requests wait for a long one")
 
 Record = TypeVar("Record")
 RecordIn = TypeVar("RecordIn", contravariant=True)
@@ -66,7 +66,7 @@ Decide = Callable[[], Decided[Record, Reply] | Steps[Decided[Record, Reply]]]
 
 
 class DecisionHost(Generic[Record]):
-    __slots__ = ("_error", "_is_busy", "_journal", "_pieces", "_prepare", "_turns", "machine")
+    __slots__ = ("_error", "_journal", "_prepare", "_queue", "machine")
 
     def __init__(
         self,
@@ -80,11 +80,9 @@ class DecisionHost(Generic[Record]):
         self.machine = machine
         self._journal = journal
         # The default never ends a piece, so that everything is done at once.
-        self._pieces = pieces if pieces is not None else Pieces(lambda: 0.0)
+        self._queue = WorkQueue(pieces if pieces is not None else Pieces(lambda: 0.0), QUEUE_FULL)
         self._prepare = prepare
         self._error: KafkaError | None = None
-        self._is_busy = False  # whether a decision takes several turns of the loop
-        self._turns: deque[asyncio.Future[None]] = deque()  # decisions that wait, in order
 
     @property
     def error(self) -> KafkaError | None:
@@ -94,7 +92,7 @@ class DecisionHost(Generic[Record]):
     @property
     def is_busy(self) -> bool:
         """Whether a decision is in progress that others wait for."""
-        return self._is_busy
+        return self._queue.is_busy
 
     def close(self, error: KafkaError) -> None:
         """Refuse everything from now on: this node has lost the state, or its journal has failed."""
@@ -109,14 +107,12 @@ class DecisionHost(Generic[Record]):
         """Make a decision and wait for its commit. Errors wait too: they may depend on uncommitted
         records."""
         self._check()
-        if self._is_busy:
-            await self._wait_for_turn()
-            try:
-                reply, offset = await self._decide(decide)
-            finally:
-                self._pass_turn()
-        else:
-            reply, offset = await self._decide(decide)
+        try:
+            reply, offset = await self._queue.run(self._decide(decide))
+        except KafkaError as error:
+            if error is not self._error:
+                await self._wait_committed(self._journal.end_offset)
+            raise
         await self._wait_committed(offset)
         return reply
 
@@ -127,59 +123,26 @@ class DecisionHost(Generic[Record]):
         await self._wait_committed(self._journal.end_offset)
         return reply
 
-    # -- deciding --------------------------------------------------------------------------------
-
-    async def _decide(self, decide: Decide[Record, Reply]) -> tuple[Reply, int]:
-        """The reply, and the offset below which the journal must be committed for it."""
-        self._check()
-        try:
-            work = self._begin(decide)
-            is_small = work.is_done and not self._is_large(work.result.records)
-        except KafkaError:
-            await self._wait_committed(self._journal.end_offset)
-            raise
-        if is_small:
-            return work.result.reply, self._append(work.result.records)
-        had_turn, self._is_busy = self._is_busy, True
-        try:
-            return await self._decide_slowly(decide, work)
-        except KafkaError:
-            await self._wait_committed(self._journal.end_offset)
-            raise
-        finally:
-            if not had_turn:
-                self._pass_turn()
-
-    async def _decide_slowly(
-        self, decide: Decide[Record, Reply], work: Work[Decided[Record, Reply]]
-    ) -> tuple[Reply, int]:
-        """Make a decision in pieces. Other decisions wait; the quorum's own records do not. A decision may
-        depend on the offset of its records, so it is repeated if something was appended meanwhile."""
+    def _decide(self, decide: Decide[Record, Reply]) -> Steps[tuple[Reply, int]]:
+        """Make a decision. Out: the reply, and the offset below which the journal must be committed for it.
+        Other decisions wait meanwhile; the quorum's own records do not. A decision may depend on the offset
+        of its records, so it is repeated if something was appended meanwhile."""
         for _ in range(ATTEMPTS_MAX):
+            self._check()
             begin = self._journal.end_offset
-            try:
-                decided = await work.wait()
-            except asyncio.CancelledError:
-                work.cancel()
-                raise
-            append = await self._prepared(decided.records)
+            decided = decide()
+            if isinstance(decided, Generator):
+                decided = yield from decided
+            append = yield from self._prepared(decided.records)
             self._check()
             if begin == self._journal.end_offset:
                 return decided.reply, append()
-            work = self._begin(decide)
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "every attempt at this decision was overtaken")
 
-    def _begin(self, decide: Decide[Record, Reply]) -> Work[Decided[Record, Reply]]:
-        decided = decide()
-        return self._pieces.begin(decided if isinstance(decided, Generator) else _decided(decided))
-
-    def _is_large(self, records: Sequence[Record]) -> bool:
-        return self._prepare is not None and len(records) > RECORDS_AT_ONCE_MAX
-
-    async def _prepared(self, records: Sequence[Record]) -> Callable[[], int]:
-        if self._prepare is None or not self._is_large(records):
+    def _prepared(self, records: Sequence[Record]) -> Steps[Callable[[], int]]:
+        if self._prepare is None or len(records) <= RECORDS_AT_ONCE_MAX:
             return lambda: self._append(records)
-        append = await self._pieces.run(self._prepare(records))
+        append = yield from self._prepare(records)
         return lambda: self._apply(append)
 
     def _append(self, records: Sequence[Record]) -> int:
@@ -200,26 +163,6 @@ class DecisionHost(Generic[Record]):
             self.close(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a decision could not be applied"))
             raise
 
-    # -- turns -----------------------------------------------------------------------------------
-
-    async def _wait_for_turn(self) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._turns.append(future)
-        try:
-            await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self._pass_turn()
-            raise
-
-    def _pass_turn(self) -> None:
-        while self._turns:
-            future = self._turns.popleft()
-            if not future.done():
-                future.set_result(None)
-                return
-        self._is_busy = False
-
     async def _wait_committed(self, offset: int) -> None:
         try:
             waiting = self._journal.committed(offset)
@@ -228,9 +171,3 @@ class DecisionHost(Generic[Record]):
         except KafkaError as error:
             self.close(error)
             raise
-
-
-def _decided(decision: T) -> Steps[T]:
-    """A decision that takes no steps."""
-    yield from ()
-    return decision

@@ -26,10 +26,10 @@ from barnabas.broker.coordinators.journal import (
 )
 from barnabas.broker.coordinators.long_requests import LongRequest
 from barnabas.broker.coordinators.uncommitted import FULL, UncommittedResponses
-from barnabas.broker.coordinators.work_queue import WorkQueue, as_steps
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
+from barnabas.runtime.work_queue import WorkQueue, as_steps
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.steps import Steps
 
 log = logging.getLogger("barnabas.coordinator")
+QUEUE_FULL = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait for a long one.")
 Token = Any
 """Identifies a waiting request; the shard chooses it."""
 
@@ -94,7 +95,7 @@ class CoordinatorHost(Generic[S]):
         self.armed_ms: int | None = None  # when the coordinator will call `on_timer`
         self.load_task: asyncio.Task[None] | None = None
         self._waiting: dict[Token, Deferred] = {}
-        self.work_queue = WorkQueue(self._broker.pieces)
+        self.work_queue = WorkQueue(self._broker.pieces, QUEUE_FULL)
         self._uncommitted = UncommittedResponses(
             self._broker.loop, self.commit_timeout_ms(), self.turn_into_error, partition.new_commit_waits()
         )

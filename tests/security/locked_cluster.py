@@ -16,10 +16,13 @@ from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
 from cluster.replicated import QUIET, SOON, Writer, read
 
+from .provider import CLIENT_ID
 from .sasl_broker import ADMIN, SCRAM, USERS, plain_entry
 from .tls_world import certificates
 
 SECRETS = (*USERS.values(),)
+# Brokers and the tests' clients; brokers that log in with a bearer token or a Kerberos ticket.
+SUPER_USERS = (ADMIN[0], CLIENT_ID, "kafka")
 MECHANISM = "SCRAM-SHA-512"
 ENTRY = f'{SCRAM} required username="{ADMIN[0]}" password="{ADMIN[1]}";'
 
@@ -35,6 +38,8 @@ def settings(**more: object) -> dict[str, object]:
         "listener.name.controller.plain.sasl.jaas.config": plain_entry(),
         "listener.name.controller.ssl.client.auth": "required",
         f"listener.name.plaintext.{MECHANISM.lower()}.sasl.jaas.config": ENTRY,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{name}" for name in SUPER_USERS),
         "offsets.topic.num.partitions": 3,
         **certificates().stores,
         **SOON,
@@ -78,7 +83,8 @@ class Work:
             Writer(cluster.bootstrap, topic, number, **librdkafka()) for number in range(partitions)
         ]
         self._seen: dict[int, set[int]] = {number: set() for number in range(partitions)}
-        self._is_over = threading.Event()
+        self._is_over = threading.Event()  # for writers
+        self._all_acknowledged = threading.Event()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._write, self._read)]
 
     def _write(self) -> None:
@@ -90,7 +96,7 @@ class Work:
         group = {"group.id": self._topic, "auto.offset.reset": "earliest"}
         consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap, **group, **librdkafka()})
         consumer.subscribe([self._topic])
-        while not self._is_over.is_set() or self._unread():
+        while not self._all_acknowledged.is_set() or self._unread():
             for each in consumer.consume(500, 0.2):
                 if each.error() is None:
                     self._seen[each.partition() or 0].add(int(each.value() or b""))
@@ -126,6 +132,7 @@ class Work:
             return
         for writer in self.writers:
             writer.flush()
+        self._all_acknowledged.set()
         self._threads[1].join(60)
         assert not self._unread(), "the group has not read all that was acknowledged"
 

@@ -145,6 +145,22 @@ def test_allowed_decisions_are_sampled_at_debug(access: Access, caplog: pytest.L
     assert "ALLOW WRITE on TOPIC LITERAL 'orders' for User:alice from *" in caplog.messages[0]
 
 
+def test_names_cannot_break_or_flood_the_log(access: Access, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, LOGGER):
+        access.rights(ALICE, HOST).allow(Operation.READ, TOPIC, "x\nPrincipal = User:admin is Allowed")
+        access.rights(ALICE, HOST).allow(Operation.READ, TOPIC, "y" * 30_000)
+    assert all("\n" not in message and len(message) < 1_000 for message in caplog.messages)
+
+
+def test_long_names_are_not_remembered(access: Access) -> None:
+    access.authorizer.change(added=[rule("*")])
+    rights = access.rights(ALICE, HOST)
+    before = len(access.authorizer._known)
+    assert rights.allow_write("y" * 30_000, 0)
+    assert len(access.authorizer._known) == before
+    assert not rights.writable
+
+
 def test_lists_that_are_filtered_are_not_logged(access: Access, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, LOGGER):
         assert not access.rights(ALICE, HOST).allow_quietly(Operation.READ, TOPIC, "orders")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("kafka.authorizer.logger")
 DENIALS_EVERY_S = 10.0  # at most one line for a caller and resource in this time
 CALLERS_MAX = 1_000  # callers and resources with a line in that time; further ones are counted together
+NAME_SHOWN_MAX = 300  # characters of a name in a line: requests may name anything
 ALLOWED_EVERY = 100  # one of so many allowed decisions is a line
 
 Denied = tuple[str, str, Operation, ResourceType, str]
@@ -53,6 +54,7 @@ class DecisionLog:
                 self._write(logging.DEBUG, decision, principal, host, operation, resource, name, api)
             return
         self.denied += 1
+        name = shown(name)
         if not log.isEnabledFor(logging.INFO) and self.sink is None:
             return
         now = self._time_s()
@@ -96,6 +98,7 @@ class DecisionLog:
         name: str,
         api: int,
     ) -> None:
+        name, principal = shown(name), shown(principal)
         request = word(ApiKey(api)) if api >= 0 else "-"
         log.log(
             level,
@@ -109,3 +112,10 @@ class DecisionLog:
             self.sink(
                 decision.is_allowed, principal, host, operation, resource, name, request, decision.reason
             )
+
+
+def shown(name: str) -> str:
+    """A name as it may stand in a line: short, and without characters that would break the line."""
+    if len(name) > NAME_SHOWN_MAX:
+        name = f"{name[:NAME_SHOWN_MAX]}..."
+    return name if name.isprintable() else ascii(name)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.security.principal import Principal
 
 TOPICS_REMEMBERED_MAX = 10_000  # in each set; it is emptied beyond
+NAME_REMEMBERED_MAX = 300  # characters; valid names of topics are shorter
 
 
 class Rights:
@@ -58,7 +59,8 @@ class Rights:
             return True
         if not self.allow(Operation.WRITE, ResourceType.TOPIC, topic, api):
             return False
-        remember(self.writable, topic)
+        if len(topic) <= NAME_REMEMBERED_MAX:
+            remember(self.writable, topic)
         if topic_id is not None:
             remember(self.writable, topic_id)
         return True
@@ -69,7 +71,8 @@ class Rights:
             return True
         if not self.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id, api):
             return False
-        remember(self.writable, key)
+        if len(transactional_id) <= NAME_REMEMBERED_MAX:
+            remember(self.writable, key)
         return True
 
     def allow_read(self, topic: str, api: int) -> bool:
@@ -77,7 +80,8 @@ class Rights:
             return True
         if not self.allow(Operation.READ, ResourceType.TOPIC, topic, api):
             return False
-        remember(self.readable, topic)
+        if len(topic) <= NAME_REMEMBERED_MAX:
+            remember(self.readable, topic)
         return True
 
     def bits(self, resource: ResourceType, name: str = CLUSTER_NAME) -> int:

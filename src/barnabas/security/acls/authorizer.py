@@ -24,7 +24,8 @@ from barnabas.security.acls.vocabulary import (
     denying,
 )
 
-REMEMBERED_MAX = 100_000  # decisions; the memory is emptied beyond, so that it stays bounded
+REMEMBERED_MAX = 50_000  # decisions; the memory is emptied beyond, so that it stays bounded
+NAME_REMEMBERED_MAX = 300  # characters: requests may name anything, and valid names are shorter
 ANY_TOPIC_NAME = "hardcode"  # Kafka asks for a topic of this name where it asks for any topic
 
 
@@ -143,7 +144,7 @@ class StandardAuthorizer:
         return Decision(rule.permission == Permission.ALLOW, str(rule), rule)
 
     def _remember(self, key: tuple[str, str, int, int, str], decision: Decision) -> None:
-        if not self.is_loaded:
+        if not self.is_loaded or len(key[-1]) > NAME_REMEMBERED_MAX:
             return
         if len(self._known) >= REMEMBERED_MAX:
             self._known.clear()

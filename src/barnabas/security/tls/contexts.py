@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.security.errors import SecuritySettingsError
-from barnabas.security.tls.cipher_suites import TLS13, split_suites
+from barnabas.security.tls.cipher_suites import split_suites
 from barnabas.security.tls.stores import (
     KeyStore,
     StoreSettings,
@@ -24,6 +24,7 @@ from barnabas.security.tls.stores import (
     load_key_store,
     load_trust_store,
 )
+from barnabas.security.tls.tls13_suites import set_suites
 
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -95,7 +96,7 @@ class ServerTls:
     context: ssl.SSLContext
     key_store: KeyStore
     trust_store: TrustStore | None
-    suites: frozenset[str]  # of TLS 1.3 that are allowed, if not all are: Python cannot tell OpenSSL
+    suites: frozenset[str]  # of TLS 1.3 that are allowed, if OpenSSL could not be told
 
 
 def server_tls(settings: TlsSettings) -> ServerTls:
@@ -137,7 +138,8 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def restrict(context: ssl.SSLContext, settings: TlsSettings) -> frozenset[str]:
-    """Apply versions and cipher suites. Returns the TLS 1.3 suites to check after each handshake."""
+    """Apply versions and cipher suites. Returns the TLS 1.3 suites to check after each handshake, if they
+    cannot be set."""
     known = [name for name in settings.protocols if name in VERSIONS]
     if not known:
         raise SecuritySettingsError(
@@ -162,7 +164,7 @@ def restrict(context: ssl.SSLContext, settings: TlsSettings) -> frozenset[str]:
                 "ssl.cipher.suites: no suite is for a version of ssl.enabled.protocols "
                 f"({', '.join(settings.protocols)}); add one"
             )
-        if set(newer) != set(TLS13) and "TLSv1.3" in known:
+        if newer and "TLSv1.3" in known and not set_suites(context, newer):
             suites = frozenset(newer)
     context.minimum_version = min(VERSIONS[name] for name in known)
     context.maximum_version = max(VERSIONS[name] for name in known)

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 RECEIVE_BYTES = 256 * 1024
 WRITE_BYTES = 128 * 1024  # encrypted in one call; OpenSSL keeps a buffer of the largest one
+ANSWERS_BYTES_MAX = 2 * 1024 * 1024  # that wait for a peer; more than a chunk of responses
 RECORD_HEAD_BYTES = 5
 RECORD_BYTES_MAX = RECORD_HEAD_BYTES + 16 * 1024
 HANDSHAKE = 22  # the type of a record
@@ -273,6 +274,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol, ABC):
             self._is_delivering = False
         if self._outgoing.pending:  # answers of OpenSSL itself, to a change of keys
             self._flush()
+            if self._plain.get_write_buffer_size() > ANSWERS_BYTES_MAX + WRITE_BYTES:
+                self.abort()  # the peer asks for new keys again and again, and reads nothing
 
     def _closed_by_peer(self) -> None:
         if self._protocol is not None and not self._is_closing:

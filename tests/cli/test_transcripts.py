@@ -21,7 +21,6 @@ from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
 
 SEGMENTS = Path(__file__).parent / "segments"
 TALKS = sorted(path.stem for path in FOLDER.glob("*.txt"))
-NOT_BUILT = {"scram": "a broker that keeps SCRAM credentials"}
 
 
 @pytest.fixture(autouse=True)
@@ -119,15 +118,7 @@ def difference(expected: list[str], ours: list[str]) -> str:
     return "\n\n".join("\n".join(each) for each in lines)
 
 
-@pytest.mark.parametrize(
-    "talk",
-    [
-        pytest.param(talk, marks=pytest.mark.xfail(reason=NOT_BUILT[talk], strict=True))
-        if talk in NOT_BUILT
-        else talk
-        for talk in TALKS
-    ],
-)
+@pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_what_kafkas_do(talk: str, empty_barnabas: str, run_tool: RunTool) -> None:
     replay(talk, empty_barnabas, run_tool)
 
@@ -160,7 +151,7 @@ def test_the_transcripts_are_what_kafkas_tools_print(
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("talk", [talk for talk in TALKS if talk not in NOT_BUILT])
+@pytest.mark.parametrize("talk", TALKS)
 def test_kafkas_tools_print_the_same_on_our_broker(
     talk: str, java: None, empty_barnabas: str, request: pytest.FixtureRequest
 ) -> None:

@@ -26,7 +26,7 @@ def describe_user_scram_credentials(
         info = Info(mechanism=user.mechanism, iterations=credential.iterations)
         known.setdefault(user.name, []).append(info)
     asked = Counter(user.name for user in request.users or ())
-    names = asked or Counter(known)
+    names = asked or dict.fromkeys(known, 1)
     return DescribeUserScramCredentialsResponse(
         results=[result(name, times, known.get(name)) for name, times in names.items()]
     )

@@ -17,7 +17,6 @@ from .transcript import JAVA_CLASSES, Step, load, normal
 
 FOLDER = Path(__file__).parent / "secured_transcripts"
 TALKS = sorted(path.stem for path in FOLDER.glob("*.txt"))
-NOT_BUILT = {"tokens"}  # brokers make no delegation tokens yet
 TOKEN = re.compile(r"^\S{22} (\S{88}) ", re.MULTILINE)
 MOMENTS = (
     (re.compile(r"(?<=tokenId : )\S{22}|^\S{22}(?= \S{88} )", re.MULTILINE), "<id>"),
@@ -115,7 +114,7 @@ def replay(talk: str, node: Node, run_tool: RunTool) -> None:
     assert ours == expected, difference(expected, ours)
 
 
-@pytest.mark.parametrize("talk", [talk for talk in TALKS if talk not in NOT_BUILT])
+@pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_what_kafkas_do(talk: str, our_node: Node, run_tool: RunTool) -> None:
     replay(talk, our_node, run_tool)
 

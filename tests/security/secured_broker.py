@@ -16,7 +16,10 @@ SETTINGS = {
         ("CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", "SASL_PLAINTEXT:SASL_PLAINTEXT")
     ),
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": " ".join(
-        [LOGIN, *(f'user_{name}="{word}"' for name, word in USERS.items())]
+        [
+            f'{LOGIN} username="admin" password="{USERS["admin"]}"',
+            *(f'user_{name}="{word}"' for name, word in USERS.items()),
+        ]
     )
     + ";",
 }

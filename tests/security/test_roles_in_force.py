@@ -30,9 +30,16 @@ SEEN_S = 20.0
 READS = Binding(ANN, "DeveloperRead", "Topic", "orders-", True)
 
 
+SASL_AMONG_NODES = {
+    "inter_broker_listener_name": "SASL_PLAINTEXT",
+    "sasl_mechanism_inter_broker_protocol": "PLAIN",
+}
+
+
 @pytest.fixture(scope="module")
 def node() -> Iterator[SecuredBroker]:
-    with SecuredBroker(barnabas_roles_enable="true") as broker:
+    """Reads the bindings over the listener between brokers, which wants a login."""
+    with SecuredBroker(barnabas_roles_enable="true", **SASL_AMONG_NODES) as broker:
         with BlockingCluster(parse_bootstrap(broker.bootstrap)) as cluster:
             run(Admin(cluster).create_topic(NewTopic("orders-1", 1, 1)))
         yield broker

@@ -61,7 +61,6 @@ from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import ThreadPools
-from barnabas.security.clients.client_security import PLAINTEXT
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.settings import BrokerSettings, EndPoint
 from barnabas.storage.dirs.log_dirs import LogDirs
@@ -198,7 +197,7 @@ class Node:
         seat.log.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._serve_metrics()
         if self._access is not None:
-            self._access.follow_roles(broker, lambda: PLAINTEXT)
+            self._access.follow_roles(broker)
 
     def _start_threads(self) -> None:
         try:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
     from barnabas.metadata.security import AccessControlEntry, SecurityDelta
     from barnabas.quorum.metadata_log import MetadataLog
-    from barnabas.security.clients.client_security import ClientSecurity
     from barnabas.security.principal import Principal
     from barnabas.settings import BrokerSettings
 
@@ -39,12 +38,12 @@ class Access:
         self._roles: RoleFollower | None = None
         self._rights: WeakValueDictionary[tuple[Principal, str], Rights] = WeakValueDictionary()
 
-    def follow_roles(self, broker: Broker, security: Callable[[], ClientSecurity]) -> None:
+    def follow_roles(self, broker: Broker) -> None:
         """Begin to read the bindings of roles, if the settings want them."""
         if self.authorizer.awaits_roles:
             from barnabas.broker.access.role_follower import RoleFollower
 
-            self._roles = RoleFollower(broker, self, security)
+            self._roles = RoleFollower(broker, self)
             self._roles.start()
 
     async def close(self) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.client.cluster import Cluster
@@ -28,7 +27,6 @@ from barnabas.security.errors import SecuritySettingsError
 if TYPE_CHECKING:
     from barnabas.broker.access.access import Access
     from barnabas.broker.broker import Broker
-    from barnabas.security.clients.client_security import ClientSecurity
 
 log = logging.getLogger("barnabas.roles")
 LOOK_S = 1.0  # how often to look whether the topic is there
@@ -37,10 +35,9 @@ BINDINGS_AT_ONCE = 50  # so that other work of the node goes on
 
 
 class RoleFollower:
-    def __init__(self, broker: Broker, access: Access, security: Callable[[], ClientSecurity]) -> None:
+    def __init__(self, broker: Broker, access: Access) -> None:
         self._broker = broker
         self._authorizer = access.authorizer
-        self._security = security
         self._rules: dict[Binding, tuple[Rule, ...]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -93,7 +90,9 @@ class RoleFollower:
                 await self._change(changes)
 
         async with Cluster(
-            self._addresses(), client_id=f"roles-{self._broker.node_id}", security=self._security()
+            self._addresses(),
+            client_id=f"roles-{self._broker.node_id}",
+            security=self._broker.security.to_brokers(),
         ) as cluster:
             await follow(cluster, bindings, changed, caught_up, lambda: self._topic_id() != topic_id)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import socket
 import ssl
 import struct
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
@@ -18,6 +20,7 @@ from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.core.address import Address
 from barnabas.security.clients.client_security import ClientSecurity
 from barnabas.security.tls.certificates import Issued, issue
+from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
 from .tls_world import NOW, TlsBroker, certificates
@@ -200,8 +203,9 @@ def test_damaged_records_after_the_handshake_close_the_connection(broker: TlsBro
 
 
 def test_no_place_is_lost_by_failed_handshakes() -> None:
-    """Each failure releases its place among `max.connections`."""
-    with TlsBroker(max_connections="12") as broker:
+    """Each failure releases its place among `max.connections`, and is counted."""
+    (port,) = free_ports(1)
+    with TlsBroker(max_connections="12", **{"barnabas.metrics.port": port}) as broker:
         for _ in range(40):
             with connected(broker.port) as plain:
                 plain.sendall(API_VERSIONS)
@@ -210,3 +214,9 @@ def test_no_place_is_lost_by_failed_handshakes() -> None:
             [Address("127.0.0.1", broker.port)], security=ClientSecurity("SSL", context())
         ) as cluster:
             run(Admin(cluster).list_topics())
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+            text = page.read().decode()
+    found = dict(
+        re.findall(r"^kafka_server_socket_server_metrics_(\w+)_authentication_total.*? (\d+)", text, re.M)
+    )
+    assert found["failed"] == "40" and int(found["successful"]) >= 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.node import StartError
+from barnabas.security.clients.client_security import client_security
 from barnabas.security.tls.certificates import issue
 
 from .tls_world import HOSTS, NOW, TlsBroker, certificates
@@ -35,6 +36,7 @@ def test_a_missing_key_store_is_named() -> None:
         ({"ssl.truststore.location": "/nowhere"}, "ssl.truststore.location: /nowhere cannot be read"),
         ({"ssl.keystore.password": "x"}, "a PEM store has no password of its own"),
         ({"ssl.enabled.protocols": "TLSv1"}, "none of TLSv1 is supported; use TLSv1.2 or TLSv1.3"),
+        ({"ssl.protocol": "SSLv3"}, "ssl.protocol: SSLv3 is not supported; use TLSv1.3"),
         ({"ssl.cipher.suites": "TLS_FOO"}, "none of TLS_FOO is known to OpenSSL"),
         (
             {"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256", "ssl.enabled.protocols": "TLSv1.2"},
@@ -58,6 +60,13 @@ def test_a_certificate_that_has_expired_is_refused_between_brokers(tmp_path: Pat
     path.write_bytes(expired.key_pem + expired.chain_pem)
     said = refusal(**{"inter.broker.listener.name": "CLIENTS", "ssl.keystore.location": path})
     assert "certificate has expired; renew it" in said
+
+
+def test_a_client_uses_no_newer_version_than_it_is_told() -> None:
+    for protocol, newest in (("TLSv1.2", ssl.TLSVersion.TLSv1_2), ("TLSv1.3", ssl.TLSVersion.TLSv1_3)):
+        properties = {"security.protocol": "SSL", "ssl.protocol": protocol}
+        context = client_security(properties).tls
+        assert context is not None and context.maximum_version == newest
 
 
 def test_only_the_suites_and_versions_of_the_settings_are_used() -> None:

@@ -98,16 +98,21 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
 
 
 LOGINS = {
-    "successful-authentication-total": ("Logins that succeeded.", "succeeded"),
-    "failed-authentication-total": ("Logins that failed.", "failed"),
+    "successful-authentication-total": ("Logins that succeeded; without SASL, TLS handshakes.", "succeeded"),
+    "failed-authentication-total": ("Logins and TLS handshakes that failed.", "failed"),
     "expired-connections-killed-count": ("Connections closed because their session was over.", "expired"),
 }
 
 
 def logins(broker: Broker, listeners: Sequence[Listener]) -> None:
     def of_each_listener(count: str) -> list[tuple[dict[str, str], float]]:
-        with_sasl = [each for each in listeners if each.sasl is not None]
-        return [({"listener": each.name}, getattr(each.sasl, count)) for each in with_sasl]
+        found = []
+        for listener in listeners:
+            parts = [each for each in (listener.sasl, listener.tls) if each is not None]
+            if parts:
+                total = sum(getattr(each, count, 0) for each in parts)
+                found.append(({"listener": listener.name}, total))
+        return found
 
     for name, (text, count) in LOGINS.items():
         broker.metrics.gauges(

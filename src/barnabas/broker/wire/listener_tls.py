@@ -54,9 +54,11 @@ class ListenerTls:
         self.loaded = loaded
         self.seen = seen  # of the stores in use
         self.refused: Fingerprint | None = None  # the last ones that could not take their place
-        self._takes_principal = plan.protocol == "SSL"  # with SASL the login names the principal
+        self.takes_principal = plan.protocol == "SSL"  # with SASL the login names the principal
         self._rules = MappingRules(plan.rules)
         self._check: asyncio.TimerHandle | None = None
+        self.succeeded = 0  # handshakes that made their peer a user; on SASL_SSL the login does
+        self.failed = 0
         self._is_closed = False
         self._told_since = 0.0
         self._told = 0
@@ -117,7 +119,7 @@ class ListenerTls:
             raise AuthenticationFailed(
                 "cipher suite", f"{cipher[0]} is not among ssl.cipher.suites; offer another one first"
             )
-        if not self._takes_principal:
+        if not self.takes_principal:
             return ANONYMOUS
         certificate = shaken.getpeercert(binary_form=True)
         if not certificate:
@@ -169,6 +171,7 @@ class ServerTransport(TlsTransport):
 
     def shaken(self, examined: Any) -> Channel:
         self._tls.half_open.pop(self, None)
+        self._tls.succeeded += self._tls.takes_principal
         self._gone = None  # the channel releases its place itself
         return self._new_channel(examined)
 
@@ -181,6 +184,7 @@ class ServerTransport(TlsTransport):
             reason = describe(error, is_server=True)
         if error is None and self.is_silent:
             return  # a port scan, or a check of health
+        self._tls.failed += error is not None
         self._tls.note_failure(self._host, reason)
 
     def gone(self) -> None:

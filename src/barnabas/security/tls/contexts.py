@@ -31,6 +31,7 @@ CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required"
 DEFAULTS: Mapping[str, Any] = {
     "ssl.enabled.protocols": ("TLSv1.2", "TLSv1.3"),
     "ssl.endpoint.identification.algorithm": "https",
+    "ssl.protocol": "TLSv1.3",
     "ssl.keystore.type": "JKS",
     "ssl.truststore.type": "JKS",
     "ssl.client.auth": "none",
@@ -45,6 +46,7 @@ class TlsSettings:
     cipher_suites: tuple[str, ...]
     checks_host_names: bool
     client_auth: str
+    newest: str  # the version that a client begins with
 
 
 def tls_settings(value: Callable[[str], Any]) -> TlsSettings:
@@ -81,7 +83,18 @@ def tls_settings(value: Callable[[str], Any]) -> TlsSettings:
         listed(get("ssl.cipher.suites")),
         algorithm == "https",
         get("ssl.client.auth").lower(),
+        newest_version(get("ssl.protocol")),
     )
+
+
+def newest_version(protocol: str) -> str:
+    """`ssl.protocol`: a client does not use a newer version, whatever `ssl.enabled.protocols` says."""
+    if protocol not in ("TLS", *VERSIONS):
+        raise SecuritySettingsError(
+            f"ssl.protocol: {protocol} is not supported; use TLSv1.3, or TLSv1.2 for clients that shall not "
+            "use a newer version"
+        )
+    return "TLSv1.3" if protocol == "TLS" else protocol
 
 
 def listed(value: Any) -> tuple[str, ...]:
@@ -129,6 +142,8 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     """The TLS of a client. Without a trust store it trusts the authorities of the operating system."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     restrict(context, settings)
+    if settings.newest == "TLSv1.2":
+        context.maximum_version = VERSIONS["TLSv1.2"]
     context.check_hostname = settings.checks_host_names
     context.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
     if settings.key_store.is_set:

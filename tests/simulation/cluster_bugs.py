@@ -18,6 +18,8 @@ from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.fetch import follower_fetch, partition_data
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
+from barnabas.broker.wire.channel import Channel
+from barnabas.broker.wire.login import LoginChannel
 from barnabas.controller import alter_partition, partition_change
 from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.quorum.metadata_replica import MetadataReplica
@@ -28,8 +30,10 @@ from barnabas.raft.leader import Leader
 from barnabas.raft.member import Member
 from barnabas.raft.messages import Verdict
 from barnabas.replication.partition_state import PartitionState
+from barnabas.security.sasl import scram
 from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
+from barnabas.simulation.histories.cluster_logins import ClusterLoginsHistory
 from barnabas.simulation.histories.cluster_stage import KILLED, ONE_LOST, SYNCED, ClusterPromise
 from barnabas.simulation.histories.records import Known
 from barnabas.simulation.world.cluster import Shape
@@ -351,3 +355,22 @@ def begin_without_what_the_last_coordinator_knew(patch: pytest.MonkeyPatch) -> N
         host._activate()
 
     patch.setattr(CoordinatorHost, "start", start)
+
+
+# -- logins ------------------------------------------------------------------------------------------
+
+
+@bug(lambda _: [], history=ClusterLoginsHistory)
+def take_any_proof_for_the_right_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scram.hmac, "compare_digest", lambda one, other: True)
+
+
+@bug(lambda _: [], history=ClusterLoginsHistory)
+def serve_those_who_do_not_log_in(patch: pytest.MonkeyPatch) -> None:
+    guarded = LoginChannel._request
+
+    def request(channel: LoginChannel, frame: memoryview) -> None:
+        is_of_a_login = int.from_bytes(frame[:2], "big") in (17, 18, 36)
+        (guarded if is_of_a_login else Channel._request)(channel, frame)
+
+    patch.setattr(LoginChannel, "_request", request)

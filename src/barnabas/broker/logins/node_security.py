@@ -9,6 +9,8 @@ of `controller.listener.names` with `sasl.mechanism.controller.protocol`.
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.logins.jaas_entries import JaasEntries
@@ -30,6 +32,7 @@ class NodeSecurity:
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self._entries = JaasEntries(settings)
+        self.random_bytes: Callable[[int], bytes] = os.urandom  # the node sets its own
         self._made: dict[str, ClientSecurity] = {}
 
     def to_brokers(self) -> ClientSecurity:
@@ -74,6 +77,7 @@ class NodeSecurity:
         properties.update({"security.protocol": protocol, "sasl.mechanism": mechanism})
         properties.pop("sasl.jaas.config", None)
         try:
-            return client_security(properties, self._entries.of(own) if uses_sasl else None)
+            entry = self._entries.of(own) if uses_sasl else None
+            return client_security(properties, entry, self.random_bytes)
         except SecuritySettingsError as error:
             raise SecuritySettingsError(f"listener {listener} with {mechanism}: {error}") from None

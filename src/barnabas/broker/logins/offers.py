@@ -48,6 +48,7 @@ def prepare_logins(
     broker.dynamic.on_change(SETTINGS, offers.change)
     broker.dynamic.on_change(NODE_SETTINGS, broker.security.change)
     broker.dynamic.checks.append(offers.check)
+    broker.security.random_bytes = random_bytes
     broker.security.warn()
     return offers
 

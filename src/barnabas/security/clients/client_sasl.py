@@ -17,7 +17,9 @@ SECTION = "KafkaClient"
 
 
 def client_sasl(
-    properties: Mapping[str, str], jaas: JaasEntry | None = None
+    properties: Mapping[str, str],
+    jaas: JaasEntry | None = None,
+    random_bytes: Callable[[int], bytes] = os.urandom,
 ) -> tuple[str, Callable[[str], ClientExchange]]:
     """The mechanism's name, and a function that makes the exchange of each login at a broker with a host.
 
@@ -28,7 +30,7 @@ def client_sasl(
         mechanism=mechanism,
         properties=properties,
         jaas=jaas or jaas_entry(properties, mechanism),
-        random_bytes=os.urandom,
+        random_bytes=random_bytes,
         now_ms=lambda: int(time.time() * 1000),
     )
     return mechanism, client_mechanism(config)

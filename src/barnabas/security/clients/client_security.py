@@ -5,6 +5,7 @@ In: `security.protocol`, `ssl.*` and `sasl.*` in the names of Kafka's clients. O
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,10 +28,15 @@ class ClientSecurity:
 PLAINTEXT = ClientSecurity()
 
 
-def client_security(properties: Mapping[str, str], jaas: JaasEntry | None = None) -> ClientSecurity:
+def client_security(
+    properties: Mapping[str, str],
+    jaas: JaasEntry | None = None,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+) -> ClientSecurity:
     """The security of a client with these properties. SecuritySettingsError names a setting that is wrong.
 
-    `jaas` takes the place of `sasl.jaas.config`: nodes find their entries elsewhere.
+    `jaas` takes the place of `sasl.jaas.config`: nodes find their entries elsewhere. A simulation has random
+    bytes of its own.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
@@ -44,7 +50,7 @@ def client_security(properties: Mapping[str, str], jaas: JaasEntry | None = None
         return ClientSecurity(protocol, tls)
     from barnabas.security.clients.client_sasl import client_sasl  # a client without SASL needs none of it
 
-    mechanism, new_exchange = client_sasl(properties, jaas)
+    mechanism, new_exchange = client_sasl(properties, jaas, random_bytes)
     return ClientSecurity(protocol, tls, mechanism, new_exchange)
 
 

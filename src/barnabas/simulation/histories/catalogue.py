@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
+from barnabas.simulation.histories.cluster_logins import ClusterLoginsHistory
 from barnabas.simulation.histories.encrypted_records import EncryptedRecordsHistory
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.records import RecordsHistory
@@ -22,6 +23,7 @@ CLUSTER_HISTORIES: dict[str, Make] = {
     ClusterHistory.name: ClusterHistory,
     ClusterGroupsHistory.name: ClusterGroupsHistory,
     ClusterTransactionsHistory.name: ClusterTransactionsHistory,
+    ClusterLoginsHistory.name: ClusterLoginsHistory,
 }
 ALL_HISTORIES = HISTORIES | CLUSTER_HISTORIES
 NAMED: dict[str, list[str]] = {

@@ -43,6 +43,7 @@ class ClusterHistory(RecordsHistory):
     seconds_max = 900.0
     seconds = SECONDS
     pauses_s = PAUSE_S
+    stage_class = ClusterStage
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -64,7 +65,7 @@ class ClusterHistory(RecordsHistory):
 
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         own = {name: value for name, value in properties.items() if name not in self.promise.properties}
-        stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+        stage = self.stage_class(world, {**own, **self.cluster_promise.properties}, self.shape)
         self._cluster_stage, self._electorate = stage, Electorate(stage)
         if self.changes_voters:
             stage.administrators["electorate"] = self._electorate.run

@@ -15,6 +15,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import Address
 from barnabas.client.core.errors import ClientError
 from barnabas.protocol import Message
+from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity
 from barnabas.simulation.world.process import Process
 from barnabas.simulation.world.world import World
 
@@ -32,13 +33,21 @@ class SimulatedClient:
 
     process: Process
 
-    def __init__(self, world: World, bootstrap: Sequence[Address], name: str, job: Job) -> None:
+    def __init__(
+        self,
+        world: World,
+        bootstrap: Sequence[Address],
+        name: str,
+        job: Job,
+        security: ClientSecurity = PLAINTEXT,
+    ) -> None:
         self.world = world
         self.host = name
         self.rng = world.rng(name)
         self.lives = 0
         self._bootstrap = bootstrap
         self._job = job
+        self._security = security
         self._start()
 
     def _start(self) -> None:
@@ -50,6 +59,7 @@ class SimulatedClient:
             client_id=self.host,
             connect_timeout_ms=CONNECT_TIMEOUT_MS,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
+            security=self._security,
         )
         process.spawn(self._run())
 

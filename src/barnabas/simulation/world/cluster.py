@@ -8,7 +8,7 @@ Does not know: clients, faults, checks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.broker.setup.formatting import FormatRequest
@@ -62,9 +62,16 @@ class Shape:
 
 
 class SimulatedCluster:
-    def __init__(self, world: World, shape: Shape, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        shape: Shape,
+        properties: Mapping[str, str] | None = None,
+        add_scram: Sequence[str] = (),
+    ) -> None:
         self.world = world
         self.shape = shape
+        self._add_scram = add_scram
         factor = str(min(3, len(shape.brokers)))
         self._common = {
             **QUICK,
@@ -111,9 +118,9 @@ class SimulatedCluster:
             "listeners": ",".join(listeners),
             **quorum,
         }
-        first = again = FormatRequest()
+        first = again = FormatRequest(add_scram=self._add_scram)
         if shape.is_dynamic and is_controller:
-            first = FormatRequest(initial_controllers=self._voters)
+            first = FormatRequest(initial_controllers=self._voters, add_scram=self._add_scram)
             again = FormatRequest(no_initial_controllers=True)
         return SimulatedNode(self.world, node_id, properties, Membership(CLUSTER_ID, first, again))
 

@@ -17,6 +17,7 @@ from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity
 from barnabas.simulation.world.client import Job, R, SimulatedClient
 from barnabas.simulation.world.routing import Role, Target, hint_in, needs_new_route, target_of
 from barnabas.simulation.world.world import World
@@ -31,13 +32,20 @@ class Route(NamedTuple):
 
 
 class RoutedClient(SimulatedClient):
-    def __init__(self, world: World, brokers: Mapping[int, Address], name: str, job: Job) -> None:
+    def __init__(
+        self,
+        world: World,
+        brokers: Mapping[int, Address],
+        name: str,
+        job: Job,
+        security: ClientSecurity = PLAINTEXT,
+    ) -> None:
         self._brokers = dict(brokers)
         self._routes: dict[Target, Route] = {}
         self._epochs: dict[
             Target, int
         ] = {}  # the newest leader epochs; a broker with older ones has stale metadata
-        super().__init__(world, list(self._brokers.values()), name, job)
+        super().__init__(world, list(self._brokers.values()), name, job, security)
 
     def _start(self) -> None:
         self._routes.clear()  # a new process has no state

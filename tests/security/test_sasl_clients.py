@@ -27,6 +27,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.security.clients.client_security import client_security
 from barnabas.testing import apache
 from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import wait_until
 
 JAVA = Path(__file__).with_name("JavaTls.java")
 BEARER = (
@@ -42,6 +43,7 @@ def broker() -> Iterator[Broker]:
     more = {
         "connection.failed.authentication.delay.ms": "10",
         "delegation.token.secret.key": "of the cluster",
+        "listener.name.plaintext.scram-sha-256.connections.max.reauth.ms": "1300",
     }
     with Broker(overrides={**SASL_SETTINGS, **more}) as broker:
         for mechanism in MECHANISMS[1:]:
@@ -182,6 +184,34 @@ def test_a_listener_without_sasl_is_named_in_the_error() -> None:
         pytest.raises(AuthenticationError, match="does not use SASL"),
     ):
         run(cluster.refresh())
+
+
+def test_our_clients_renew_their_sessions_in_place(broker: Broker) -> None:
+    properties = client_properties("SCRAM-SHA-256", "alice", USERS["alice"])
+    with cluster_of(broker.bootstrap, properties) as cluster:
+        connection = run(cluster.any_connection())
+        first = connection._renew_at
+        assert first is not None
+
+        def is_renewed() -> bool:
+            run(cluster.refresh())
+            return connection._renew_at != first
+
+        wait_until(is_renewed)
+        assert connection.is_open and run(cluster.any_connection()) is connection
+
+    async def ask_many() -> None:
+        [address] = parse_bootstrap(broker.bootstrap)
+        settings = ConnectionSettings(security=client_security(properties))
+        connection = await connect(address, settings)
+        first = connection._renew_at
+        while connection._renew_at == first:  # several requests are under way when the session is renewed
+            requests = (connection.send(MetadataRequest(topics=[]), MetadataResponse) for _ in range(5))
+            await asyncio.gather(*requests)
+        assert connection.is_open
+        await connection.close()
+
+    asyncio.run(asyncio.wait_for(ask_many(), TIMEOUT))
 
 
 def test_changed_credentials_count_at_the_next_login(broker: Broker) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from barnabas.client.core.address import Address
-from barnabas.client.core.connection import RENEWED_AFTER
+from barnabas.client.core.connection import RENEWAL_SECONDS_MIN, RENEWED_AFTER
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.frames import flexible_header_size, frame_start, key_of
 from barnabas.client.core.login import log_in
@@ -102,7 +102,8 @@ class LeaderLink(asyncio.BufferedProtocol):
     async def _log_in(self, address: Address, security: ClientSecurity) -> None:
         lifetime_ms = await log_in(self, address, self._offers, security)
         if lifetime_ms:
-            self._renew_at = self._loop.time() + lifetime_ms * RENEWED_AFTER[0] / 1000
+            seconds = max(lifetime_ms * RENEWED_AFTER[0] / 1000, RENEWAL_SECONDS_MIN)
+            self._renew_at = self._loop.time() + seconds
             self._login = address, security
 
     async def _renew(self) -> None:

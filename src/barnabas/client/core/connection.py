@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 CORRELATION_ID_MAX = 2**31 - 1
 RENEWED_AFTER = (0.85, 0.95)  # of a session's lifetime, as Kafka's clients do
+RENEWAL_SECONDS_MIN = 1.0  # brokers refuse to renew a session earlier
 
 
 class Exchange(Generic[R]):
@@ -147,8 +148,8 @@ class ConnectionCore(ABC):
         """Log in, for the first time or again. Nothing else may be sent meanwhile."""
         security = self.settings.security
         lifetime_ms = await log_in(LoginRequests(self), self.address, self.versions, security)
-        share = self.uniform(*RENEWED_AFTER)
-        self._renew_at = self.now() + lifetime_ms * share / 1000 if lifetime_ms else None
+        seconds = max(lifetime_ms * self.uniform(*RENEWED_AFTER) / 1000, RENEWAL_SECONDS_MIN)
+        self._renew_at = self.now() + seconds if lifetime_ms else None
 
     async def _renew_session(self) -> None:
         """Log in again: brokers close the connection at the first request after the session's end. Faces that

@@ -9,10 +9,13 @@ import base64
 import hashlib
 import hmac
 
+import pytest
+
 from barnabas.controller.refusals import refusal
 from barnabas.controller.scram import alter_user_scram_credentials
+from barnabas.metadata.versions import SCRAM
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.protocol.log_records.metadata import UserScramCredentialRecord
+from barnabas.protocol.log_records.metadata import FeatureLevelRecord, UserScramCredentialRecord
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest as Request,
 )
@@ -63,3 +66,10 @@ def test_a_controller_that_is_not_active_refuses_every_user() -> None:
     assert isinstance(refused, Response)
     found = {each.user: each.error_code for each in refused.results}
     assert found == {"alice": ErrorCode.NOT_CONTROLLER, "bob": ErrorCode.NOT_CONTROLLER}
+
+
+def test_a_metadata_version_without_credentials_refuses_all() -> None:
+    level = FeatureLevelRecord(name="metadata.version", feature_level=SCRAM - 1)
+    with pytest.raises(KafkaError) as refused:
+        alter_user_scram_credentials(context(level), pencil())
+    assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION

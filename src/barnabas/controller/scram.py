@@ -16,6 +16,7 @@ from typing import Any
 from barnabas.controller.context import Context
 from barnabas.controller.decision import Decision
 from barnabas.metadata.security import ScramUser
+from barnabas.metadata.versions import SCRAM
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from barnabas.protocol.messages.alter_user_scram_credentials import (
@@ -35,6 +36,8 @@ Deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest
 ) -> Decision[AlterUserScramCredentialsResponse]:
+    if context.level < SCRAM:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata version does not support SCRAM")
     changes: list[Upsertion | Deletion] = [*request.deletions, *request.upsertions]
     times = Counter(change.name for change in changes)
     results: dict[str, Result] = {}

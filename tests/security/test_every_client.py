@@ -73,3 +73,25 @@ def test_java_clients_write_and_read(running: Locked, tmp_path: Path, request: p
     assert {name: said[:3] for name, said in outcomes.items()} == {str(way): "ok " for way in ways}, (
         done.stdout + done.stderr[-3000:]
     )
+
+
+@pytest.mark.java
+@pytest.mark.long
+@pytest.mark.usefixtures("java")
+@pytest.mark.parametrize("way", [MUTUAL, *LOCKED_LOGINS], ids=str)
+def test_console_tools_of_apache_kafka_write_and_read(running: Locked, tmp_path: Path, way: Way) -> None:
+    skip_if_impossible(running, way)
+    properties = running.java(way)
+    bootstrap = properties.pop("bootstrap.servers")
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    common = ("--bootstrap-server", bootstrap, "--topic", f"console-{way}", "--command-config", str(file))
+    done = apache.tool(
+        "org.apache.kafka.tools.ConsoleProducer", *common, input="one\ntwo\n", java_flags=running.java_flags
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    reading = ("--from-beginning", "--max-messages", "2", "--timeout-ms", "20000")
+    done = apache.tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer", *common, *reading, java_flags=running.java_flags
+    )
+    assert done.stdout.split() == ["one", "two"], done.stdout + done.stderr

@@ -63,7 +63,7 @@ def test_a_rule_that_cannot_be_read_is_named(rule: str) -> None:
         parse_rules([rule], "R")
 
 
-@pytest.mark.parametrize("text", ["", "@R", "a/b/c@R", "a@b@c", "/h@R", "a/@R"])
+@pytest.mark.parametrize("text", ["", "@R", "a/b/c@R", "a@b@c", "/h@R", "a/@R", "root\\@HOME@R", "a\\/b@R"])
 def test_a_text_that_is_no_principal_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_kerberos_name(text)

@@ -12,7 +12,7 @@ from barnabas.security.oauth.checking import UNSECURED_HANDLER, token_check
 from barnabas.security.oauth.http import ProviderError, request
 from barnabas.security.oauth.login import Login, client_exchanges, refresh_after_s
 from barnabas.security.oauth.retrieving import token_retriever
-from barnabas.security.oauth.settings import RefreshSettings
+from barnabas.security.oauth.settings import RefreshSettings, shown
 from barnabas.security.sasl.mechanism import Identity
 from barnabas.security.sasl.oauthbearer import parse_first_message
 from barnabas.testing.waiting import wait_until
@@ -189,6 +189,11 @@ def test_responses_of_providers_are_bounded() -> None:
             request(provider.jwks_url, timeout_s=5, bytes_max=10)
         with pytest.raises(ProviderError, match="responded with 401"):
             request(f"{provider.url}/else?secret=1", timeout_s=5, bytes_max=10)
+
+
+def test_a_url_is_shown_without_its_secrets() -> None:
+    assert shown("https://user:secret@host:8443/a/b?key=secret#secret") == "https://host:8443/a/b"
+    assert shown("file:///etc/keys.json") == "file:///etc/keys.json"
 
 
 def test_a_provider_with_tls_is_trusted_by_the_options_of_the_jaas_entry() -> None:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from barnabas.security.oauth.settings import shown
+
 CHUNK = 64 * 1024
 RETRIED = (408, 425, 429, 500, 502, 503, 504)
 
@@ -43,7 +45,7 @@ def request(
     tls: ssl.SSLContext | None = None,
 ) -> bytes:
     """The body of the response: a POST if there is a body, else a GET. ProviderError."""
-    shown = urlsplit(url)._replace(query="", fragment="").geturl()
+    place = shown(url)
     if urlsplit(url).scheme.lower() == "file":
         return read_file(url, bytes_max)
     handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
@@ -58,13 +60,13 @@ def request(
     except urllib.error.HTTPError as error:
         with error:
             raise ProviderError(
-                f"{shown} responded with {error.code}", may_retry=error.code in RETRIED
+                f"{place} responded with {error.code}", may_retry=error.code in RETRIED
             ) from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise ProviderError(f"{shown}: {reason or type(error).__name__}", may_retry=True) from None
+        raise ProviderError(f"{place}: {reason or type(error).__name__}", may_retry=True) from None
     except ValueError as error:
-        raise ProviderError(f"{shown}: {error}", may_retry=False) from None
+        raise ProviderError(f"{place}: {error}", may_retry=False) from None
 
 
 def _read(response: http.client.HTTPResponse, bytes_max: int, deadline: float) -> bytes:

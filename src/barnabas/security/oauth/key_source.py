@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from barnabas.security.oauth.http import ProviderError
 from barnabas.security.oauth.key_set import NO_KEYS, VerificationKey, parse_key_set
-from barnabas.security.oauth.settings import KeySettings
+from barnabas.security.oauth.settings import KeySettings, shown
 from barnabas.security.sasl.oauthbearer import TokenRefused
 
 MISSING_IDS_MAX = 16
@@ -50,6 +50,7 @@ class KeySource:
         self, settings: KeySettings, fetch: Callable[[], bytes], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._settings = settings
+        self._place = shown(settings.url)
         self._fetch = fetch
         self._clock = clock
         self._keys = NO_KEYS
@@ -86,11 +87,11 @@ class KeySource:
         if key is not None:
             return key
         if keys is NO_KEYS:
-            raise TokenRefused(f"the key set of {self._settings.url} is not there: {self._problem}")
+            raise TokenRefused(f"the key set of {self._place} is not there: {self._problem}")
         if key_id is None:
             raise TokenRefused("it has no kid, and not exactly one key of the key set fits its algorithm")
         self._ask_again(key_id)
-        raise TokenRefused(f"the key set of {self._settings.url} has no key {key_id[:100]!r}")
+        raise TokenRefused(f"the key set of {self._place} has no key {key_id[:100]!r}")
 
     def _ask_again(self, key_id: str) -> None:
         """Called on the event loop only."""
@@ -120,15 +121,15 @@ class KeySource:
             keys = parse_key_set(self._fetch())
         except (ProviderError, ValueError) as error:
             self._problem = str(error)
-            log.warning("cannot read the key set of %s: %s", self._settings.url, error)
+            log.warning("cannot read the key set of %s: %s", self._place, error)
             return False
         except Exception:  # the thread must live on
             self._problem = "unexpected error, see the log"
-            log.exception("cannot read the key set of %s", self._settings.url)
+            log.exception("cannot read the key set of %s", self._place)
             return False
         finally:
             self._read_once.set()
         if keys.left_out and keys.left_out != self._keys.left_out:
-            log.warning("keys of %s are not used: %s", self._settings.url, "; ".join(keys.left_out[:10]))
+            log.warning("keys of %s are not used: %s", self._place, "; ".join(keys.left_out[:10]))
         self._keys = keys
         return True

@@ -21,7 +21,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from barnabas.security.entry_points import load_entry_point
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.security.oauth.http import ProviderError, provider_tls, read_file, request
-from barnabas.security.oauth.settings import TOKEN_URL, Properties, timeout_s
+from barnabas.security.oauth.settings import TOKEN_URL, Properties, shown, timeout_s
 
 TOKEN_BYTES_MAX = 1024 * 1024
 LOGIN_HANDLER = "sasl.login.callback.handler.class"
@@ -133,7 +133,7 @@ def _token_of_response(body: bytes, url: str) -> str:
         document = None
     token = (document.get("access_token") or document.get("id_token")) if isinstance(document, dict) else None
     if not isinstance(token, str) or not token.strip():
-        raise ProviderError(f"the response of {url} has no access_token", may_retry=False)
+        raise ProviderError(f"the response of {shown(url)} has no access_token", may_retry=False)
     return token.strip()
 
 

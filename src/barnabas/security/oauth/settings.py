@@ -13,6 +13,13 @@ TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 SCHEMES = ("http", "https", "file")
 
 
+def shown(url: str) -> str:
+    """A URL for logs and errors: without a user, a password and a query, which may be secrets."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
 class Properties:
     """Typed reading of properties. SecuritySettingsError names the setting that is wrong."""
 
@@ -52,7 +59,7 @@ class Properties:
         """Empty if it is not set."""
         text = self.text(name)
         if text and urlsplit(text).scheme.lower() not in SCHEMES:
-            raise SecuritySettingsError(f"{name}={text}: expected a URL with http, https or file")
+            raise SecuritySettingsError(f"{name}={shown(text)}: expected a URL with http, https or file")
         return text
 
 

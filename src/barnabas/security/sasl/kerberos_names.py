@@ -20,7 +20,8 @@ _RULE = re.compile(
     r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?"
     r"/?(?P<case>[LU])?"
 )
-_NAME = re.compile(r"(?P<primary>[^/@]+)(?:/(?P<instance>[^/@]+))?(?:@(?P<realm>[^/@]+))?")
+# A backslash stands before a sign that belongs to a component's own name: such names are refused.
+_NAME = re.compile(r"(?P<primary>[^/@\\]+)(?:/(?P<instance>[^/@\\]+))?(?:@(?P<realm>[^/@\\]+))?")
 
 
 class KerberosName(NamedTuple):

@@ -197,7 +197,7 @@ class Node:
         seat.log.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._serve_metrics()
         if self._access is not None:
-            self._access.follow_roles(broker)
+            self._access.start(broker)
 
     def _start_threads(self) -> None:
         try:

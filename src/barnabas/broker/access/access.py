@@ -17,6 +17,7 @@ from barnabas.security.acls.authorizer import StandardAuthorizer, parse_super_us
 from barnabas.security.acls.rules import Rule
 
 if TYPE_CHECKING:
+    from barnabas.broker.access.audit_topic import AuditTopic
     from barnabas.broker.access.role_follower import RoleFollower
     from barnabas.broker.broker import Broker
     from barnabas.metadata.delta import MetadataDelta
@@ -36,10 +37,18 @@ class Access:
         self.acl_count = 0
         self.on_change: list[Callable[[], None]] = []  # what was allowed may be denied from now on
         self._roles: RoleFollower | None = None
+        self._audit: AuditTopic | None = None
         self._rights: WeakValueDictionary[tuple[Principal, str], Rights] = WeakValueDictionary()
 
-    def follow_roles(self, broker: Broker) -> None:
-        """Begin to read the bindings of roles, if the settings want them."""
+    def start(self, broker: Broker) -> None:
+        """Begin to read the bindings of roles, and to write the audit topic, if the settings want them."""
+        audit_topic: str = broker.settings["barnabas.audit.topic"]
+        if audit_topic:
+            from barnabas.broker.access.audit_topic import AuditTopic
+
+            self._audit = AuditTopic(broker, audit_topic)
+            self._audit.start()
+            self.log.sink = self._audit.put
         if self.authorizer.awaits_roles:
             from barnabas.broker.access.role_follower import RoleFollower
 
@@ -49,6 +58,8 @@ class Access:
     async def close(self) -> None:
         if self._roles is not None:
             await self._roles.close()
+        if self._audit is not None:
+            await self._audit.close()
 
     def rights(self, principal: Principal, host: str) -> Rights:
         found = self._rights.get((principal, host))

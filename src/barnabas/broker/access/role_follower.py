@@ -13,8 +13,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.core.address import Address
+from barnabas.broker.access.own_client import own_client
 from barnabas.client.core.errors import ClientError
 from barnabas.client.role_topic import Changes, follow
 from barnabas.protocol import KafkaError
@@ -89,28 +88,12 @@ class RoleFollower:
             if is_caught_up:  # what was there before may hold bindings that were removed later
                 await self._change(changes)
 
-        async with Cluster(
-            self._addresses(),
-            client_id=f"roles-{self._broker.node_id}",
-            security=self._broker.security.to_brokers(),
-        ) as cluster:
+        async with own_client(self._broker, "roles") as cluster:
             await follow(cluster, bindings, changed, caught_up, lambda: self._topic_id() != topic_id)
 
     def _topic_id(self) -> bytes | None:
         topic = self._broker.image.topics.by_name.get(ROLES_TOPIC)
         return None if topic is None else topic.id
-
-    def _addresses(self) -> list[Address]:
-        """Brokers, at the listener that they use among each other."""
-        listener = self._broker.settings.inter_broker_listener_name
-        found = []
-        for broker in self._broker.image.cluster.brokers.values():
-            endpoint = broker.listeners.get(listener)
-            if endpoint is not None and not broker.fenced:
-                found.append(Address(endpoint.host, endpoint.port))
-        if not found:
-            raise ClientError(f"no broker is there with a listener {listener}")
-        return found
 
     # -- rules -------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ Does not know: the layout of requests (`ProduceLayout`), how responses are sent.
 from __future__ import annotations
 
 import struct
-from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.produce.pending_responses import respond_to_producer
@@ -70,8 +69,11 @@ def produce_directly(
         partition = partitions.by_id.get((topic, index))
     acks = front.acks
     writable = channel.context.writable
-    if writable is not None and not may_write(writable, front.transactional_id, topic):
-        return False
+    if writable is not None and (
+        topic not in writable
+        or (front.transactional_id is not None and (front.transactional_id,) not in writable)
+    ):
+        return False  # the ordinary path asks for the right
     if partition is None or not partition.is_leader or partition.is_internal:
         return False
     now_ms = channel.now_ms()
@@ -130,7 +132,10 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     if not ALL <= acks <= 1:
         return False
     writable = channel.context.writable
-    if writable is not None and not all(may_write(writable, transactional_id, topic) for topic, _ in topics):
+    if writable is not None and not (
+        all(topic in writable for topic, _ in topics)
+        and (transactional_id is None or (transactional_id,) in writable)
+    ):
         return False
     partitions, version, tick = channel.partitions, route.version, channel.tick
     now_ms = channel.now_ms()
@@ -195,11 +200,6 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     else:
         respond_to_producer(channel, route, response)
     return True
-
-
-def may_write(writable: Set[object], transactional_id: str | None, topic: str | bytes) -> bool:
-    """Whether the caller is known to have the rights; the ordinary path asks for them."""
-    return topic in writable and (transactional_id is None or (transactional_id,) in writable)
 
 
 def append_plain(

@@ -7,6 +7,8 @@ from barnabas.settings.tables.row import Row
 
 # fmt: off
 SETTINGS: tuple[Row, ...] = (
+    ("barnabas.audit.topic", "string", "", "", "low", "read-only",
+     "Topic that gets the decisions of the authorizer as JSON: denied ones, and a sample of the others."),
     ("barnabas.busy.poll.us", "int", 60, "[0,...,1000]", "low", "read-only",
      "How long to wait awake for the next request of a producer that sends them one by one; 0: never."),
     ("barnabas.encryption.enabled", "boolean", False, "", "medium", "read-only",

@@ -24,7 +24,7 @@ class Brokers:
     def __init__(self) -> None:
         self.asked: list[tuple[WriteTxnMarkersRequest, asyncio.Future[Any]]] = []
 
-    async def ask(self, broker_id: int, request: WriteTxnMarkersRequest, lane: str) -> Any:
+    async def send_request(self, broker_id: int, request: WriteTxnMarkersRequest, lane: str) -> Any:
         future = asyncio.get_running_loop().create_future()
         self.asked.append((request, future))
         return await future

@@ -85,7 +85,7 @@ def let_a_waiter_of_the_tick_fail(patch: pytest.MonkeyPatch) -> None:
     def look(fetch: ConsumerFetch, *, final: bool = False) -> None:
         raise RuntimeError("planted")
 
-    patch.setattr(ConsumerFetch, "look_again", look)
+    patch.setattr(ConsumerFetch, "check_again", look)
 
 
 @bug("records")

@@ -19,7 +19,8 @@ from barnabas.metadata.versions import supported_features
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
-from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
+from barnabas.quorum.listener_entries import listener_entries
+from barnabas.settings.listeners import EndPoint
 
 logger = logging.getLogger(__name__)
 
@@ -98,15 +99,7 @@ class BrokerLifecycle:
             broker_id=identity.node_id,
             cluster_id=identity.cluster_id,
             incarnation_id=identity.incarnation_id,
-            listeners=[
-                BrokerRegistrationRequest.Listener(
-                    name=each.name,
-                    host=each.host,
-                    port=each.port,
-                    security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
-                )
-                for each in identity.listeners
-            ],
+            listeners=listener_entries(BrokerRegistrationRequest.Listener, identity.listeners),
             features=[
                 BrokerRegistrationRequest.Feature(
                     name=name, min_supported_version=lowest, max_supported_version=highest

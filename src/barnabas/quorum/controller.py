@@ -61,6 +61,7 @@ from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlte
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.quorum.controller_state import ControllerState
 from barnabas.quorum.decision_host import DecisionHost
+from barnabas.quorum.listener_entries import listener_entries
 from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.quorum.periodic_decisions import PeriodicDecisions
 from barnabas.raft.quorum_description import describe_quorum, not_leader_response
@@ -68,7 +69,7 @@ from barnabas.runtime.clock import Clock
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.errors import SettingsError
-from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
+from barnabas.settings.listeners import EndPoint
 from barnabas.settings.secrets import Secrets
 
 logger = logging.getLogger(__name__)
@@ -379,15 +380,7 @@ class Controller:
         return ControllerRegistrationRequest(
             controller_id=self._settings.node_id,
             incarnation_id=self._incarnation_id,
-            listeners=[
-                ControllerRegistrationRequest.Listener(
-                    name=each.name,
-                    host=each.host,
-                    port=each.port,
-                    security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
-                )
-                for each in self._listeners
-            ],
+            listeners=listener_entries(ControllerRegistrationRequest.Listener, self._listeners),
             features=[
                 ControllerRegistrationRequest.Feature(
                     name=name, min_supported_version=lowest, max_supported_version=highest

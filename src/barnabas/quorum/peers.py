@@ -17,7 +17,9 @@ class PeerUnreachable(Exception):
 
 
 class Peers(Protocol):
-    async def ask(self, address: Address, request: Message, timeout_ms: float, lane: str = "") -> Any:
+    async def send_request(
+        self, address: Address, request: Message, timeout_ms: float, lane: str = ""
+    ) -> Any:
         """Send a request to the node at `address` and return its response. Requests of different lanes do not
         wait for each other."""
 

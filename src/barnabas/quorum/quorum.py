@@ -357,7 +357,9 @@ class Quorum:
         while outgoing.to.endpoints and self.member.is_pending(outgoing):
             at = outgoing.to.endpoints[0]
             try:
-                response = await self.peers.ask(Address(at.host, at.port), request, self.request_ms, LANE)
+                response = await self.peers.send_request(
+                    Address(at.host, at.port), request, self.request_ms, LANE
+                )
             except PeerUnreachable:
                 await asyncio.sleep(wait_ms / 1000)
                 wait_ms = min(wait_ms * 2 + 1, RETRY_MS_MAX)

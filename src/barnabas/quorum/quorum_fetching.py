@@ -68,7 +68,9 @@ class Fetching:
     async def discover(self, address: Address, epoch: int, timeout_ms: int) -> Fetched:
         """Ask a node who leads. Replicates nothing."""
         request = self._request(epoch, wait_ms=0)
-        response = await self._await_in_role(self._peers.ask(address, request, timeout_ms, lane=FETCH_LANE))
+        response = await self._await_in_role(
+            self._peers.send_request(address, request, timeout_ms, lane=FETCH_LANE)
+        )
         if (
             response.error_code != ErrorCode.NONE
             or not response.responses
@@ -86,7 +88,7 @@ class Fetching:
         """Make one fetch and apply its response, as long as this leader is still the one to follow.
         Raises `PeerUnreachable`, or KafkaError when the disk fails."""
         response = await self._await_in_role(
-            self._peers.ask(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
+            self._peers.send_request(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
         )
         if not is_current():
             return Fetched()
@@ -166,7 +168,7 @@ class Fetching:
         while True:
             request = self._snapshot_request(epoch, snapshot, len(received))
             response: FetchSnapshotResponse = await self._await_in_role(
-                self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
+                self._peers.send_request(address, request, self._timeout_ms, lane=FETCH_LANE)
             )
             if not self._is_current():
                 return Fetched()

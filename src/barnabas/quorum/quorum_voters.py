@@ -198,7 +198,7 @@ class VoterChanges:
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         timeout_ms = self._quorum.request_ms
         try:
-            response: ApiVersionsResponse = await self._quorum.peers.ask(
+            response: ApiVersionsResponse = await self._quorum.peers.send_request(
                 Address(at.host, at.port), request, timeout_ms, LANE
             )
         except PeerUnreachable:
@@ -253,7 +253,7 @@ class LocalVoterReporter:
                 continue
             try:
                 address = Address(role.host, role.port)
-                response: Any = await self._quorum.peers.ask(
+                response: Any = await self._quorum.peers.send_request(
                     address, request, self._quorum.request_ms * 2, LANE
                 )
             except PeerUnreachable as error:

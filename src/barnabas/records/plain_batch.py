@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from barnabas.records.batch import ATTRIBUTES_AT, LOG_OVERHEAD, MAGIC
 from barnabas.records.crc32c import crc32c
-from barnabas.records.framing import PLAIN_PREFIXES, is_one_plain_record, looks_valid
+from barnabas.records.record_checks import PLAIN_PREFIXES, is_one_plain_record, looks_valid
 from barnabas.records.validation import AppendRules
 
 PRODUCER_ID_AT = 43

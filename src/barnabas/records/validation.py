@@ -33,9 +33,9 @@ from barnabas.records.compression import (
     unsupported,
 )
 from barnabas.records.crc32c import crc32c
-from barnabas.records.framing import is_one_plain_record, looks_valid, walk
 from barnabas.records.recompress import recompress_payload
 from barnabas.records.record import build_batch, iter_records, payload, scan
+from barnabas.records.record_checks import is_one_plain_record, looks_valid, walk
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.transactions.outcome import TransactionEnd
 
 Refuse = Callable[[KafkaError], Message]
-NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
+GROUPS_NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
 
 
 class GroupHost(CoordinatorHost["GroupShard"]):
@@ -140,7 +140,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         """Append the marker that ends a producer's transaction, and commit or drop its offsets. Out: the
         marker's offset. KafkaError: nothing was appended or changed."""
         if self.error is not None or self.work_queue.is_busy:
-            raise NOT_READY.copy()
+            raise GROUPS_NOT_READY.copy()
         offset = self.journal.append_marker(end, now_ms)
         self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
         return offset

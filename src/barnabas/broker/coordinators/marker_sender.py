@@ -68,7 +68,7 @@ class MarkerSender:
                 if rest:
                     self._unsent[broker_id] = rest
                 try:
-                    response = await self._brokers.ask(broker_id, request_for(some), LANE)
+                    response = await self._brokers.send_request(broker_id, request_for(some), LANE)
                     results = results_of(response)
                 except KafkaError as error:
                     # The broker cannot be reached. Fail all of its markers, since each attempt takes long.

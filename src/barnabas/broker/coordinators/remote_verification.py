@@ -49,7 +49,7 @@ async def verify_remotely(
         ]
     )
     try:
-        response = await broker.others.ask(coordinator, request, LANE)
+        response = await broker.others.send_request(coordinator, request, LANE)
     except KafkaError:
         return dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION))
     if response.error_code:

@@ -28,7 +28,9 @@ log = logging.getLogger("barnabas.transactions")
 RETRY_MS = 50
 RETRY_MS_MAX = 1_000
 FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet")
+PARTITION_NOT_READY = KafkaError(
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet"
+)
 
 OnWritten = Callable[["Markers", Sequence["TopicPartition"]], None]
 
@@ -83,14 +85,14 @@ class MarkerWriter:
                 log.info("%s is deleted and needs no marker of %s", where, markers.transactional_id)
                 return True
             if registered.leader == NO_LEADER or registered.leader == broker.node_id:
-                raise NOT_READY.copy()
+                raise PARTITION_NOT_READY.copy()
             broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
             return False
         now_ms = broker.clock.now_ms()
         if where.topic == OFFSETS_TOPIC:
             host = broker.groups.hosts.get(where.partition)
             if host is None or host.error is not None:
-                raise NOT_READY.copy()
+                raise PARTITION_NOT_READY.copy()
             offset = host.append_marker(markers.end, now_ms)
             write_early = host.journal.write_early
         else:
@@ -121,7 +123,7 @@ class MarkerWriter:
                 error.message,
             )
             return
-        if error is not NOT_READY and error is not FULL and error is not self._last_error:
+        if error is not PARTITION_NOT_READY and error is not FULL and error is not self._last_error:
             self._last_error = error  # one log line, since thousands may fail for the same reason
             log.warning(
                 "could not write the marker of %s to %s, retrying: %s",

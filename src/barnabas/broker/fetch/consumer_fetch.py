@@ -92,7 +92,7 @@ class ConsumerFetch(Fetching):
             asked.attachment = found
         return found
 
-    def look(self, *, final: bool = False) -> FetchResponse | None:
+    def response_if_ready(self, *, final: bool = False) -> FetchResponse | None:
         request = self._request
         results: Results = []
         total = 0

@@ -68,7 +68,7 @@ class Fetching:
         """The reads that would wait for the disk."""
         raise NotImplementedError
 
-    def look(self, *, final: bool = False) -> FetchResponse | None:
+    def response_if_ready(self, *, final: bool = False) -> FetchResponse | None:
         """Try to make the response. Returns None if the request has to wait. `final`: it must not wait."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class Fetching:
         cold = self.cold()
         if cold:
             return self.after_warming(cold)
-        return self.look() or self.wait()
+        return self.response_if_ready() or self.wait()
 
     async def after_warming(self, cold: list[ColdRead]) -> Response | None:
         """Let a thread read cold records, so that the event loop does not wait for the disk; then go on."""
@@ -100,7 +100,7 @@ class Fetching:
 
         self._broker.cold_fetches += 1
         await self._broker.threads.reads.run(warm)
-        response = self.look()
+        response = self.response_if_ready()
         if response is not None:
             return response
         waiting: asyncio.Future[Response | None] = self._broker.loop.create_future()
@@ -121,16 +121,16 @@ class Fetching:
         """Try again: a partition has more. With a larger `min_bytes` than 1, try once for all partitions of a
         tick."""
         if self._request.min_bytes <= 1:
-            self.look_again()
+            self.check_again()
         elif not self._is_due:
             self._is_due = True
-            self._broker.loop.call_soon(self.look_again)
+            self._broker.loop.call_soon(self.check_again)
 
-    def look_again(self) -> None:
+    def check_again(self) -> None:
         self._is_due = False
         if not self._deferred.is_done:
             try:
-                response = self.look()
+                response = self.response_if_ready()
             except Exception:
                 response = self.failed()
             if response is not None:
@@ -140,7 +140,7 @@ class Fetching:
         if self._deferred.is_done:
             return
         try:
-            response = self.look(final=True)
+            response = self.response_if_ready(final=True)
             assert response is not None
         except Exception:
             response = self.failed()

@@ -116,7 +116,7 @@ class FollowerFetch(Fetching):
                     found.append(ColdRead(log, offset, size, upper))
         return found
 
-    def look(self, *, final: bool = False) -> FetchResponse | None:
+    def response_if_ready(self, *, final: bool = False) -> FetchResponse | None:
         if self._unnoted:
             self.note(self._unnoted)
         session, request = self._session, self._request

@@ -13,6 +13,7 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.api.needs import Instead, alter_cluster
 from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.group_host import GROUPS_NOT_READY
 from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.partitions.commit_waits import CommitCall
 from barnabas.broker.partitions.partition import Partition
@@ -24,7 +25,6 @@ Marker = WriteTxnMarkersRequest.WritableTxnMarker
 Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
 Topic = Result.WritableTxnMarkerTopicResult
 PartitionResult = Topic.WritableTxnMarkerPartitionResult
-NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
 
 
 @handles(WriteTxnMarkersRequest, "1-2", needs=alter_cluster.or_(Instead.CLUSTER_ACTION))
@@ -134,5 +134,5 @@ def append_of(context: RequestContext, partition: Partition) -> Callable[[Transa
         return partition.append_marker
     host = context.broker.groups.hosts.get(partition.index)
     if host is None or host.error is not None:
-        raise NOT_READY.copy()
+        raise GROUPS_NOT_READY.copy()
     return host.append_marker

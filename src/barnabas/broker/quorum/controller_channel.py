@@ -76,7 +76,7 @@ class ControllerChannel:
         return await self._retry(
             request,
             lambda controller: controller.handle(request),
-            lambda address, left_ms: self._connections.ask(address, request, left_ms, lane),
+            lambda address, left_ms: self._connections.send_request(address, request, left_ms, lane),
             timeout_ms,
         )
 
@@ -92,7 +92,7 @@ class ControllerChannel:
 
         async def forward(address: Address, left_ms: float) -> Any:
             if context is None:  # the broker asks for itself
-                return await self._connections.ask(address, request, left_ms, OWN_LANE)
+                return await self._connections.send_request(address, request, left_ms, OWN_LANE)
             return await self._forward(address, request, context, left_ms)
 
         async def ask_own(controller: Controller) -> Any:
@@ -164,7 +164,7 @@ class ControllerChannel:
             request_principal=encode_principal(context.principal),
             client_host_address=packed(context.host),
         )
-        response = await self._connections.ask(address, envelope, left_ms, lane=FORWARD_LANE)
+        response = await self._connections.send_request(address, envelope, left_ms, lane=FORWARD_LANE)
         if response.error_code == ErrorCode.NOT_CONTROLLER:
             raise PeerUnreachable("the node is not the active controller any more")
         if response.error_code != ErrorCode.NONE:

@@ -27,7 +27,7 @@ class OtherBrokers:
         client_id = f"broker-{broker.node_id}"
         self._connections = Connections(client_id, self._timeout_ms, broker.security.to_brokers)
 
-    async def ask(self, broker_id: int, request: Message, lane: str) -> Any:
+    async def send_request(self, broker_id: int, request: Message, lane: str) -> Any:
         """Send a request and return the response. Requests of different lanes do not wait for each other."""
         registered = self._broker.image.cluster.brokers.get(broker_id)
         listener = self._broker.settings.inter_broker_listener_name
@@ -36,7 +36,7 @@ class OtherBrokers:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"broker {broker_id} has no listener {listener}")
         try:
             address = Address(endpoint.host, endpoint.port)
-            return await self._connections.ask(address, request, self._timeout_ms, lane)
+            return await self._connections.send_request(address, request, self._timeout_ms, lane)
         except PeerUnreachable as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from None
 

@@ -41,7 +41,9 @@ class Connections:
         self._closing: dict[asyncio.Task[None], None] = {}
         self._is_closed = False
 
-    async def ask(self, address: Address, request: Message, timeout_ms: float, lane: str = "") -> Any:
+    async def send_request(
+        self, address: Address, request: Message, timeout_ms: float, lane: str = ""
+    ) -> Any:
         key = request.schema.key
         assert key is not None
         try:

@@ -146,7 +146,7 @@ class Listener:
         if not limits.has_place(self.name):
             return
         self._waiting = self._next_at = None
-        self._take(arrival, now)
+        self._serve_or_drop(arrival, now)
         if self._acceptor is not None:
             self._acceptor.resume()
 
@@ -158,7 +158,7 @@ class Listener:
         self._turn = None  # the loop may call a little early: then it waits once more
         self.let_in()
 
-    def _take(self, arrival: Arrival, now: float) -> None:
+    def _serve_or_drop(self, arrival: Arrival, now: float) -> None:
         limits, host = self.limits, arrival.host
         wait_ms = limits.address_wait_ms(host, self.name, now * 1000)
         if wait_ms:

@@ -15,7 +15,7 @@ from barnabas.groups.classic.member import protocols_of
 from barnabas.groups.classic.rebalance import join_refusal
 from barnabas.groups.consumer import embedded
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.heartbeat import new_member_id, progress
+from barnabas.groups.consumer.heartbeat import advance_member, new_member_id
 from barnabas.groups.consumer.joining import check_instance, check_size, replace_static
 from barnabas.groups.consumer.member import ClassicData, ConsumerMember, MemberState
 from barnabas.groups.consumer.migration import DISABLED
@@ -93,7 +93,7 @@ def join(
     after = with_join(before, request, caller)
     assert after.classic is not None
     reported = embedded.owned(embedded.subscription(after.classic.protocols[0][1]), image)
-    after = at_once(progress(state, group, before, after, reported, records, clock))
+    after = at_once(advance_member(state, group, before, after, reported, records, clock))
     state.cancel_timer(Due.JOIN, group.group_id, member_id)
     state.set_timer(Due.SESSION, group.group_id, member_id, now_ms + request.session_timeout_ms)
     state.set_timer(Due.SYNC, group.group_id, member_id, now_ms + after.rebalance_timeout_ms)

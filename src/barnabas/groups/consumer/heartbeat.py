@@ -103,14 +103,14 @@ def heartbeat(
     after = with_request(before, request, caller)
     if after.regex and caller.may_describe is not None:
         state.viewers[group.group_id] = caller.may_describe
-    after = yield from progress(state, group, before, after, reported, records, clock)
+    after = yield from advance_member(state, group, before, after, reported, records, clock)
     reply = renew_and_respond(state, group, after, image, now_ms)
     if is_full(request) or after.assigned != before.assigned:
         reply.assignment = assignment_response(after.assigned)
     return Outcome(records=records, reply=reply)
 
 
-def progress(
+def advance_member(
     state: ConsumerState,
     group: ConsumerGroup,
     before: ConsumerMember,

@@ -1,6 +1,6 @@
 """Lazy loading of a log's leader epochs and producers from its files.
 
-In: a log. Out: new objects. Any thread may load them; `LogTail.__getattr__` keeps the first one.
+In: a log. Out: new objects. Any thread may load them; `LogAppender.__getattr__` keeps the first one.
 """
 
 import logging
@@ -12,12 +12,12 @@ from barnabas.storage.logs import producer_snapshots
 
 if TYPE_CHECKING:
     from barnabas.replication.producers import ProducerStates
-    from barnabas.storage.logs.log_tail import LogTail
+    from barnabas.storage.logs.log_appender import LogAppender
 
 logger = logging.getLogger(__name__)
 
 
-def load_epochs(log: "LogTail") -> LeaderEpochs:
+def load_epochs(log: "LogAppender") -> LeaderEpochs:
     """Load the leader epochs from their checkpoint, or from all batches if the checkpoint is damaged."""
     try:
         epochs = checkpoints.load_epochs(log.context.disk, log.directory)
@@ -40,7 +40,7 @@ def load_epochs(log: "LogTail") -> LeaderEpochs:
     return epochs
 
 
-def load_producers(log: "LogTail") -> "ProducerStates":
+def load_producers(log: "LogAppender") -> "ProducerStates":
     """Load the producers as of `written_offset`. Deletes snapshots beyond it."""
     for offset in producer_snapshots.offsets(log.context, log.directory):
         if offset > log.written_offset:

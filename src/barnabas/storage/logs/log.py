@@ -1,6 +1,6 @@
 """One partition's log: segments in a folder, appended to at the end, read anywhere.
 
-In: batches (see `LogTail`); offsets to read from. Out: slices of whole batches, and the files that Apache
+In: batches (see `LogAppender`); offsets to read from. Out: slices of whole batches, and the files that Apache
 Kafka would write. All calls are synchronous and belong to the loop's thread, except cold reads, the work that
 `begin_sync` plans, and lookups of retention and compaction (docs/threads.md). Retention and compaction change
 `segments` only by assigning a new list, so readers in other threads see the old or the new list.
@@ -21,7 +21,7 @@ from barnabas.storage.logs import (
     truncation,
 )
 from barnabas.storage.logs.context import LogContext
-from barnabas.storage.logs.log_tail import LogTail
+from barnabas.storage.logs.log_appender import LogAppender
 from barnabas.storage.logs.lookup import TimestampOffset
 from barnabas.storage.logs.syncing import SyncWork
 from barnabas.storage.logs.truncation import Truncation
@@ -37,8 +37,8 @@ CACHED_S = 30.0
 WARM_BYTES = 1 << 20
 
 
-class Log(LogTail):
-    """See `LogTail` for the offsets and for appending."""
+class Log(LogAppender):
+    """See `LogAppender` for the offsets and for appending."""
 
     __slots__ = ()
 

@@ -12,8 +12,14 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records import varint
 from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader
 from barnabas.records.compression import DECOMPRESSED_BYTES_MAX, Compression, compress
-from barnabas.records.framing import RecordsSummary, is_one_plain_record, looks_valid, plain_prefix_of, walk
 from barnabas.records.record import Record, build_batch, payload, scan
+from barnabas.records.record_checks import (
+    RecordsSummary,
+    is_one_plain_record,
+    looks_valid,
+    plain_prefix_of,
+    walk,
+)
 from barnabas.records.validation import (
     AppendRules,
     NeedsThread,

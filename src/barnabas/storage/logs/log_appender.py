@@ -37,7 +37,7 @@ SEGMENT_BYTES_MAX = 2**31 - 1  # positions in an index have 32 bits
 logger = logging.getLogger(__name__)
 
 
-class LogTail:
+class LogAppender:
     """`end_offset` is the next offset to assign. Records below `written_offset` are in the file. Records
     below `recovery_point` are durable. Invariant: recovery_point <= written_offset <= end_offset."""
 

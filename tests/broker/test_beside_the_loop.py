@@ -149,7 +149,7 @@ def test_a_tail_that_was_idle_for_long_is_read_by_a_thread(tmp_path: Path) -> No
     with_node(tmp_path / "data", use)
 
 
-def test_what_is_sent_late_is_looked_for_in_the_page_cache_again(tmp_path: Path) -> None:
+def test_a_slice_that_is_sent_late_is_checked_in_the_page_cache_again(tmp_path: Path) -> None:
     """A slice for a reader that is slow: its pages may be gone when its turn comes."""
 
     async def use(talk: Talk) -> None:

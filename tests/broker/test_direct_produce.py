@@ -168,7 +168,7 @@ def test_batches_of_several_producers_are_no_transaction(pair: Pair) -> None:
     pair.compare_logs()
 
 
-def test_a_stamped_batch_that_is_refused_is_judged_as_it_came(pair: Pair) -> None:
+def test_a_batch_with_log_append_time_is_refused_for_its_sequence_on_both_paths(pair: Pair) -> None:
     """The time of the broker is in it before its sequence number is found to be wrong."""
     for sequence, expected in ((0, 0), (1, 0), (5, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)):
         given = batch(b"x", producer_id=7, epoch=0, sequence=sequence)
@@ -202,7 +202,7 @@ def test_a_topic_that_is_deleted_and_made_again_gets_its_own_records(pair: Pair,
 
 
 @pytest.mark.parametrize("version", [3, 7, 12])
-def test_what_the_disk_refuses_is_told(pair: Pair, version: int) -> None:
+def test_a_failed_write_is_a_storage_error_on_both_produce_paths(pair: Pair, version: int) -> None:
     one = ("events", [(0, batch(b"x"))])
     two = ("events", [(0, batch(b"x")), (1, batch(b"y"))])
     pair.send(pair.frame(version, one), pair.frame(version, two))
@@ -410,7 +410,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_both_ways_say_and_write_the_same(seed: int) -> None:
+def test_both_produce_paths_respond_and_write_the_same(seed: int) -> None:
     history = History(seed)
     for _ in range(250):
         history.step()

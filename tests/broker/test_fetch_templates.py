@@ -68,7 +68,7 @@ def test_a_request_with_another_head_or_more_partitions_is_not_recognized() -> N
     assert template.match(memoryview(HEAD + more.encode(18))) is None
 
 
-def test_a_session_whose_id_looks_like_the_mark_is_told_from_its_epoch() -> None:
+def test_a_session_id_with_the_bytes_of_the_epoch_mark_is_not_filled() -> None:
     template = FetchTemplate(request(session_id=EPOCH_MARK), 18)
     assert template.fill(8, 1001) == request(8, 1001, session_id=EPOCH_MARK).encode(18)
 

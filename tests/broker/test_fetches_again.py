@@ -32,7 +32,7 @@ def fetcher_of(partitions: int) -> tuple[LeaderFetcher, list[tuple[bytes, int]]]
     return fetcher, keys
 
 
-def test_templates_of_many_partitions_say_what_requests_say() -> None:
+def test_templates_of_many_partitions_encode_like_requests() -> None:
     rng = random.Random(1)
     fetcher, keys = fetcher_of(TEMPLATES_MAX // 2)
     filled = 0

@@ -120,7 +120,7 @@ def test_responses_of_one_connection_stay_in_order(world: SlowWorld) -> None:
     assert answered(world.first) == [OK_OTHER, OK_SYNCED, OK_OTHER, OK_OTHER]
 
 
-def test_what_arrives_while_the_disk_is_busy_shares_the_next_sync(world: SlowWorld) -> None:
+def test_batches_that_arrive_during_a_sync_share_the_next_one(world: SlowWorld) -> None:
     for _ in range(5):
         world.produce(world.first, SYNCED)
         world.settle()
@@ -151,7 +151,7 @@ def test_a_request_for_several_partitions_waits_for_the_syncs_of_its_own(world: 
 
 
 @pytest.mark.parametrize("acks", [1, ALL])
-def test_a_sync_that_fails_is_told_to_its_own_producers(world: SlowWorld, acks: int) -> None:
+def test_a_failed_sync_is_an_error_for_its_own_producers_only(world: SlowWorld, acks: int) -> None:
     world.must_sync(FOLLOWED)
     world.produce(world.first, FOLLOWED, acks=acks)
     world.produce(world.second, OTHER)

@@ -325,7 +325,7 @@ def told_of_partition_0(pair: Pair) -> list[Any]:
     return [data for topic in topics for data in topic.partitions if data.partition_index == 0]
 
 
-def test_a_follower_that_names_a_partition_again_is_told_the_high_watermark_again(pair: Pair) -> None:
+def test_a_partition_named_again_gets_the_high_watermark_again(pair: Pair) -> None:
     """It drops what a response says of a partition that it named in another fetch since."""
     keep_up(pair, 10)
     told_of_partition_0(pair)
@@ -340,7 +340,7 @@ def test_a_follower_that_names_a_partition_again_is_told_the_high_watermark_agai
     assert pair.short.channel.shortcuts >= 10
 
 
-def test_a_follower_that_names_a_partition_again_is_told_again_where_logs_part(pair: Pair) -> None:
+def test_a_partition_named_again_gets_its_diverging_epoch_again(pair: Pair) -> None:
     keep_up(pair, 3)
     pair.follower.ends[0] = 3
 
@@ -397,7 +397,7 @@ def test_a_partition_that_is_named_and_forgotten_at_once_has_no_shortcut(pair: P
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_whatever_happens_both_ways_agree(pair: Pair, seed: int) -> None:
+def test_both_produce_paths_agree_in_random_histories(pair: Pair, seed: int) -> None:
     rng = random.Random(seed)
     epochs = [0, 0]
 

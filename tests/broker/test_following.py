@@ -21,7 +21,7 @@ def test_one_fetcher_has_all() -> None:
     assert {fetcher_number("orders", index, 1) for index in range(100)} == {0}
 
 
-def test_a_broker_that_stops_follows_nobody_any_more() -> None:
+def test_a_stopping_broker_fetches_from_no_leader() -> None:
     """The metadata goes on to change meanwhile, and what is fetched then would be behind a closed log."""
     settings = {COUNT: 1, "replication.quota.window.num": 11, "replication.quota.window.size.seconds": 1}
     dynamic = SimpleNamespace(on_change=lambda names, told: None)

@@ -123,7 +123,7 @@ def test_a_partition_that_cannot_advance_keeps_no_other_from_it(
     assert not two.tick.is_open
 
 
-def test_all_who_wait_for_a_commit_are_told_when_one_of_them_fails(two: Two) -> None:
+def test_a_waiter_that_fails_does_not_keep_other_waiters_from_a_commit(two: Two) -> None:
     told: list[tuple[str, object]] = []
     for partition in two.partitions:
         partition.when_committed(0, fail)
@@ -133,7 +133,7 @@ def test_all_who_wait_for_a_commit_are_told_when_one_of_them_fails(two: Two) -> 
     assert told == [("t-0", None), ("t-1", None)]
 
 
-def test_all_who_wait_for_records_that_are_lost_are_told_when_one_of_them_fails(two: Two) -> None:
+def test_a_waiter_that_fails_does_not_keep_other_waiters_from_a_loss(two: Two) -> None:
     told: list[ErrorCode] = []
     partition = two.partitions[0]
     partition.when_committed(0, fail)
@@ -150,7 +150,7 @@ def test_all_followers_are_woken_when_one_of_them_fails(two: Two) -> None:
     assert woken == [None]
 
 
-def test_a_log_that_failed_while_it_was_written_takes_nothing_more_and_others_do(
+def test_a_log_that_failed_refuses_appends_and_other_logs_accept_them(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once(monkeypatch, SegmentWriter, "add")
@@ -352,7 +352,7 @@ def test_a_setting_that_cannot_be_put_in_force_keeps_no_other_from_it(world: Wor
     play(world, act)
 
 
-def test_a_simulated_world_hears_of_what_was_isolated() -> None:
+def test_a_simulation_fails_on_an_exception_that_a_node_isolates() -> None:
     from barnabas.simulation.world.world import Unexpected
 
     async def act(scene: Scene) -> None:

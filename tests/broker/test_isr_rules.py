@@ -148,7 +148,7 @@ def run(act: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(act(), 30))  # type: ignore[arg-type]
 
 
-def test_a_follower_that_has_caught_up_is_asked_for_with_the_life_it_fetched_in() -> None:
+def test_a_follower_that_caught_up_is_proposed_with_its_broker_epoch() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         leader.fetch(2)
@@ -177,7 +177,7 @@ def test_a_replica_that_never_fetched_is_asked_for_without_a_life() -> None:
     run(act)
 
 
-def test_what_comes_up_in_one_turn_of_the_loop_is_one_request() -> None:
+def test_isr_changes_of_one_turn_of_the_loop_share_a_request() -> None:
     async def act() -> None:
         leader = Leader(partitions=3, isr=(1, 2))
         for partition in range(3):
@@ -258,7 +258,7 @@ def test_followers_that_caught_up_before_they_were_let_in_are_looked_for() -> No
     run(act)
 
 
-def test_who_came_while_another_was_asked_for_is_asked_for_after_the_answer() -> None:
+def test_a_follower_that_catches_up_during_a_proposal_is_proposed_after_the_response() -> None:
     async def act() -> None:
         leader = Leader(isr=(1,))
         over = leader.hang()
@@ -277,7 +277,7 @@ def test_who_came_while_another_was_asked_for_is_asked_for_after_the_answer() ->
 
 
 @pytest.mark.parametrize("code", isr.TRANSIENT)
-def test_what_a_controller_cannot_decide_now_is_asked_again(code: ErrorCode) -> None:
+def test_an_isr_change_is_sent_again_after_a_transient_error(code: ErrorCode) -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         leader.refuse_once(code)
@@ -290,7 +290,7 @@ def test_what_a_controller_cannot_decide_now_is_asked_again(code: ErrorCode) -> 
 
 
 @pytest.mark.parametrize("how", ["refused as a whole", "not reached"])
-def test_a_request_that_failed_is_sent_again_with_what_came_up_since(how: str) -> None:
+def test_a_failed_isr_request_is_sent_again_with_newer_changes(how: str) -> None:
     async def act() -> None:
         leader = Leader(partitions=2, isr=(1, 2))
 
@@ -331,7 +331,7 @@ def test_a_controller_that_cannot_be_asked_is_asked_again_after_a_while() -> Non
     run(act)
 
 
-def test_what_the_controller_refuses_is_withdrawn() -> None:
+def test_an_isr_change_that_the_controller_refuses_is_withdrawn() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         leader.refuse_once(ErrorCode.INELIGIBLE_REPLICA)
@@ -344,7 +344,7 @@ def test_what_the_controller_refuses_is_withdrawn() -> None:
     run(act)
 
 
-def test_a_refusal_of_what_was_asked_before_the_metadata_changed_is_not_heard() -> None:
+def test_a_refusal_from_before_the_last_metadata_change_is_ignored() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         partition = leader.partitions[0]
@@ -366,7 +366,7 @@ def test_a_refusal_of_what_was_asked_before_the_metadata_changed_is_not_heard() 
     run(act)
 
 
-def test_an_answer_for_a_partition_whose_proposal_is_settled_changes_nothing() -> None:
+def test_a_response_for_a_settled_proposal_changes_nothing() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         partition = leader.partitions[0]
@@ -384,7 +384,7 @@ def test_an_answer_for_a_partition_whose_proposal_is_settled_changes_nothing() -
     run(act)
 
 
-def test_what_the_metadata_log_has_settled_is_not_asked_for() -> None:
+def test_an_isr_change_that_the_metadata_log_overtakes_is_not_sent() -> None:
     async def act() -> None:
         leader = Leader(partitions=2, isr=(1, 2))
         leader.fetch(3, 0)

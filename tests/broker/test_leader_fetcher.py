@@ -85,7 +85,7 @@ class Settings(dict[str, Any]):
     inter_broker_listener_name = "PLAINTEXT"
 
 
-def test_nothing_is_asked_over_a_connection_before_the_leader_has_told_its_versions(
+def test_a_follower_sends_no_fetch_before_it_knows_the_leaders_versions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(leader_fetcher, "LeaderLink", SlowLink)

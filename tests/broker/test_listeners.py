@@ -59,7 +59,7 @@ def stays_unanswered(talk: Conversation, other: Conversation) -> bool:
     return not talk.has_answer()
 
 
-def test_clients_are_told_the_address_of_the_listener_they_came_by(two: TwoListeners) -> None:
+def test_metadata_has_the_address_of_the_listener_that_the_client_uses(two: TwoListeners) -> None:
     for port, host in ((two.port, "localhost"), (two.inner, "127.0.0.1")):
         with Conversation(two, port=port) as talk:
             [broker] = talk.ask(ASK, VERSION).brokers
@@ -77,7 +77,7 @@ def test_a_full_listener_lets_the_next_one_wait_for_a_place(two: TwoListeners) -
         third.receive()
 
 
-def test_a_full_broker_still_takes_other_brokers_and_closes_who_was_idle_longest(two: TwoListeners) -> None:
+def test_a_full_broker_accepts_brokers_and_closes_the_connection_idle_longest(two: TwoListeners) -> None:
     with ExitStack() as stack:
         idle, busy = (stack.enter_context(Conversation(two)) for _ in range(2))
         assert answers(idle) and answers(busy)
@@ -99,7 +99,7 @@ def test_a_lowered_limit_lets_connections_go(broker: Broker) -> None:
         assert answers(talks[-1])
 
 
-def test_a_raised_limit_lets_those_in_who_wait() -> None:
+def test_a_raised_limit_admits_waiting_connections() -> None:
     with Broker(overrides={"max.connections": 2}) as broker, ExitStack() as stack:
         first = stack.enter_context(Conversation(broker))
         assert answers(first)

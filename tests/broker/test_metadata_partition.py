@@ -99,7 +99,7 @@ def test_a_cluster_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert reason(settings).startswith(": the cluster runs with metadata.version 31; this version supports")
 
 
-def test_a_damaged_quorum_state_is_told(tmp_path: Path) -> None:
+def test_a_damaged_quorum_state_is_reported(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "data")
     folder = formatted(settings)
     opened(settings)

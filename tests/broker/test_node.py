@@ -57,7 +57,7 @@ def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_records_are_there_after_a_restart(tmp_path: Path) -> None:
     broker = Broker(tmp_path / "data")
     with broker:
         broker.create_topic("kept", partitions=2)
@@ -73,7 +73,9 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("in_order", [True, False], ids=["stopped", "killed"])
-def test_the_controller_trusts_who_stopped_in_order(tmp_path: Path, in_order: bool) -> None:
+def test_a_broker_that_stopped_in_order_registers_with_its_previous_epoch(
+    tmp_path: Path, in_order: bool
+) -> None:
     """Who tells the epoch of its last life, kept when it stopped, has lost nothing and stays eligible."""
     broker = Broker(tmp_path / "data", in_process=False)
     with broker:

@@ -119,7 +119,7 @@ def places(request: ProduceRequest) -> list[tuple[str, int]]:
     ("written", "synced", "by_count", "is_lost"),
     [(6, 0, False, False), (5, 5, False, True), (6, 5, True, True), (6, 6, True, False)],
 )
-def test_a_batch_counts_as_written_by_what_its_log_says(
+def test_a_batch_is_lost_if_its_log_has_not_written_or_not_synced_it(
     written: int, synced: int, by_count: bool, is_lost: bool
 ) -> None:
     log: Any = SimpleNamespace(

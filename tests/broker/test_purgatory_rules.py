@@ -59,7 +59,7 @@ def test_a_response_waits_for_the_follower_and_no_longer(world: World) -> None:
     play(world, act)
 
 
-def test_each_request_waits_as_long_as_it_says(world: World) -> None:
+def test_each_request_waits_for_its_own_timeout(world: World) -> None:
     """Whichever was sent first: on connections of their own none waits behind another."""
 
     async def act(scene: Scene) -> None:
@@ -121,7 +121,7 @@ def test_a_response_that_timed_out_stays_so_when_the_follower_comes(world: World
     play(world, act)
 
 
-def test_a_leader_that_is_one_no_more_says_so(world: World) -> None:
+def test_a_former_leader_responds_not_leader(world: World) -> None:
     async def act(scene: Scene) -> None:
         await scene.pause_follower()
         asked = soon(scene.produce(timeout_ms=30_000))
@@ -132,7 +132,7 @@ def test_a_leader_that_is_one_no_more_says_so(world: World) -> None:
     play(world, act)
 
 
-def test_a_batch_that_comes_again_is_answered_at_once_and_in_its_turn(world: World) -> None:
+def test_a_duplicate_batch_gets_its_response_at_once_and_in_order(world: World) -> None:
     """It is committed already, so nothing is waited for but the responses in front of it."""
 
     async def act(scene: Scene) -> None:
@@ -161,7 +161,7 @@ def test_a_batch_that_comes_again_is_answered_at_once_and_in_its_turn(world: Wor
     play(world, act)
 
 
-def test_a_leader_that_resigns_before_it_has_written_says_so(
+def test_a_leader_that_resigns_before_the_write_responds_not_leader(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(scene: Scene) -> None:
@@ -196,7 +196,7 @@ def produce_to(scene: Scene, topic: str, indexes: list[int], timeout_ms: int) ->
     return ProduceRequest(acks=-1, timeout_ms=timeout_ms, topic_data=topics)
 
 
-def test_a_response_for_several_partitions_waits_for_all_and_says_of_each_what_is_true(world: World) -> None:
+def test_a_response_for_several_partitions_waits_for_all_and_has_the_result_of_each(world: World) -> None:
     async def act(scene: Scene) -> None:
         topic = "several"
         await create_topic(scene.stage, topic, 4)
@@ -256,7 +256,7 @@ def test_records_that_too_few_have_are_refused_though_they_are_written(world: Wo
 # -- calls for a commit ------------------------------------------------------------------------------
 
 
-def test_a_call_for_a_commit_comes_once_and_not_when_it_is_not_wanted(world: World) -> None:
+def test_a_commit_call_comes_once_unless_it_was_cancelled(world: World) -> None:
     async def act(scene: Scene) -> None:
         partition = scene.partition
         await scene.pause_follower()
@@ -290,7 +290,7 @@ def test_a_call_for_a_commit_comes_once_and_not_when_it_is_not_wanted(world: Wor
     play(world, act)
 
 
-def test_whoever_calls_twice_is_heard_once() -> None:
+def test_a_commit_call_calls_its_function_once() -> None:
     told: list[KafkaError | None] = []
     call = CommitCall(told.append)
     where: Any = None
@@ -407,7 +407,7 @@ def test_one_timer_does_for_all_responses_of_a_coordinator() -> None:
     assert (len(waiting.given), waiting.timers.pending()) == (5, 0)
 
 
-def test_a_coordinator_that_lost_its_log_says_so_to_all_and_at_once() -> None:
+def test_a_coordinator_that_lost_its_log_refuses_all_waiting_responses_at_once() -> None:
     waiting = Waiting()
     waiting.hold("one", 5)
     waiting.hold("two", 6)

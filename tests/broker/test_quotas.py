@@ -74,7 +74,7 @@ def test_a_producer_that_took_the_shortcut_is_counted_from_the_quota_on(
         assert talk.ask(*sized(topic, 20_000)).throttle_time_ms > 0
 
 
-def test_a_quota_that_is_removed_holds_nobody_back(broker: Broker, topic: str, client: str) -> None:
+def test_a_removed_quota_throttles_no_client(broker: Broker, topic: str, client: str) -> None:
     set_quotas(broker, {"client-id": client}, producer_byte_rate=RATE)
     set_quotas(broker, {"client-id": client}, producer_byte_rate=None)
     with Conversation(broker, client_id=client) as talk:
@@ -89,9 +89,7 @@ def test_a_clients_connections_share_its_quota(broker: Broker, topic: str, clien
         assert two.ask(*sized(topic, 9_000)).throttle_time_ms > 0
 
 
-def test_what_is_said_of_a_user_comes_before_what_is_said_of_its_client_id(
-    broker: Broker, topic: str, client: str
-) -> None:
+def test_a_quota_of_a_user_comes_before_one_of_its_client_id(broker: Broker, topic: str, client: str) -> None:
     set_quotas(broker, {"client-id": client}, producer_byte_rate=RATE)
     set_quotas(broker, {"user": "ANONYMOUS", "client-id": client}, producer_byte_rate=1e9)
     with Conversation(broker, client_id=client) as talk:

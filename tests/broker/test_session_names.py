@@ -27,7 +27,7 @@ def test_many_new_partitions_come_into_the_session_some_at_a_time() -> None:
     assert names.next(never) == []
 
 
-def test_all_that_the_session_has_is_named_again_when_it_was_answered_with_records() -> None:
+def test_partitions_that_got_records_are_all_named_in_the_next_fetch() -> None:
     """The leader goes by the offset that was named last: what is not named would be sent once more."""
     names = SessionNames()
     keys = [key(number) for number in range(4 * NEW_A_FETCH_MAX)]
@@ -60,7 +60,7 @@ def test_a_partition_that_comes_back_before_the_next_fetch_is_not_forgotten() ->
     assert list(names.known) == [key(1)]
 
 
-def test_a_leader_without_a_session_is_told_everything_each_time() -> None:
+def test_without_a_session_each_fetch_names_every_partition() -> None:
     names = SessionNames()
     keys = [key(number) for number in range(2 * NEW_A_FETCH_MAX)]
     names.start_anew(keys)

@@ -138,7 +138,9 @@ def test_syncs_that_hang_stop_neither_metadata_nor_reads(
             assert producer.receive().responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-def test_background_work_that_hangs_stops_nobody(broker: Broker, nodes: list[Node], gate: Gate) -> None:
+def test_background_work_that_hangs_does_not_delay_requests(
+    broker: Broker, nodes: list[Node], gate: Gate
+) -> None:
     node = nodes[0]
     for _ in range(2 * BACKGROUND_THREADS):
         node.broker.loop.call_soon_threadsafe(node.broker.threads.run, gate.wait)

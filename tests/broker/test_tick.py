@@ -23,7 +23,7 @@ NOW_MS = 1_700_000_000_000
 SYNCED = LogSettings(flush_messages=1)
 
 
-def test_a_batch_that_could_not_be_staged_is_as_it_came() -> None:
+def test_a_batch_that_could_not_be_staged_keeps_its_bytes() -> None:
     """A log that cannot roll refuses it; the produce request is then looked at once more, from its bytes."""
     disk = SimulatedDisk()
     log = Log.create("/t-0", LogSettings(segment_ms=1), now_ms=NOW_MS, context=LogContext(disk))
@@ -82,7 +82,7 @@ def slow(tmp_path: Path) -> SlowDisk:
     return SlowDisk(str(tmp_path / "t-0"))
 
 
-def test_a_sync_shows_only_what_was_written_before_it(slow: SlowDisk) -> None:
+def test_a_sync_moves_the_high_watermark_only_over_batches_written_before_it(slow: SlowDisk) -> None:
     slow.append()
     slow.append()
 
@@ -106,7 +106,7 @@ def test_a_partition_has_one_sync_under_way_and_the_next_covers_what_came_meanwh
     assert len(slow.syncs) == 2
 
 
-def test_what_could_not_be_synced_is_not_shown(slow: SlowDisk) -> None:
+def test_a_failed_sync_does_not_move_the_high_watermark(slow: SlowDisk) -> None:
     slow.append()
 
     slow.syncs[0]({slow.partition: KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)})

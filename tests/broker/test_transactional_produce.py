@@ -155,7 +155,7 @@ def is_settled(talk: Conversation, topic: str, partition: int) -> bool:
     return end_offset(talk, topic, partition, committed=True) == end_offset(talk, topic, partition)
 
 
-def test_everything_waits_for_the_disk_where_it_shall(tmp_path: Path) -> None:
+def test_transactions_work_with_a_sync_before_each_response(tmp_path: Path) -> None:
     """With a sync before every answer, verification takes time too."""
     overrides = {"log.flush.interval.messages": "1"}
     with Broker(tmp_path / "data", overrides=overrides) as broker, Conversation(broker) as talk:

@@ -130,7 +130,7 @@ def test_older_producers_have_added_their_partitions_before(tmp_path: Path, leve
         (ErrorCode.NOT_COORDINATOR, Level.TV2, ErrorCode.NOT_COORDINATOR),
     ],
 )
-def test_what_the_coordinator_says_is_told_in_words_that_the_client_knows(
+def test_errors_of_the_coordinator_become_errors_that_the_client_knows(
     tmp_path: Path, said: ErrorCode, level: Level, heard: ErrorCode
 ) -> None:
     world = World(tmp_path, Coordinator({WHERE: int(said)}))
@@ -138,7 +138,7 @@ def test_what_the_coordinator_says_is_told_in_words_that_the_client_knows(
     assert isinstance(found, NotVerified) and found.code == heard
 
 
-def test_switched_off_nobody_is_asked_for_older_producers(tmp_path: Path) -> None:
+def test_without_verification_older_producers_ask_no_coordinator(tmp_path: Path) -> None:
     world = World(tmp_path, Coordinator(), transaction_partition_verification_enable=False)
     assert world.at_once(Level.TV1) is NOT_REQUIRED
     assert world.append(NOT_REQUIRED) == 0
@@ -178,7 +178,7 @@ def test_the_end_of_the_transaction_before_is_waited_for(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
-def test_it_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+def test_a_concurrent_transaction_is_an_error_when_retries_are_used_up(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, Coordinator(CONCURRENT), add_partitions_to_txn_retry_backoff_max_ms=0)
         waiting = world.ask()

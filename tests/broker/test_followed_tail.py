@@ -88,6 +88,7 @@ class Broker:
             fetch_bytes_max=1 << 20,
             followers_seen=self._seen,
             image=EMPTY_IMAGE,
+            access=None,
             loop=loop,
         )
         self.partitions = [self._partition(folder, index) for index in range(2)]

@@ -207,7 +207,7 @@ def test_a_fetch_that_fails_when_it_is_woken_is_answered_and_the_others_are_too(
         await asyncio.sleep(0.5)
         second = asyncio.ensure_future(fetch("second"))
         await asyncio.sleep(0.5)
-        once(monkeypatch, ConsumerFetch, "look")
+        once(monkeypatch, ConsumerFetch, "response_if_ready")
         assert code_of(await scene.produce()) is ErrorCode.NONE
         answers = [await first, await second]
         assert [answer.error_code if answer else None for answer in answers] == [

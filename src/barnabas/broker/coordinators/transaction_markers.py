@@ -31,6 +31,8 @@ FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FE
 PARTITION_NOT_READY = KafkaError(
     ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet"
 )
+# Reasons that pass by themselves: a leader is elected, a group coordinator has loaded, markers are sent.
+EXPECTED = {(error.code, error.message) for error in (PARTITION_NOT_READY, FULL)}
 
 OnWritten = Callable[["Markers", Sequence["TopicPartition"]], None]
 
@@ -38,7 +40,7 @@ OnWritten = Callable[["Markers", Sequence["TopicPartition"]], None]
 class MarkerWriter:
     """The markers of one shard of transactions."""
 
-    __slots__ = ("_broker", "_is_closed", "_last_error", "_on_written", "_retry_ms", "_timer", "_unwritten")
+    __slots__ = ("_broker", "_is_closed", "_last_reason", "_on_written", "_retry_ms", "_timer", "_unwritten")
 
     def __init__(self, broker: Broker, on_written: OnWritten) -> None:
         self._broker = broker
@@ -47,7 +49,7 @@ class MarkerWriter:
         self._retry_ms = RETRY_MS
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
-        self._last_error: KafkaError | None = None
+        self._last_reason: tuple[int, str] | None = None
 
     @property
     def unwritten_count(self) -> int:
@@ -123,8 +125,9 @@ class MarkerWriter:
                 error.message,
             )
             return
-        if error is not PARTITION_NOT_READY and error is not FULL and error is not self._last_error:
-            self._last_error = error  # one log line, since thousands may fail for the same reason
+        reason = error.code, error.message
+        if reason not in EXPECTED and reason != self._last_reason:
+            self._last_reason = reason  # one log line, since thousands may fail for the same reason
             log.warning(
                 "could not write the marker of %s to %s, retrying: %s",
                 markers.transactional_id,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.frame import librdkafka
+from barnabas.cli.frame.parsing import ToolError
 from barnabas.testing import Broker
 from security.sasl_broker import SASL_SETTINGS, USERS, client_properties
 from security.tls_world import TlsBroker, certificates
@@ -162,3 +163,59 @@ def test_tools_speak_tls(kind: str, run_tool: RunTool, files: Path) -> None:
             assert run_tool("kafka-console-consumer", *topic, *member).lines == ["hello"]
         plain = run_tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--list")
         assert plain.status == 1 and "Traceback" not in plain.errors
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"ssl.enabled.protocols": "TLSv1.3"}, "ssl.enabled.protocols"),
+        ({"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "ssl.cipher.suites"),
+        ({"ssl.truststore.location": "none.pem"}, "ssl.truststore.location"),
+        (client_properties("SCRAM-SHA-256", "id", "hmac", ' tokenauth="true"'), "delegation token"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "x"},
+            "JAAS text is wrong",
+        ),
+    ],
+)
+def test_security_that_librdkafka_cannot_follow_is_refused(more: dict[str, str], problem: str) -> None:
+    store = {"ssl.truststore.type": "PEM", "ssl.truststore.location": certificates().ca_file}
+    with pytest.raises(ToolError, match=problem):
+        librdkafka.settings({"security.protocol": "SSL", **store, **more})
+
+
+def test_settings_for_librdkafka_hold_what_the_stores_hold() -> None:
+    made = certificates()
+    stores = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": made.alice_file,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": made.ca_file,
+        "ssl.endpoint.identification.algorithm": "",
+        "ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    }
+    found = librdkafka.settings({"security.protocol": "ssl", "client.id": "c", **stores})
+    assert found.pop("ssl.ca.pem").encode() == made.authority.certificate_pem
+    assert found.pop("ssl.key.pem").encode() == made.alice.key_pem
+    assert found.pop("ssl.certificate.pem").encode() == made.alice.chain_pem
+    assert found == {
+        "security.protocol": "SSL",
+        "client.id": "c",
+        "ssl.endpoint.identification.algorithm": "none",
+        "ssl.cipher.suites": "ECDHE-RSA-AES128-GCM-SHA256",
+    }
+    bearer = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "http://localhost/token",
+        "sasl.jaas.config": 'x.OAuthBearerLoginModule required clientId="a" clientSecret="b" scope="s";',
+    }
+    assert librdkafka.settings(bearer) == {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "http://localhost/token",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "a",
+        "sasl.oauthbearer.client.secret": "b",
+        "sasl.oauthbearer.scope": "s",
+    }

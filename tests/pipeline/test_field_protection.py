@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from barnabas.pipeline.engine.session import with_redaction
 from barnabas.pipeline.file.reading import FileProblems, read_text
 from barnabas.pipeline.file.writing import document
 from barnabas.pipeline.spec.exposure import why_closed
+from barnabas.pipeline.spec.model import Trusted
 
 FILE = """
 name: shop
@@ -162,3 +164,31 @@ def test_a_hash_is_sha256_of_salt_and_value() -> None:
     from barnabas.pipeline.ingest.masking import hashing
 
     assert hashing("salt")("ann") == hashlib.sha256(b"saltann").hexdigest()
+
+
+def test_salts_and_keys_are_in_no_plan(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    from barnabas.pipeline.ingest.masking import masked
+
+    key, salt = new_key(), "salt-90c2aa-grain"
+    trusted = Trusted(
+        name="people",
+        staging="people",
+        hash=["name"],
+        salt=salt,
+        encrypt=["email"],
+        tokenise=["card"],
+        key=key,
+    )
+    ddl = "name string, email string, card string"
+    rows = spark.createDataFrame([("ann", "a@b.c", "1"), (None, None, None)], ddl)
+    found = rows.select(*[masked(trusted, each) for each in rows.columns]).orderBy(F.col("name").isNull())
+    plan = found._jdf.queryExecution().toString()
+    assert "hashed(" in plan and "encrypted(" in plan and "tokenised(" in plan
+    assert salt not in plan and key not in plan
+    first, empty = found.collect()
+    cipher = FieldCipher(key)
+    assert first.name == hashlib.sha256(f"{salt}ann".encode()).hexdigest()
+    assert (cipher.decrypt(first.email), first.card) == ("a@b.c", cipher.tokenise("1"))
+    assert tuple(empty) == (None, None, None)

@@ -86,10 +86,13 @@ def test_the_topic_of_bindings_is_closed_to_rights_on_many_topics() -> None:
     broad = decisions(
         Binding(ANN, "ResourceOwner", "Topic", "_", True),
         Binding(ANN, "DeveloperWrite", "Topic", "*"),
-        Binding(ANN, "ClusterAdmin"),
+        Binding(ANN, "Operator"),
     )
     assert allowed(broad, ResourceType.TOPIC, ROLES_TOPIC) == set()
     assert allowed(broad, ResourceType.TOPIC, "_other") != set()
+    by_alter = decisions(Binding(ANN, "ClusterAdmin"))  # who may change ACLs may bind roles
+    found = by_alter.decide(ANN, "*", Operation.WRITE, ResourceType.TOPIC, ROLES_TOPIC)
+    assert found.reason == "Alter on the cluster: role ClusterAdmin on the cluster"
     user_admin = allowed(decisions(Binding(ANN, "UserAdmin")), ResourceType.TOPIC, ROLES_TOPIC)
     assert {"READ", "WRITE"} <= user_admin and "DELETE" not in user_admin
     assert "WRITE" not in allowed(decisions(Binding(ANN, "SecurityAdmin")), ResourceType.TOPIC, ROLES_TOPIC)

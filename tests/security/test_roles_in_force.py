@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -14,15 +14,17 @@ from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.producer import Producer
-from barnabas.protocol import KafkaError
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.security.acls.role_records import PRESENT
 from barnabas.security.acls.roles import Binding
 from barnabas.security.acls.vocabulary import ROLES_TOPIC
 from barnabas.security.clients.client_security import client_security
 from barnabas.testing.broker import Broker
+from barnabas.testing.cluster import Cluster as Nodes
 from barnabas.testing.waiting import wait_until
 
-from .sasl_broker import client_properties
+from .sasl_broker import ADMIN, SASL_SETTINGS, client_properties, cluster_of
+from .sasl_broker import USERS as SASL_USERS
 from .secured_broker import USERS, SecuredBroker
 
 ANN = "User:ann"
@@ -46,12 +48,15 @@ def node() -> Iterator[SecuredBroker]:
 
 
 def bind(node: SecuredBroker, *bindings: Binding, present: bool = True) -> None:
-    async def write() -> None:
-        async with Cluster(parse_bootstrap(node.bootstrap)) as cluster:
-            await role_topic.create_topic(cluster)
-            await role_topic.write(cluster, bindings, present=present)
+    asyncio.run(write_bindings(node.bootstrap, bindings, {}, present=present))
 
-    asyncio.run(write())
+
+async def write_bindings(
+    bootstrap: str, bindings: Iterable[Binding], properties: dict[str, str], *, present: bool = True
+) -> None:
+    async with Cluster(parse_bootstrap(bootstrap), security=client_security(properties)) as cluster:
+        await role_topic.create_topic(cluster)
+        await role_topic.write(cluster, bindings, present=present)
 
 
 def as_ann(node: SecuredBroker) -> BlockingCluster:
@@ -102,3 +107,31 @@ def test_roles_need_an_authorizer() -> None:
     with pytest.raises(Exception, match="roles need authorizer"):
         broker.start()
     broker.stop()
+
+
+def test_controllers_follow_the_bindings_too() -> None:
+    """A controller decides on topics that a broker hands over to it, with the client's principal."""
+    overrides = {
+        **SASL_SETTINGS,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+        "barnabas.roles.enable": "true",
+    }
+    admin = client_properties("PLAIN", *ADMIN)
+    with Nodes(brokers=1, controllers=1, overrides=overrides, client=admin) as nodes:
+        bob = client_properties("PLAIN", "bob", SASL_USERS["bob"])
+
+        def may_create(name: str) -> bool:
+            with cluster_of(nodes.bootstrap, bob) as cluster:
+                try:
+                    run(Admin(cluster).create_topic(NewTopic(name, 1, 1)))
+                except KafkaError as error:
+                    assert error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    return False
+                return True
+
+        assert not may_create("made-1")
+        given = Binding("User:bob", "DeveloperManage", "Topic", "made-", True)
+        asyncio.run(write_bindings(nodes.bootstrap, [given], admin))
+        wait_until(lambda: may_create("made-1"), SEEN_S, "the role to be in force at the controller")
+        assert not may_create("other")

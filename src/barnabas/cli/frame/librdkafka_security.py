@@ -93,7 +93,11 @@ def tls(properties: Mapping[str, str]) -> dict[str, str]:
         )
     if not settings.checks_host_names:
         found["ssl.endpoint.identification.algorithm"] = "none"
-    older, _ = split_suites(settings.cipher_suites)
+    if "TLSv1.2" not in settings.protocols:
+        raise ToolError("ssl.enabled.protocols: librdkafka cannot be kept from TLSv1.2; add it to the list")
+    older, newer = split_suites(settings.cipher_suites)
+    if newer:
+        raise ToolError(f"ssl.cipher.suites: librdkafka cannot choose suites of TLS 1.3, such as {newer[0]}")
     if older:
         found["ssl.cipher.suites"] = ":".join(older)
     return found

@@ -16,6 +16,7 @@ from barnabas.security.acls.index import RuleIndex
 from barnabas.security.acls.rules import Rule, host_matches, host_of
 from barnabas.security.acls.vocabulary import (
     ANY_USER,
+    CLUSTER_NAME,
     ROLES_TOPIC,
     Operation,
     Permission,
@@ -94,6 +95,21 @@ class StandardAuthorizer:
             return SUPER_USER
         if not self.is_loaded:
             return NOT_LOADED
+        found = self._by_rules(principal, host, operation, resource_type, name)
+        if name == ROLES_TOPIC and not found.is_allowed and found.rule is None:
+            return self._by_altering(principal, host) or found
+        return found
+
+    def _by_altering(self, principal: str, host: str) -> Decision | None:
+        """Who may change ACLs, by Alter on the cluster, may change the bindings of roles too."""
+        found = self._by_rules(principal, host, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+        if not found.is_allowed or found.rule is None:
+            return None
+        return Decision(True, f"Alter on the cluster: {found.reason}", found.rule)
+
+    def _by_rules(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Decision:
         rules, is_covered = self.index.covering(resource_type, name, principal)
         if not is_covered:
             return self._uncovered(name)

@@ -77,6 +77,9 @@ class Gate:
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # none is served
+            await send({"type": "websocket.close"})
+            return
         if scope["type"] == "http" and not self._may_pass(scope):
             await asyncio.sleep(REFUSED_AFTER_S)
             refused = JSONResponse(

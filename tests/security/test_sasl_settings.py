@@ -176,6 +176,31 @@ def test_a_login_that_takes_too_long_is_closed(broker: Broker, monkeypatch: pyte
     assert logs_in(broker, "PLAIN", "alice", "alice-s3cret")
 
 
+def test_large_frames_of_strangers_use_bounded_memory(broker: Broker) -> None:
+    strangers = []
+    for _ in range(login.LARGE_FRAMES_MAX + 3):
+        stranger = socket.create_connection(("127.0.0.1", broker.port), 10)
+        stranger.sendall(struct.pack(">ihh", 300_000, 17, 1) + bytes(1000))
+        strangers.append(stranger)
+    for stranger in strangers[-3:]:
+        assert stranger.recv(1) == b""
+    assert logs_in(broker, "PLAIN", "alice", "alice-s3cret")
+    for stranger in strangers:
+        stranger.close()
+
+    def has_room() -> bool:
+        stranger = socket.create_connection(("127.0.0.1", broker.port), 0.1)
+        stranger.sendall(struct.pack(">ihh", 300_000, 17, 1) + bytes(1000))
+        try:
+            return stranger.recv(1) != b""
+        except TimeoutError:
+            return True
+        finally:
+            stranger.close()
+
+    wait_until(has_room)
+
+
 def test_logins_are_counted(broker: Broker) -> None:
     def counts() -> list[int]:
         with urlopen(f"http://127.0.0.1:{METRICS_PORT}/metrics") as answer:

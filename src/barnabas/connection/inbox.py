@@ -77,6 +77,11 @@ class Inbox:
         return self.received(0)
 
     @property
+    def holds_large_frame(self) -> bool:
+        """Whether a frame that has its own buffer is being received."""
+        return self._large is not None
+
+    @property
     def is_full(self) -> bool:
         """Whether reading should pause until the connection has handled what is here."""
         large = self._large

@@ -25,11 +25,7 @@ class JaasEntries:
     def __init__(self, settings: BrokerSettings) -> None:
         self._path: str | None = settings["barnabas.jaas.file"]
         self._sections: Sections | None = None
-        if settings["sasl.jaas.config"] is not None:
-            log.warning(
-                "sasl.jaas.config without a listener and a mechanism is ignored: "
-                "set listener.name.<listener>.<mechanism>.sasl.jaas.config"
-            )
+        self._has_ignored = settings["sasl.jaas.config"] is not None
 
     def of(self, settings: ListenerSettings) -> JaasEntry | None:
         """The entry of a listener and a mechanism, if any. SecuritySettingsError if its text is wrong."""
@@ -40,6 +36,12 @@ class JaasEntries:
             except SecuritySettingsError as error:
                 name = f"listener.name.{settings.listener}.{settings.mechanism}.sasl.jaas.config".lower()
                 raise SecuritySettingsError(f"{name}: {error}") from None
+        if self._has_ignored:
+            self._has_ignored = False
+            log.warning(
+                "sasl.jaas.config without a listener and a mechanism is ignored: "
+                "set listener.name.<listener>.<mechanism>.sasl.jaas.config"
+            )
         if self._sections is None:
             self._sections = read_jaas_file(self._path)
         names = (f"{settings.listener.lower()}.{SECTION}", SECTION)

@@ -31,7 +31,7 @@ class NodeSecurity:
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
-        self._entries = JaasEntries(settings)
+        self.entries = JaasEntries(settings)
         self.random_bytes: Callable[[int], bytes] = os.urandom  # the node sets its own
         self._made: dict[str, ClientSecurity] = {}
 
@@ -77,7 +77,7 @@ class NodeSecurity:
         properties.update({"security.protocol": protocol, "sasl.mechanism": mechanism})
         properties.pop("sasl.jaas.config", None)
         try:
-            entry = self._entries.of(own) if uses_sasl else None
+            entry = self.entries.of(own) if uses_sasl else None
             return client_security(properties, entry, self.random_bytes)
         except SecuritySettingsError as error:
             raise SecuritySettingsError(f"listener {listener} with {mechanism}: {error}") from None

@@ -40,7 +40,7 @@ def prepare_logins(
     """The offers of a node that starts. SecuritySettingsError if those of a listener cannot be made."""
     settings = broker.settings
     credentials = ClusterCredentials(settings, broker.cluster_id, image)
-    offers = Offers(settings, credentials, broker.clock.now_ms, random_bytes)
+    offers = Offers(settings, broker.security.entries, credentials, broker.clock.now_ms, random_bytes)
     for endpoint in settings.listeners:
         if endpoint.security_protocol.startswith("SASL"):
             offers.of(endpoint.name)
@@ -59,6 +59,7 @@ class Offers:
     def __init__(
         self,
         settings: BrokerSettings,
+        entries: JaasEntries,
         credentials: CredentialStore,
         now_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
@@ -67,7 +68,7 @@ class Offers:
         self._credentials = credentials
         self._now_ms = now_ms
         self._random_bytes = random_bytes
-        self._entries = JaasEntries(settings)
+        self._entries = entries
         self._offers: dict[str, Offer] = {}
         self._builders: dict[str, BuildPrincipal] = {}
 

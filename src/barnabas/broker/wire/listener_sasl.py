@@ -33,9 +33,11 @@ class ListenerSasl:
         # Requests of logins have routes of their own: quotas and ACLs count from the login on.
         self.router = Router(kind, broker.metrics, broker.settings["unstable.api.versions.enable"])
         self.bare_route = BareRoute(broker.metrics.api(ApiKey.SASL_AUTHENTICATE))
+        self.offer()  # SecuritySettingsError if it cannot be made
         self.frame_bytes_max: int = settings["sasl.server.max.receive.size"]
         self.failure_delay_ms: int = settings["connection.failed.authentication.delay.ms"]
         self.succeeded = self.failed = self.expired = 0
+        self.large_frames = 0  # that are being received before their sender is known
         self._told = 0  # failures logged in this minute
         self._minute = 0
 

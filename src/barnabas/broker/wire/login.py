@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.logins")
 LOGIN_SECONDS_MAX = 30.0
+LARGE_FRAMES_MAX = 64  # of a listener at a time: they use memory that requests of known clients need
 _head = struct.Struct(">hhih").unpack_from
 _size = struct.Struct(">i").pack
 
@@ -53,13 +54,14 @@ class BareRoute:
 
 
 class Login:
-    __slots__ = ("_began_ms", "_channel", "_sasl", "_timer", "machine", "session")
+    __slots__ = ("_began_ms", "_channel", "_is_large", "_sasl", "_timer", "machine", "session")
 
     def __init__(self, channel: LoginChannel, sasl: ListenerSasl) -> None:
         self._channel: Channel = channel
         self._sasl = sasl
         self._timer: asyncio.TimerHandle | None = None
         self._began_ms: int | None = None  # the last re-authentication
+        self._is_large = False  # receives a large frame
         self.session: Session | None = None
         self.machine: ServerLogin | None = self._new_machine()  # None: authenticated
         self._limit_frames()
@@ -74,6 +76,14 @@ class Login:
     def cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self.note_large_frame(False)
+
+    def note_large_frame(self, is_large: bool) -> bool:
+        """Count connections that receive a large frame before they are known. False: there are too many."""
+        if is_large != self._is_large:
+            self._is_large = is_large
+            self._sasl.large_frames += 1 if is_large else -1
+        return self._sasl.large_frames <= LARGE_FRAMES_MAX
 
     # -- the end of a login ----------------------------------------------------------------------
 
@@ -170,7 +180,8 @@ class Login:
         )
 
     def _set_timer(self, seconds: float, then: Any) -> None:
-        self.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self._channel.listener.loop.call_later(seconds, then)
 
     def _too_slow(self) -> None:
@@ -196,6 +207,15 @@ class LoginChannel(Channel):
         super().connection_made(transport)
         if self.login is not None:
             self.login.start_clock()
+
+    def _handle(self, run: memoryview) -> bool:
+        handled = super()._handle(run)
+        login = self.login
+        if login is not None:
+            is_large = login.machine is not None and self.inbox.holds_large_frame
+            if not login.note_large_frame(is_large):
+                self.refuse(f"more than {LARGE_FRAMES_MAX} large frames of logins at a time")
+        return handled
 
     def _request(self, frame: memoryview) -> None:
         login = self.login

@@ -8,9 +8,10 @@ Does not know: connections (see `throttling`), addresses (see `connection_limits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from barnabas.broker.quotas import quota_callback
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.quotas import Levels, QuotaRate, TokenBucket
 from barnabas.runtime.unexpected import UnexpectedErrors
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
     from barnabas.metadata.quotas import QuotasImage
+    from barnabas.quotas.levels import Entity
     from barnabas.settings import BrokerSettings
 
 MS_A_SECOND = 1000
@@ -106,6 +108,7 @@ class ClientQuotas:
         self.addresses: Levels | None = None
         # Called when quotas have changed: handlers are wrapped only while there are limits.
         self.on_change: list[Callable[[], None]] = []
+        self._callback = quota_callback.load(settings["client.quota.callback.class"])
         self._windows = settings["quota.window.num"], settings["quota.window.size.seconds"] * MS_A_SECOND
         self._mutation_windows = (
             settings["controller.quota.window.num"],
@@ -124,10 +127,12 @@ class ClientQuotas:
     def configure(self, image: QuotasImage) -> None:
         """Apply the quotas of the metadata."""
         by_entity = image.by_entity
-        self.produce = self._rates(self.produce, Levels.of(by_entity, "producer_byte_rate"))
-        self.fetch = self._rates(self.fetch, Levels.of(by_entity, "consumer_byte_rate"))
-        self.request = self._rates(self.request, Levels.of(by_entity, "request_percentage"))
-        levels = Levels.of(by_entity, "controller_mutation_rate")
+        if self._callback is not None:
+            quota_callback.tell(self._callback, by_entity, self._unexpected)
+        self.produce = self._rates(self.produce, self._levels(by_entity, "producer_byte_rate"))
+        self.fetch = self._rates(self.fetch, self._levels(by_entity, "consumer_byte_rate"))
+        self.request = self._rates(self.request, self._levels(by_entity, "request_percentage"))
+        levels = self._levels(by_entity, "controller_mutation_rate")
         if levels is None:
             self.mutation = None
         elif self.mutation is None:
@@ -136,6 +141,11 @@ class ClientQuotas:
             self.mutation.configure(levels)
         self.addresses = Levels.of(by_entity, ADDRESSES)
         self._unexpected.call_all(self.on_change, "applying quotas")
+
+    def _levels(self, by_entity: Mapping[Entity, Mapping[str, float]], kind: str) -> Levels | None:
+        if self._callback is not None:
+            return quota_callback.CallbackLevels(self._callback, kind, self._unexpected)
+        return Levels.of(by_entity, kind)
 
     def _rates(self, kind: Kind[QuotaRate] | None, levels: Levels | None) -> Kind[QuotaRate] | None:
         if levels is None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench import cluster_stalls
 
 
+@pytest.mark.long  # the rows of one node stay in the short lane
 def test_every_phase_is_measured(tmp_path: Path) -> None:
     watched = cluster_stalls.Watched(tmp_path, 20, 20)
     watched.settle_s = 0.2

@@ -97,7 +97,7 @@ def read_file(url: str, bytes_max: int) -> bytes:
         with path.open("rb") as file:
             content = file.read(bytes_max + 1)
     except OSError as error:
-        raise ProviderError(f"cannot read {path}: {error.strerror}", may_retry=True) from None
+        raise ProviderError(f"cannot read {path}: {error.strerror}", may_retry=False) from None
     if len(content) > bytes_max:
         raise ProviderError(f"{path} has more than {bytes_max} bytes", may_retry=False)
     return content

@@ -120,8 +120,9 @@ class KeySource:
         try:
             keys = parse_key_set(self._fetch())
         except (ProviderError, ValueError) as error:
+            level = logging.DEBUG if str(error) == self._problem else logging.WARNING  # once for each reason
             self._problem = str(error)
-            log.warning("cannot read the key set of %s: %s", self._place, error)
+            log.log(level, "cannot read the key set of %s, will try again: %s", self._place, error)
             return False
         except Exception:  # the thread must live on
             self._problem = "unexpected error, see the log"
@@ -132,4 +133,5 @@ class KeySource:
         if keys.left_out and keys.left_out != self._keys.left_out:
             log.warning("keys of %s are not used: %s", self._place, "; ".join(keys.left_out[:10]))
         self._keys = keys
+        self._problem = ""
         return True

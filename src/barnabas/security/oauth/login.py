@@ -22,7 +22,7 @@ from barnabas.security.oauth.retrieving import Retriever, token_retriever
 from barnabas.security.oauth.settings import Properties, RefreshSettings, refresh_settings
 from barnabas.security.sasl.oauthbearer import OAuthBearerClient, check_extensions
 
-FIRST_TOKEN_SECONDS_MAX = 20.0  # brokers allow 30 for a login
+FIRST_TOKEN_SECONDS_MAX = 10.0  # brokers allow 30 for a whole login
 LOGINS_MAX = 64  # of one process: settings beyond that many get logins that are not shared
 EXTENSION = "extension_"
 UNSECURED_EXTENSION = "unsecuredLoginExtension_"
@@ -103,14 +103,16 @@ class Login:
             if expires_s <= self._clock():
                 raise ProviderError("the token that was given has expired already", may_retry=False)
         except ProviderError as error:
+            level = logging.DEBUG if str(error) == self._problem else logging.WARNING  # once for each reason
             self._problem, self._may_retry = str(error), error.may_retry
-            log.warning("cannot get a token for OAUTHBEARER: %s", error)
+            log.log(level, "cannot get a token for OAUTHBEARER: %s", error)
             return False
         except Exception as error:  # the thread must live on
             self._problem, self._may_retry = f"unexpected {type(error).__name__}, see the log", True
             log.exception("cannot get a token for OAUTHBEARER")
             return False
         self._token, self._expires_s = token, expires_s
+        self._problem = ""
         return True
 
     def _run(self) -> None:

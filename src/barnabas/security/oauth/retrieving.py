@@ -77,7 +77,7 @@ def _plug_in(handler: str, properties: Mapping[str, str]) -> Retriever:
 def _token_of_file(url: str) -> str:
     token = read_file(url, TOKEN_BYTES_MAX).decode(errors="replace").strip()
     if not token:
-        raise ProviderError(f"{urlsplit(url).path} is empty: expected a token", may_retry=True)
+        raise ProviderError(f"{urlsplit(url).path} is empty: expected a token", may_retry=False)
     return token
 
 
@@ -202,7 +202,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ProviderError(f"cannot read {path}: {error.strerror}", may_retry=True) from None
+        raise ProviderError(f"cannot read {path}: {error.strerror}", may_retry=False) from None
 
 
 def unsigned_token_of(options: Mapping[str, str]) -> Retriever:

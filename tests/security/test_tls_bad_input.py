@@ -10,6 +10,7 @@ import ssl
 import struct
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -60,9 +61,11 @@ def connected(port: int) -> socket.socket:
 
 def serves(broker: TlsBroker) -> None:
     """A client that does everything right is served."""
+    right = context()
+    right.load_cert_chain(certificates().alice_file)
     with (
         connected(broker.port) as plain,
-        context(certificates().alice).wrap_socket(plain, server_hostname="localhost") as talk,
+        right.wrap_socket(plain, server_hostname="localhost") as talk,
     ):
         talk.sendall(API_VERSIONS)
         assert talk.recv(4096)
@@ -161,6 +164,19 @@ def test_handshakes_that_stop_in_the_middle_give_way_and_end(
         told("the TLS handshake is not complete after 1 s")
         assert all(is_closed(each) for each in half_open)
         serves(broker)
+
+
+def test_peers_that_do_not_go_on_lose_their_slots_and_a_crowd_is_served(
+    told: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener_tls, "SLOTS", 2)
+    monkeypatch.setattr(listener_tls, "PEER_SECONDS_MIN", 0.2)
+    with ExitStack() as stack, TlsBroker() as broker:
+        for _ in range(6):
+            stack.enter_context(connected(broker.port)).sendall(hello())
+        with ThreadPoolExecutor(20) as crowd:
+            list(crowd.map(serves, [broker] * 60))
+        told("its TLS handshake does not go on")
 
 
 def test_handshakes_with_random_damage_never_harm_the_broker(broker: TlsBroker) -> None:

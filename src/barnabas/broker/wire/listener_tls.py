@@ -2,8 +2,10 @@
 
 In: the listener's settings, accepted connections. Out: a channel for each connection whose handshake is
 complete, with the principal of its certificate. Handshakes compute in threads. At most `HALF_OPEN_MAX`
-connections may be in a handshake: the oldest is closed for a new one, and each is closed after
-`HANDSHAKE_SECONDS_MAX`. So half-open connections cost bounded memory, and do not keep others out.
+connections may be in a handshake, and at most `SLOTS` of them have an OpenSSL object, which takes 50 KB; the
+others wait for a slot. If there is no place, the oldest connection that waits for its peer is closed; one
+that waits for us is not. Each is closed after `HANDSHAKE_SECONDS_MAX`. So half-open connections cost bounded
+memory, and do not keep others out, and a crowd that connects at the same time is served one by one.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.tls")
 HALF_OPEN_MAX = 2048
+SLOTS = 512
 HANDSHAKE_SECONDS_MAX = 30.0
+PEER_SECONDS_MIN = 1.0  # before a peer that does not go on loses its slot to another
+LOOK_FOR_SLOTS_S = 0.25
 FAILURES_TOLD_MAX = 20  # in a time of
 FAILURES_TOLD_EVERY_S = 10.0
 Fingerprint = tuple[TlsSettings, tuple[tuple[int, int, int] | None, ...]]
@@ -57,6 +63,9 @@ class ListenerTls:
         self.takes_principal = plan.protocol == "SSL"  # with SASL the login names the principal
         self._rules = MappingRules(plan.rules)
         self._check: asyncio.TimerHandle | None = None
+        self._slots_used = 0
+        self._waiting: deque[ServerTransport] = deque()  # for a slot, oldest first
+        self._slot_check: asyncio.TimerHandle | None = None
         self.succeeded = 0  # handshakes that made their peer a user; on SASL_SSL the login does
         self.failed = 0
         self._is_closed = False
@@ -79,23 +88,59 @@ class ListenerTls:
         if self._is_closed:
             made.abort()
             return
-        if len(self.half_open) >= HALF_OPEN_MAX:
-            self.give_way()
+        if len(self.half_open) >= HALF_OPEN_MAX and not self.give_way():
+            made.give_up(f"{HALF_OPEN_MAX} connections wait for their TLS handshake already")
+            return
         now = self.half_open[made] = self.loop.time()
         if self._check is None:
             self._check = self.loop.call_at(now + HANDSHAKE_SECONDS_MAX, self._close_late)
 
     def give_way(self) -> bool:
-        """Close the oldest connection that is in its handshake. Returns False if there is none."""
-        oldest = next(iter(self.half_open), None)
+        """Close the oldest connection whose handshake waits for its peer. Returns False if there is none."""
+        oldest = next((each for each in self.half_open if not each.waits_for_us), None)
         if oldest is None:
             return False
         del self.half_open[oldest]
         oldest.give_up("another connection takes its place: too many are in their TLS handshake")
         return True
 
+    # -- slots -----------------------------------------------------------------------------------
+
+    def ask_for_slot(self, asking: ServerTransport) -> None:
+        """Begin a handshake now, or when there is a slot."""
+        if self._slots_used < SLOTS:
+            self._slots_used += 1
+            asking.begin_with_slot()
+        else:
+            self._waiting.append(asking)
+            self._look_for_slot()
+
+    def release_slot(self) -> None:
+        self._slots_used -= 1
+        while self._waiting and self._slots_used < SLOTS:
+            following = self._waiting.popleft()
+            if not following.is_lost and not following.is_closing():
+                self._slots_used += 1
+                following.begin_with_slot()
+
+    def _look_for_slot(self) -> None:
+        """Take slots from peers that do not go on, for those that wait."""
+        self._slot_check = None
+        since = self.loop.time() - PEER_SECONDS_MIN
+        wanted = len(self._waiting)
+        for each in [each for each in self.half_open if each.has_slot and not each.is_shaking]:
+            if not wanted or each.slot_since > since:
+                break
+            wanted -= 1
+            each.give_up("another connection takes its place: its TLS handshake does not go on")
+        if self._waiting and self._slot_check is None:
+            self._slot_check = self.loop.call_later(LOOK_FOR_SLOTS_S, self._look_for_slot)
+
     def close(self) -> None:
         self._is_closed = True
+        self._waiting.clear()
+        if self._slot_check is not None:
+            self._slot_check.cancel()
         if self._check is not None:
             self._check.cancel()
         for each in list(self.half_open):
@@ -147,7 +192,7 @@ class ListenerTls:
 class ServerTransport(TlsTransport):
     """The broker's side of a TLS connection."""
 
-    __slots__ = ("_gone", "_host", "_new_channel", "_tls")
+    __slots__ = ("_gone", "_host", "_new_channel", "_tls", "has_slot", "slot_since", "waits_for_slot")
 
     def __init__(
         self,
@@ -161,16 +206,38 @@ class ServerTransport(TlsTransport):
         self._host = host
         self._new_channel = new_channel
         self._gone: Callable[[], None] | None = gone
+        self.has_slot = self.waits_for_slot = False
+        self.slot_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._tls.begin(self)
 
+    def hello_complete(self) -> None:
+        self.waits_for_slot = True
+        self._tls.ask_for_slot(self)
+
+    def begin_with_slot(self) -> None:
+        self.waits_for_slot, self.has_slot = False, True
+        self.slot_since = self._tls.loop.time()
+        super().hello_complete()
+
+    @property
+    def waits_for_us(self) -> bool:
+        return self.is_shaking or self.waits_for_slot
+
+    def _leave(self) -> None:
+        """The handshake is over."""
+        self._tls.half_open.pop(self, None)
+        if self.has_slot:
+            self.has_slot = False
+            self._tls.release_slot()
+
     def examine(self, shaken: ssl.SSLObject) -> Principal:
         return self._tls.principal_of(shaken)
 
     def shaken(self, examined: Any) -> Channel:
-        self._tls.half_open.pop(self, None)
+        self._leave()
         self._tls.succeeded += self._tls.takes_principal
         self._gone = None  # the channel releases its place itself
         return self._new_channel(examined)
@@ -188,7 +255,7 @@ class ServerTransport(TlsTransport):
         self._tls.note_failure(self._host, reason)
 
     def gone(self) -> None:
-        self._tls.half_open.pop(self, None)
+        self._leave()
         gone, self._gone = self._gone, None
         if gone is not None:
             gone()

@@ -164,10 +164,25 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol, ABC):
         if size > RECORD_BYTES_MAX:
             self._fail("its first record is larger than TLS allows")
         elif len(hello) >= size:
-            self._hello = None
-            self._begin()
-            self._incoming.write(hello)
-            self._shake()
+            self._pause_plain()
+            self.hello_complete()
+
+    def hello_complete(self) -> None:
+        """Begin the handshake. A side may call this later, when it has room for another one."""
+        hello, self._hello = self._hello, None
+        assert hello is not None
+        self._begin()
+        self._incoming.write(hello)
+        self._shake()
+
+    @property
+    def is_shaking(self) -> bool:
+        """Whether a thread computes a step of the handshake, or will soon."""
+        return self._is_shaking
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_lost
 
     def _begin(self) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -385,6 +385,7 @@ def topics_are_created_and_deleted_by_right(talk: Talk) -> None:
     for topic in answer["topics"]:
         topic["configs"] = bool(topic.get("configs"))
     talk.note("created by right on the cluster", answer)
+    revoke(talk, acl("carol", Operation.CREATE, CLUSTER))  # scenarios share the cluster
 
 
 @scenario

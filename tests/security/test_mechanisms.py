@@ -8,7 +8,7 @@ from tests.security.exchanges import Credentials, client, log_in, server
 from barnabas.security.errors import AuthenticationFailed, SecuritySettingsError
 from barnabas.security.sasl.mechanisms import TokenLogin
 from barnabas.security.sasl.plain import PlainServer
-from barnabas.security.sasl.scram import ScramClient, ScramLogin, ScramServer, TokenKeys
+from barnabas.security.sasl.scram import ScramClient, ScramLogin, ScramServer
 from barnabas.security.sasl.scram_messages import parse_client_first
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -97,8 +97,7 @@ def test_scram_sha_256_gives_the_messages_of_the_rfc() -> None:
     """The example of RFC 7677, section 3."""
     credentials = Credentials()
     credentials.add("SCRAM-SHA-256", "user", "pencil", base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="))
-    tokens = TokenKeys("SCRAM-SHA-256", credentials)
-    ours = ScramServer("SCRAM-SHA-256", credentials, tokens, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    ours = ScramServer("SCRAM-SHA-256", credentials, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
     theirs = ScramClient(ScramLogin("SCRAM-SHA-256", "user", "pencil"), "rOprNGfwEbeRWgbNEkqO")
     first = theirs.first()
     assert first == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"

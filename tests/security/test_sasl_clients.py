@@ -13,11 +13,13 @@ from tests.security.sasl_broker import (
     SASL_SETTINGS,
     USERS,
     add_scram_user,
+    as_admin,
     client_properties,
     cluster_of,
 )
 from tests.security.token_scripts import Create, token_properties, user
 
+from barnabas.client.admin.admin import Admin
 from barnabas.client.asyncio_network import connect
 from barnabas.client.blocking import run
 from barnabas.client.core.address import parse_bootstrap
@@ -212,6 +214,24 @@ def test_our_clients_renew_their_sessions_in_place(broker: Broker) -> None:
         await connection.close()
 
     asyncio.run(asyncio.wait_for(ask_many(), TIMEOUT))
+
+
+def test_a_quota_of_a_user_counts_for_that_user_alone(broker: Broker) -> None:
+    def longest_wait(user: str) -> int:
+        waits: list[int] = []
+        settings = librdkafka(broker, "PLAIN", USERS[user], **{"sasl.username": user})
+        producer = Producer({**settings, "throttle_cb": lambda event: waits.append(event.throttle_time)})
+        for _ in range(5):
+            producer.produce("quotas", bytes(50_000))
+            assert producer.flush(TIMEOUT) == 0
+        return max(waits, default=0)
+
+    with as_admin(broker) as cluster:
+        run(Admin(cluster).alter_quotas({"user": "bob"}, {"producer_byte_rate": 20_000}))
+    wait_until(lambda: longest_wait("bob") > 0)
+    assert longest_wait("alice") == 0
+    with as_admin(broker) as cluster:
+        run(Admin(cluster).alter_quotas({"user": "bob"}, {"producer_byte_rate": None}))
 
 
 def test_changed_credentials_count_at_the_next_login(broker: Broker) -> None:

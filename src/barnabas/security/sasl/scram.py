@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
+from functools import lru_cache
 
 from barnabas.security.errors import AuthenticationFailed
 from barnabas.security.sasl.mechanism import ClientExchange, Identity
@@ -50,25 +51,12 @@ def refused(mechanism: str) -> str:
     )
 
 
-class TokenKeys:
-    """Keys of delegation tokens, derived at their first login on this node."""
-
-    def __init__(self, mechanism: str, credentials: CredentialStore) -> None:
-        self._mechanism = mechanism
-        self._credentials = credentials
-        self._keys: dict[tuple[str, str], StoredKeys] = {}
-
-    def of(self, token_id: str, password: str) -> StoredKeys:
-        known = self._keys.get((token_id, password))
-        if known is None:
-            algorithm = ALGORITHMS[self._mechanism]
-            salt = decoy(self._credentials, self._mechanism, f"token {token_id}")
-            salted = salted_password(algorithm, password, salt, ITERATIONS_MIN)
-            known = stored_keys(algorithm, salted, salt, ITERATIONS_MIN)
-            if len(self._keys) >= TOKEN_KEYS_MAX:
-                self._keys.pop(next(iter(self._keys)), None)
-            self._keys[token_id, password] = known
-        return known
+@lru_cache(maxsize=TOKEN_KEYS_MAX)
+def token_keys(mechanism: str, password: str, salt: bytes) -> StoredKeys:
+    """Keys of a delegation token, derived at its first login on this node: some milliseconds."""
+    algorithm = ALGORITHMS[mechanism]
+    salted = salted_password(algorithm, password, salt, ITERATIONS_MIN)
+    return stored_keys(algorithm, salted, salt, ITERATIONS_MIN)
 
 
 def decoy(credentials: CredentialStore, mechanism: str, name: str) -> bytes:
@@ -81,13 +69,11 @@ class ScramServer:
         self,
         mechanism: str,
         credentials: CredentialStore,
-        tokens: TokenKeys,
         nonce: str,
     ) -> None:
         self._mechanism = mechanism
         self._algorithm = ALGORITHMS[mechanism]
         self._credentials = credentials
-        self._tokens = tokens
         self._nonce = nonce
         self._header = ""  # of the first message
         self._signed = ""  # the messages so far, without the proof
@@ -125,21 +111,28 @@ class ScramServer:
 
     def _user_keys(self, name: str) -> StoredKeys:
         found = self._credentials.scram_keys(self._mechanism, name)
-        salt = decoy(self._credentials, self._mechanism, name)
-        key = hashlib.new(self._algorithm, salt).digest()
+        made_up = self._made_up_keys(name)
         if found is None:
             self._refusal = f"no SCRAM credential of user {name!r}"
-            return StoredKeys(salt[:SALT_BYTES], key, key, ITERATIONS_MIN)
+            return made_up
         self._candidate = Identity(name)
         return found
 
     def _token_keys(self, token_id: str) -> StoredKeys:
+        """Nothing is derived for a token that does not exist: strangers could keep the node busy with it, and
+        nobody can guess the id of one that does."""
         token = self._credentials.token(token_id)
+        made_up = self._made_up_keys(f"token {token_id}")
         if token is None:
             self._refusal = f"no delegation token {token_id!r}"
-            return self._tokens.of(token_id, encoded(decoy(self._credentials, self._mechanism, token_id)))
+            return made_up
         self._candidate = Identity(token.owner, is_token=True, expires_at_ms=token.expires_at_ms)
-        return self._tokens.of(token_id, token.hmac)
+        return token_keys(self._mechanism, token.hmac, made_up.salt)
+
+    def _made_up_keys(self, name: str) -> StoredKeys:
+        salt = decoy(self._credentials, self._mechanism, name)
+        key = hashlib.new(self._algorithm, salt).digest()
+        return StoredKeys(salt[:SALT_BYTES], key, key, ITERATIONS_MIN)
 
     def _final(self, message: bytes, keys: StoredKeys) -> bytes:
         final = parse_client_final(message)
@@ -222,11 +215,8 @@ class ScramLogin:
 
 
 def server_mechanism(config: ServerConfig) -> ServerMechanism:
-    tokens = TokenKeys(config.mechanism, config.credentials)
     return ServerMechanism(
-        lambda: ScramServer(
-            config.mechanism, config.credentials, tokens, encoded(config.random_bytes(NONCE_BYTES))
-        ),
+        lambda: ScramServer(config.mechanism, config.credentials, encoded(config.random_bytes(NONCE_BYTES))),
         is_slow=lambda message: b"tokenauth" in message,  # the keys of a token may have to be derived
     )
 

@@ -145,6 +145,9 @@ def test_a_store_that_cannot_be_read_is_refused_and_the_old_one_stays(
 ) -> None:
     code, message = alter(broker, **{LOCATION: tmp_path / "nothing"})
     assert code == ErrorCode.INVALID_REQUEST and "cannot be read" in message
+    wrong = {"listener.name.clients.ssl.endpoint.identification.algorithm": "foo"}
+    code, message = alter(broker, **wrong)
+    assert code == ErrorCode.INVALID_REQUEST and "foo is unknown; use https" in message
     location.write_text("nonsense")
     code, message = alter(broker, **{LOCATION: location})
     assert code == ErrorCode.INVALID_REQUEST and "holds no private key" in message

@@ -60,6 +60,7 @@ class ListenerTls:
         self.loaded = loaded
         self.seen = seen  # of the stores in use
         self.refused: Fingerprint | None = None  # the last ones that could not take their place
+        self.refusal = ""  # why, as the log says
         self.takes_principal = plan.protocol == "SSL"  # with SASL the login names the principal
         self._rules = MappingRules(plan.rules)
         self._check: asyncio.TimerHandle | None = None
@@ -75,7 +76,7 @@ class ListenerTls:
 
     def use(self, loaded: ServerTls, seen: Fingerprint) -> None:
         """Use other stores for connections that begin their handshake from now on."""
-        self.loaded, self.seen, self.refused = loaded, seen, None
+        self.loaded, self.seen, self.refused, self.refusal = loaded, seen, None, ""
 
     def accept(
         self, host: str, new_channel: Callable[[Principal], Channel], gone: Callable[[], None]

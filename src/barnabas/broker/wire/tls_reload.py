@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.wire.listener_tls import TlsPlan
+from barnabas.broker.wire.listener_tls import Fingerprint, TlsPlan
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.settings.definitions import BROKER_ROWS
@@ -74,15 +74,18 @@ class TlsReload:
     async def _look_at(self, listener: Listener) -> None:
         tls = listener.tls
         assert tls is not None
-        plan = TlsPlan(self._broker.settings, listener.endpoint)
-        seen = await self._broker.threads.run(plan.fingerprint)
-        if seen in (tls.seen, tls.refused):
-            return
+        seen: Fingerprint | None = None
         try:
+            plan = TlsPlan(self._broker.settings, listener.endpoint)
+            seen = await self._broker.threads.run(plan.fingerprint)
+            if seen in (tls.seen, tls.refused):
+                return
             loaded = await self._broker.threads.run(plan.load, tls.loaded)
         except SecuritySettingsError as error:
             tls.refused = seen
-            log.error("listener %s keeps its certificate and its trust store: %s", listener.name, error)
+            if str(error) != tls.refusal:
+                tls.refusal = str(error)
+                log.error("listener %s keeps its certificate and its trust store: %s", listener.name, error)
             return
         tls.use(loaded, seen)
         self._broker.security.change(self._broker.settings, self._broker.settings)  # reads them as a client
@@ -92,11 +95,10 @@ class TlsReload:
         """Refuse settings with stores that this node could not use. KafkaError(INVALID_REQUEST)."""
         for listener in self._secured:
             assert listener.tls is not None
-            plan = TlsPlan(after, listener.endpoint)
-            seen = await self._broker.threads.run(plan.fingerprint)
-            if seen == listener.tls.seen:
-                continue
             try:
+                plan = TlsPlan(after, listener.endpoint)
+                if await self._broker.threads.run(plan.fingerprint) == listener.tls.seen:
+                    continue
                 await self._broker.threads.run(plan.load, listener.tls.loaded)
             except SecuritySettingsError as error:
                 raise KafkaError(

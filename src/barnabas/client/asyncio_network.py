@@ -17,6 +17,7 @@ from barnabas.client.core.connection import ConnectionCore, Exchange
 from barnabas.client.core.errors import ConnectError, ConnectionLost, RequestTimeout
 from barnabas.client.core.handshake import shake_hands
 from barnabas.client.core.network import ConnectionSettings
+from barnabas.client.login_threads import run_aside
 from barnabas.client.os_errors import reason_of
 from barnabas.protocol import Message
 from barnabas.security.tls.failures import describe
@@ -59,7 +60,7 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         self._renewing = asyncio.Lock()
 
     async def aside(self, work: Callable[..., T], *arguments: object) -> T:
-        return await self._loop.run_in_executor(None, work, *arguments)
+        return await run_aside(work, *arguments)
 
     def now(self) -> float:
         return self._loop.time()

@@ -21,6 +21,7 @@ from barnabas.client.core.errors import ClientError
 from barnabas.client.core.frames import flexible_header_size, frame_start, key_of
 from barnabas.client.core.login import log_in
 from barnabas.client.core.versions import ask_versions, newest_common
+from barnabas.client.login_threads import run_aside
 from barnabas.connection.inbox import Inbox
 from barnabas.protocol import Message, ProtocolError
 from barnabas.protocol.apis import response_header_version
@@ -97,7 +98,7 @@ class LeaderLink(asyncio.BufferedProtocol):
 
     async def aside(self, work: Callable[..., T], *arguments: object) -> T:
         """Do work of a login that waits for others, in a thread."""
-        return await self._loop.run_in_executor(None, work, *arguments)
+        return await run_aside(work, *arguments)
 
     async def _log_in(self, address: Address, security: ClientSecurity) -> None:
         lifetime_ms = await log_in(self, address, self._offers, security)

@@ -24,8 +24,8 @@ from barnabas.storage.segments.log_slice import LogSlice
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024
 TURN_BYTES_MAX = 4 * CHUNK_BYTES  # sent by one channel before others have their turn
-DECRYPTED_BYTES_MAX = 256 * 1024  # at once; more is slower by the byte, in memory that is new each time
-DECRYPTIONS_MAX = 2  # in a turn, each half a millisecond at most
+DECRYPTED_BYTES_MAX = 96 * 1024  # at once; above 128 KiB the memory is new each time, and three times slower
+DECRYPTIONS_MAX = 4  # in a turn, each a quarter of a millisecond at most
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
 log = logging.getLogger("barnabas.channel")
 

@@ -42,9 +42,10 @@ from barnabas.storage.segments.segment import CorruptLog
 
 RECENT_FRAMES_MAX = 512
 KNOWN_PAGES_MAX = 4096
-PIECE_BYTES_MAX = 4 * PAGE_BYTES  # encrypted and written at once
-AHEAD_BYTES_MAX = 8 << 20  # to read at once
-FRAMES_A_READ_MAX = 256  # a read of more returns fewer bytes, so that no read keeps the loop for long
+# Encrypted and written at once. Memory above 128 KiB comes from the operating system each time, page by page,
+# which takes longer than to encrypt it.
+PIECE_BYTES_MAX = 96 << 10
+FRAMES_A_READ_MAX = 128  # a read of more returns fewer bytes, so that no read keeps the loop for long
 
 
 Buffer = bytes | bytearray | memoryview
@@ -118,9 +119,9 @@ class EncryptedFile:
             frame_end = following = wanted_end
             if not is_end:
                 if offset + FRAME_OVERHEAD > len(buffer):
-                    ahead = max(wanted_end - max(start, reached), 0) + 2 * FRAME_OVERHEAD
-                    if not is_exact or ahead > PAGE_BYTES:
-                        ahead = next_page(at + min(ahead, AHEAD_BYTES_MAX)) - at
+                    ahead = next_page(at) - at
+                    if is_exact:
+                        ahead = min(ahead, max(wanted_end - max(start, reached), 0) + 2 * FRAME_OVERHEAD)
                     buffer, base, offset = self._disk.pread(self.descriptor, ahead, at), at, 0
                 is_end = len(buffer) < offset + FRAME_OVERHEAD
             if not is_end:

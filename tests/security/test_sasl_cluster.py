@@ -33,6 +33,7 @@ LIBRDKAFKA = {
     "sasl.password": ADMIN[1],
     "logger": None,
 }
+EARLIEST = {"auto.offset.reset": "earliest"}
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +67,7 @@ def test_a_cluster_with_sasl_everywhere_survives_a_kill(cluster: Cluster) -> Non
 
     wait_until(all_in_sync, TIMEOUT)
     produce(50)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": "g",
-            "auto.offset.reset": "earliest",
-            **LIBRDKAFKA,
-        }
-    )
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", **EARLIEST, **LIBRDKAFKA})
     consumer.subscribe(["t"])
     seen = 0
     while seen < 150:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import struct
@@ -22,12 +23,17 @@ from tests.security.sasl_broker import (
 from tests.security.token_scripts import Create, user
 
 from barnabas.broker.node import StartError
+from barnabas.broker.quorum.peers import Connections
 from barnabas.broker.wire import login
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import ConfigResource, ResourceType
 from barnabas.client.blocking import run
 from barnabas.client.core.errors import AuthenticationError
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.quorum.peers import PeerUnreachable
+from barnabas.security.clients.client_security import client_security
+from barnabas.settings.quorum import Address
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
@@ -102,6 +108,33 @@ def test_a_login_without_a_principal_is_refused() -> None:
     builder = {"principal.builder.class": "tests.security.plug_ins:nobody"}
     with Broker(overrides={**SASL_SETTINGS, **builder}) as broker:
         assert not logs_in(broker, "PLAIN", "alice", "alice-s3cret")
+
+
+# -- nodes among themselves ----------------------------------------------------------------------
+
+
+def test_a_login_that_nodes_would_refuse_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    entry = plain_entry({"alice": "x"}, own=("admin", "its own"))
+    with Broker(overrides={**SASL_SETTINGS, JAAS: entry}):
+        pass
+    assert 'add user_admin="..."' in caplog.text
+    assert "its own" not in caplog.text
+
+
+def test_a_node_that_is_refused_says_so(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    security = client_security(client_properties("PLAIN", "admin", "wrong"))
+
+    async def ask() -> None:
+        connections = Connections("broker-2", 5_000, lambda: security)
+        for _ in range(3):
+            with pytest.raises(PeerUnreachable, match="Invalid username or password"):
+                await connections.send_request(
+                    Address("127.0.0.1", broker.port), MetadataRequest(topics=[]), 5_000
+                )
+        await connections.close()
+
+    asyncio.run(ask())
+    assert caplog.text.count("no connection to the node at 127.0.0.1") == 1
 
 
 # -- changes while running -----------------------------------------------------------------------

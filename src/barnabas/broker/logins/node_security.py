@@ -60,6 +60,30 @@ class NodeSecurity:
                 way()
             except SecuritySettingsError as error:
                 log.warning("this node cannot connect to other nodes: %s", error)
+        for listener, mechanism in self._plain_logins():
+            entry = self.entries.of(ListenerSettings(self._settings, listener, mechanism))
+            options = entry.options if entry is not None else {}
+            user = options.get("username")
+            if user and options.get(f"user_{user}") != options.get("password"):
+                log.warning(
+                    "nodes with this JAAS entry of listener %s refuse each other: "
+                    'add user_%s="..." with the password of the entry itself',
+                    listener,
+                    user,
+                )
+
+    def _plain_logins(self) -> list[tuple[str, str]]:
+        """Listeners at which nodes log in with PLAIN, checked against the users of the entry itself."""
+        settings = self._settings
+        ways = [(settings.inter_broker_listener_name, "inter.broker")]
+        ways += [(name, "controller") for name in settings.controller_listener_names[:1]]
+        return [
+            (listener, "PLAIN")
+            for listener, kind in ways
+            if settings.security_protocols.get(listener, "").startswith("SASL")
+            and settings[f"sasl.mechanism.{kind}.protocol"] == "PLAIN"
+            and not ListenerSettings(settings, listener, "PLAIN")["sasl.server.callback.handler.class"]
+        ]
 
     def _to(self, listener: str, mechanism: str) -> ClientSecurity:
         found = self._made.get(listener)

@@ -55,7 +55,7 @@ class Connections:
             raise PeerUnreachable(str(error) or "no response in time") from None
 
     async def version_for(self, address: Address, request: type[Message], lane: str = "") -> int:
-        """Return the version that `ask` would use."""
+        """Return the version that `send_request` would use."""
         try:
             return (await self._connection(address, lane)).version_for(request)
         except (ClientError, ProtocolError, KafkaError) as error:

@@ -29,6 +29,7 @@ def test_roles_are_bound_listed_and_unbound(node: str, run_tool: RunTool) -> Non
     assert run_tool(*roles, "list").lines == ["PRINCIPAL\tROLE\tRESOURCE\tNAME\tPATTERN"]
     bound = run_tool(*roles, "bind", *binding)
     assert (bound.status, bound.lines) == (0, ["User:ann has role DeveloperRead on topics orders-*."])
+    assert bound.errors == "note: roles are off: set barnabas.roles.enable=true on every node\n"
     assert run_tool(*roles, "bind", "--principal", "User:carla", "--role", "Operator").status == 0
     assert run_tool(*roles, "list").lines[1:] == [
         "User:ann  \tDeveloperRead\tTopic   \torders-      \tPREFIXED",

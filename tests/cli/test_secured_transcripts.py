@@ -136,16 +136,36 @@ def test_the_transcripts_are_what_kafkas_tools_print(
         pytest.skip("--apache runs Kafka's own tools again, which takes minutes")
     path = FOLDER / f"{talk}.txt"
     steps = load(path)
-    printed = []
-    hmac = ""
-    for step in steps:
-        program, *arguments = apache_node.arguments(step, hmac)
-        done = apache.tool(JAVA_CLASSES[program], *arguments, input=step.input)
-        hmac = next(iter(TOKEN.findall(done.stdout)), hmac)
-        printed.append(shown(done.stdout, done.stderr, done.returncode, apache_node))
+    printed = run_java(steps, apache_node)
     if request.config.getoption("--record"):
         path.write_text("\n".join(step.text(each) for step, each in zip(steps, printed, strict=True)))
     assert printed == [step.printed for step in load(path)]
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("talk", TALKS)
+def test_kafkas_tools_print_the_same_on_our_broker(
+    talk: str, java: None, our_node: Node, request: pytest.FixtureRequest
+) -> None:
+    if not request.config.getoption("--apache"):
+        pytest.skip("--apache runs Kafka's own tools again, which takes minutes")
+    steps = load(FOLDER / f"{talk}.txt")
+    expected = [step.text(step.printed) for step in steps]
+    found = [step.text(each) for step, each in zip(steps, run_java(steps, our_node), strict=True)]
+    assert found == expected, difference(expected, found)
+
+
+def run_java(steps: list[Step], node: Node) -> list[str]:
+    printed = []
+    hmac = ""
+    for step in steps:
+        program, *arguments = node.arguments(step, hmac)
+        done = apache.tool(JAVA_CLASSES[program], *arguments, input=step.input)
+        hmac = next(iter(TOKEN.findall(done.stdout)), hmac)
+        printed.append(shown(done.stdout, done.stderr, done.returncode, node))
+    return printed
 
 
 @pytest.mark.parametrize(("answer", "is_removed"), [("n", False), ("", False), ("Y", True)])

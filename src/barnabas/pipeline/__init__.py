@@ -4,6 +4,7 @@ The same as Python objects: `Pipeline(...)`. `file.checks.problems_of` finds its
 `run.start.run_pipeline` runs it.
 """
 
+from barnabas.pipeline.engine.field_cipher import FieldCipher
 from barnabas.pipeline.engine.secrets import Secret
 from barnabas.pipeline.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
@@ -41,6 +42,7 @@ from barnabas.pipeline.spec.model import (
 __all__ = [
     "REAL_TIME",
     "Drift",
+    "FieldCipher",
     "FileKind",
     "FilesSource",
     "Format",

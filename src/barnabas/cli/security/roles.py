@@ -11,7 +11,11 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.frame.table import table_lines
 from barnabas.client import role_topic
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
 from barnabas.client.cluster import Cluster
+from barnabas.client.core.errors import ClientError
+from barnabas.protocol import KafkaError
 from barnabas.security.acls.roles import RESOURCES, ROLES, Binding, Role, RoleProblem, Scope, check_binding
 from barnabas.security.acls.vocabulary import CLUSTER_NAME, word
 
@@ -24,6 +28,7 @@ EXAMPLES = (
     "list --principal User:ann",
     "unbind --principal User:ann --role DeveloperRead --topic orders- --prefix",
 )
+SETTING = "barnabas.roles.enable"
 COMMANDS = ("list", "bind", "unbind", "describe")
 FLAGS = {
     "topic": "Topic",
@@ -97,6 +102,19 @@ async def bind(wanted: list[Binding], cluster: Cluster, out: Output) -> None:
     await role_topic.write(cluster, wanted, present=True)
     for binding in wanted:
         out.line(f"{binding.principal} has {binding}.")
+    if await are_off(cluster):
+        out.note("note: roles are off: set barnabas.roles.enable=true on every node")
+
+
+async def are_off(cluster: Cluster) -> bool:
+    """Whether a broker says so; unknown if we may not ask."""
+    try:
+        node = next(iter(cluster.topology.nodes))
+        resource = ConfigResource(ResourceType.BROKER, str(node))
+        found = (await Admin(cluster).describe_configs([resource]))[resource]
+    except (KafkaError, ClientError, StopIteration):
+        return False
+    return any(entry.name == SETTING and entry.value == "false" for entry in found)
 
 
 async def unbind(wanted: list[Binding], cluster: Cluster, out: Output) -> None:

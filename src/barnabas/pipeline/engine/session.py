@@ -90,11 +90,16 @@ def session(
 
 def with_redaction(settings: Mapping[str, Text]) -> dict[str, str]:
     """Settings with secrets revealed, and their names among those that Spark's logs and pages hide."""
-    hidden = [re.escape(name) for name, value in settings.items() if isinstance(value, Secret)]
+    hidden = [re.escape(own_name(name)) for name, value in settings.items() if isinstance(value, Secret)]
     found = revealed(settings)
     if hidden:
         found[REDACTION] = "|".join([found.get(REDACTION, REDACTED_BY_SPARK), *hidden])
     return found
+
+
+def own_name(setting: str) -> str:
+    """The name under which Hadoop and Hive know a setting: Spark's logs list it again under that name."""
+    return setting.partition("spark.hadoop.")[2] or setting.replace("spark.hive.", "hive.")
 
 
 def check_connect() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import aiokafka
@@ -13,18 +15,23 @@ import aiokafka.errors
 import pytest
 from confluent_kafka import KafkaError, Producer
 
+from barnabas.client.asyncio_network import connect
 from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.errors import AuthenticationError, ClientError
+from barnabas.client.core.network import ConnectionSettings
 from barnabas.security.clients.client_security import client_security
+from barnabas.security.sasl.plain import PlainClient
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
 
 from .locked_broker import (
     LOCKED_LOGINS,
     MUTUAL,
+    PASSWORD,
     PASSWORD_MECHANISMS,
     TLS,
+    USER,
     Locked,
     Way,
     add_users,
@@ -145,3 +152,29 @@ def test_a_session_goes_on_when_the_token_it_began_with_has_expired(locked: Lock
     finally:
         provider.life_s = 600
     assert CLIENT_SECRET not in str(failed)
+
+
+class WaitingClient(PlainClient):
+    """A login that waits for somebody else, here for the event loop itself."""
+
+    is_slow = True
+    may_go_on = threading.Event()
+
+    def first(self) -> bytes:
+        assert self.may_go_on.wait(10), "the event loop stood still"
+        return super().first()
+
+
+@pytest.mark.usefixtures("broker")
+def test_a_login_that_waits_for_others_does_not_stop_the_event_loop(locked: Locked) -> None:
+    way = LOCKED_LOGINS[0]
+    properties = locked.java(way)
+    security = replace(client_security(properties), new_exchange=lambda _: WaitingClient(USER, PASSWORD))
+
+    async def log_in() -> None:
+        [address] = parse_bootstrap(properties["bootstrap.servers"])
+        asyncio.get_running_loop().call_later(0.05, WaitingClient.may_go_on.set)
+        connection = await connect(address, ConnectionSettings(security=security))
+        await connection.close()
+
+    asyncio.run(log_in())

@@ -8,6 +8,7 @@ import re
 import socket
 import ssl
 import struct
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.core.address import Address
 from barnabas.security.clients.client_security import ClientSecurity
 from barnabas.security.tls.certificates import Issued, issue
+from barnabas.security.tls.transport import TlsTransport
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
@@ -177,6 +179,31 @@ def test_peers_that_do_not_go_on_lose_their_slots_and_a_crowd_is_served(
         with ThreadPoolExecutor(20) as crowd:
             list(crowd.map(serves, [broker] * 60))
         told("its TLS handshake does not go on")
+
+
+def test_a_handshake_that_takes_long_stops_nobody_else(
+    broker: TlsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It computes in a thread of its own: the loop goes on, and so does another handshake."""
+    gate, is_waiting = threading.Event(), threading.Event()
+    step = TlsTransport._step
+
+    def slow_step(self: TlsTransport) -> tuple[bool, object]:
+        if not is_waiting.is_set():
+            is_waiting.set()
+            assert gate.wait(SECONDS)
+        return step(self)
+
+    monkeypatch.setattr(TlsTransport, "_step", slow_step)
+    with connected(broker.port) as slow:
+        slow.sendall(hello())
+        assert is_waiting.wait(SECONDS)
+        with connected(broker.inner) as plain:
+            plain.sendall(API_VERSIONS)
+            assert plain.recv(4096)
+        serves(broker)
+        gate.set()
+        assert slow.recv(4096)  # the broker's part of the handshake
 
 
 def test_handshakes_with_random_damage_never_harm_the_broker(broker: TlsBroker) -> None:

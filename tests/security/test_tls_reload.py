@@ -13,6 +13,7 @@ from cryptography import x509
 
 from barnabas.broker.wire import tls_reload
 from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -151,6 +152,19 @@ def test_a_store_that_cannot_be_read_is_refused_and_the_old_one_stays(
     location.write_text("nonsense")
     code, message = alter(broker, **{LOCATION: location})
     assert code == ErrorCode.INVALID_REQUEST and "holds no private key" in message
+    assert shows(broker, certificates().broker)
+
+
+def test_settings_that_are_replaced_as_a_whole_are_checked_too(broker: TlsBroker) -> None:
+    kind = AlterConfigsRequest.AlterConfigsResource
+    wanted = kind(
+        resource_type=BROKER,
+        resource_name="1",
+        configs=[kind.AlterableConfig(name=LOCATION, value="/nowhere")],
+    )
+    with Conversation(broker, port=broker.inner) as talk:
+        [answer] = talk.ask(AlterConfigsRequest(resources=[wanted]), 2).responses
+    assert answer.error_code == ErrorCode.INVALID_REQUEST and "/nowhere" in answer.error_message
     assert shows(broker, certificates().broker)
 
 

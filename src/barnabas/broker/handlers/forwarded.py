@@ -16,7 +16,6 @@ from barnabas.broker.quotas.client_quotas import Mutations
 from barnabas.broker.quotas.throttling import set_throttle_time
 from barnabas.controller.context import unlimited
 from barnabas.protocol import Message
-from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from barnabas.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
@@ -75,9 +74,6 @@ create_partitions = handles(
 describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster, listeners=BOTH)(
     to_controller
 )
-alter_configs = handles(
-    AlterConfigsRequest, "0-2", needs=needs.of_configs(Operation.ALTER_CONFIGS, "responses"), listeners=BOTH
-)(to_controller)
 update_features = handles(UpdateFeaturesRequest, "0-2", needs=needs.alter_cluster, listeners=BOTH)(
     to_controller
 )

@@ -169,6 +169,32 @@ def test_a_position_is_found_without_reading_the_file(tmp_path: Path, disk: Encr
     assert Counting.bytes_read < 4 * 4 * PAGE_BYTES
 
 
+def test_a_batch_of_many_blocks_is_read_whole(tmp_path: Path) -> None:
+    disk = encrypted(tmp_path)
+    log = Log.create(f"{tmp_path}/t-0", LogSettings(), now_ms=NOW_MS, context=LogContext(disk))
+    append(log, batch_at(0))
+    append(log, batch_at(1, value_bytes=20 << 20), batch_at(2))
+    batches = read_all(log)
+    assert len(batches) == 3
+
+    again = Log.open(log.directory, LogSettings(), now_ms=NOW_MS, context=LogContext(disk))  # recovers
+    assert read_all(again) == batches
+    assert again.offset_for_timestamp(NOW_MS + 1) == log.offset_for_timestamp(NOW_MS + 1)
+    assert again.active.pread(len(batches[1]), len(batches[0])) == batches[1]
+
+
+def test_a_read_of_very_many_small_blocks_returns_fewer_bytes(tmp_path: Path, disk: EncryptedDisk) -> None:
+    path = tmp_path / "t-0" / NAME
+    parts = [bytes([number % 256]) * 60 for number in range(1000)]
+    written(disk, path, *parts)
+    descriptor = disk.open(str(path), READ_WRITE)
+    first = disk.pread(descriptor, 60_000, 0)
+    disk.close(descriptor)
+    assert 5_000 < len(first) < 20_000
+    assert disk.read(str(path)) == b"".join(parts)
+    assert b"".join(parts).startswith(first)
+
+
 # -- crashes -----------------------------------------------------------------------------------------
 
 

@@ -45,7 +45,10 @@ KNOWN_PAGES_MAX = 4096
 # Encrypted and written at once. Memory above 128 KiB comes from the operating system each time, page by page,
 # which takes longer than to encrypt it.
 PIECE_BYTES_MAX = 96 << 10
-FRAMES_A_READ_MAX = 128  # a read of more returns fewer bytes, so that no read keeps the loop for long
+# A read ends after so many small frames, so that no read keeps the loop for long. A batch is never cut so:
+# its write has small frames only at the ends of pages.
+SMALL_FRAMES_MAX = 128
+SMALL_BYTES = 1024  # on average
 
 
 Buffer = bytes | bytearray | memoryview
@@ -151,7 +154,8 @@ class EncryptedFile:
                 whole = reached == held_start and stop == held_end
                 parts.append(plain if whole else plain[reached - held_start : stop - held_start])
                 reached = stop
-            if is_end or reached >= wanted_end or len(parts) >= FRAMES_A_READ_MAX:
+            is_enough = len(parts) >= SMALL_FRAMES_MAX > (reached - position) // SMALL_BYTES
+            if is_end or reached >= wanted_end or is_enough:
                 self._near = reached, at
                 return b"".join(parts) if len(parts) != 1 else parts[0]
             if following > reached:

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.access.rights import Rights
 from barnabas.broker.coordinators import transaction_markers
 from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
+from barnabas.broker.handlers import produce
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.produce.tick import Tick
 from barnabas.groups.classic import coordinator as classic
@@ -24,6 +26,7 @@ from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.replication.producers import ProducerStates
+from barnabas.security.acls.vocabulary import Operation, ResourceType
 from barnabas.simulation.world.history import Result
 from barnabas.storage.logs import opening
 from barnabas.storage.logs.log import Log
@@ -211,3 +214,32 @@ def forget_prepared_transactions(patch: pytest.MonkeyPatch) -> None:
     from barnabas.transactions.shard import TransactionShard
 
     patch.setattr(TransactionShard, "loaded", lambda *_: [])
+
+
+# -- guarded records ---------------------------------------------------------------------------------
+
+
+@bug("guarded-records")
+def topics_that_may_be_written_are_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rights, "forget", lambda self: None)
+
+
+@bug("guarded-records")
+def a_refused_batch_is_appended(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Partition.append
+
+    def check(name: str, topic_id: bytes, context: Any, rights: Rights) -> None:
+        if not rights.allow_write(name, 0):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    def append_first(request: Any, context: Any, *others: Any) -> Any:
+        for data in request.topic_data:
+            for given in data.partition_data:
+                found = context.broker.partitions.get(data.name, given.index)
+                if found is not None and not context.may(Operation.WRITE, ResourceType.TOPIC, data.name):
+                    append(found, memoryview(bytearray(given.records)), 1, context.version, 0)
+        return validated(request, context, *others)
+
+    validated = produce.append_validated
+    monkeypatch.setattr(produce, "check_topic", check)
+    monkeypatch.setattr(produce, "append_validated", append_first)

@@ -16,7 +16,13 @@ from barnabas.simulation.world.history import Verdict, Wrong, live, shrink
 from barnabas.simulation.world.loop import Stuck
 from barnabas.simulation.world.world import World
 
-SEEDS = {"records": range(8), "encrypted-records": range(2), "groups": range(15), "transactions": range(7)}
+SEEDS = {
+    "records": range(8),
+    "encrypted-records": range(2),
+    "guarded-records": range(3),
+    "groups": range(15),
+    "transactions": range(7),
+}
 REPLAYED = 3
 CRASH_POINTS = 20
 

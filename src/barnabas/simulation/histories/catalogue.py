@@ -7,6 +7,7 @@ from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, 
 from barnabas.simulation.histories.cluster_logins import ClusterLoginsHistory
 from barnabas.simulation.histories.encrypted_records import EncryptedRecordsHistory
 from barnabas.simulation.histories.groups import GroupsHistory
+from barnabas.simulation.histories.guarded_records import GuardedRecordsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world.history import Make
@@ -14,6 +15,7 @@ from barnabas.simulation.world.history import Make
 HISTORIES: dict[str, Make] = {
     RecordsHistory.name: RecordsHistory,
     EncryptedRecordsHistory.name: EncryptedRecordsHistory,
+    GuardedRecordsHistory.name: GuardedRecordsHistory,
     GroupsHistory.name: GroupsHistory,
     TransactionsHistory.name: TransactionsHistory,
 }

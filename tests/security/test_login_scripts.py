@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -13,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.broker.test_garbage import alive
 from tests.security.login_scripts import CLOSED, SCRIPTS, SESSION_MS, play
 from tests.security.sasl_broker import SASL_SETTINGS, SCRAM, USERS, add_scram_user
 
+from barnabas.broker.wire.login import Login
+from barnabas.security.sasl.server_login import ServerLogin
 from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import wait_until
 
 RECORDED = Path(__file__).parent / "data" / "login_answers.json"
 SETTINGS = {
@@ -51,10 +56,15 @@ def play_all(port: int) -> dict[str, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def ours() -> Iterator[dict[str, list[Any]]]:
+def broker() -> Iterator[Broker]:
     with Broker(overrides=SETTINGS) as broker:
         add_scram_user(broker, "alice", USERS["alice"], "SCRAM-SHA-512")
-        yield play_all(broker.port)
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def ours(broker: Broker) -> dict[str, list[Any]]:
+    return play_all(broker.port)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +82,26 @@ def test_every_order_of_messages_gets_the_answers_of_apache_kafka(
         assert expected[-1] == CLOSED
         expected = [*expected[:-1], *DELIBERATE[name], CLOSED]
     assert ours[name] == expected
+
+
+def test_logins_leave_nothing_for_the_garbage_collector(broker: Broker) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive(broker, Login, ServerLogin)
+        for name in (
+            "plain",
+            "scram",
+            "plain, wrong",
+            "scram, wrong",
+            "metadata first",
+            "again",
+            "again, wrong",
+        ):
+            play(broker.port, name)
+        wait_until(lambda: alive(broker, Login, ServerLogin) <= before)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.long

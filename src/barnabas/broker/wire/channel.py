@@ -131,7 +131,7 @@ class Channel(asyncio.BufferedProtocol):
         if self._muted is not None:
             self._muted.cancel()
         if self.login is not None:
-            self.login.cancel()
+            self.login.close()
         self.outbox.close()
         self.inbox.release_buffers()
         self.out.clear()

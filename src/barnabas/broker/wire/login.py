@@ -78,6 +78,11 @@ class Login:
             self._timer.cancel()
         self.note_large_frame(False)
 
+    def close(self) -> None:
+        """The connection is closed."""
+        self.cancel()
+        self.machine = None  # it refers to this object: the cycle would wait for the garbage collector
+
     def note_large_frame(self, is_large: bool) -> bool:
         """Count connections that receive a large frame before they are known. False: there are too many."""
         if is_large != self._is_large:

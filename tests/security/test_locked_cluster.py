@@ -21,7 +21,7 @@ TOPIC, PARTITIONS = "numbers", 3
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     # Sessions end often, so that nodes and clients authenticate again while nodes fail.
-    with locked_cluster(settings(connections_max_reauth_ms=2000), combined=3) as running:
+    with locked_cluster(settings(connections_max_reauth_ms=4000), combined=3) as running:
         running.create_topic(TOPIC, PARTITIONS, replication_factor=3)
         yield running
 

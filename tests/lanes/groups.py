@@ -34,7 +34,15 @@ BEGIN_FIRST = (
         "tests/simulation/test_cluster",
         "tests/mutations/",
     ),
-    *("tests/interop/", "tests/cluster/", "tests/crash/", "tests/spark/", "tests/clients/", "tests/soak/"),
+    *(
+        "tests/interop/",
+        "tests/cluster/",
+        "tests/security/",
+        "tests/crash/",
+        "tests/spark/",
+        "tests/clients/",
+        "tests/soak/",
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from barnabas.security.errors import SecuritySettingsError
 from barnabas.security.oauth.checking import UNSECURED_HANDLER, TokenCheck, token_check
 from barnabas.security.oauth.http import ProviderError
 from barnabas.security.oauth.key_set import parse_key_set
-from barnabas.security.oauth.key_source import MISSING_IDS_MAX, KeySource
+from barnabas.security.oauth.key_source import MISSING_IDS_MAX, READ_PAUSE_S_MIN, KeySource
 from barnabas.security.oauth.settings import ClaimRules, KeySettings
 from barnabas.security.sasl.oauthbearer import TokenRefused
 from barnabas.testing.waiting import wait_until
@@ -237,6 +237,10 @@ def test_keys_of_a_url_rotate(caplog: pytest.LogCaptureFixture) -> None:
         provider.keys = [public_jwk(rsa_key(1), "two")]
         wait_until(lambda: taken(signed(claims(), rsa_key(1), "two")), 10)
         assert not taken(signed(claims()))
+        seen, begun = len(provider.asked), time.monotonic()
+        for number in range(50):
+            assert not taken(signed(claims(), kid=f"unknown-{number}"))
+        assert len(provider.asked) - seen <= 1 + (time.monotonic() - begun) / READ_PAUSE_S_MIN
     assert "503" in caplog.text
 
 

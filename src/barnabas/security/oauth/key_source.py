@@ -22,6 +22,9 @@ from barnabas.security.sasl.oauthbearer import TokenRefused
 MISSING_IDS_MAX = 16
 KEY_ID_LENGTH_MAX = 1000
 MISSING_ID_PAUSE_S = 60.0
+READ_PAUSE_S_MIN = (
+    1.0  # between two reads: whoever sends a new unknown id each time cannot flood the provider
+)
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +112,7 @@ class KeySource:
         while not self._closed:
             if self.read():
                 pause_s = self._settings.backoff_s
+                time.sleep(READ_PAUSE_S_MIN)
                 self._wake.wait(self._settings.refresh_s)
                 self._wake.clear()
             else:  # asked again or not, the pause protects the provider

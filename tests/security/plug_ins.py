@@ -17,3 +17,7 @@ class ByMechanism:
 
 def nobody(peer: Peer) -> str:
     return "no principal"
+
+
+def broken(user: str, password: str) -> bool:
+    raise OSError("the directory of users is down")

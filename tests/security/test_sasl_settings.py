@@ -94,6 +94,17 @@ def test_a_python_entry_point_checks_passwords() -> None:
         assert not logs_in(broker, "PLAIN", "carol", "carol")
 
 
+def test_an_entry_point_that_fails_refuses_the_login(caplog: pytest.LogCaptureFixture) -> None:
+    name = "listener.name.plaintext.plain.sasl.server.callback.handler.class"
+    with (
+        Broker(overrides={**WITHOUT_JAAS, name: "tests.security.plug_ins:broken"}) as broker,
+        cluster_of(broker.bootstrap, client_properties("PLAIN", "carol", "secret")) as cluster,
+        pytest.raises(AuthenticationError, match="the broker could not check the credentials"),
+    ):
+        run(cluster.refresh())
+    assert "OSError: the directory of users is down" in caplog.text
+
+
 def test_a_python_entry_point_makes_principals() -> None:
     builder = {"principal.builder.class": "tests.security.plug_ins:ByMechanism"}
     tokens = {"delegation.token.secret.key": "x"}

@@ -25,6 +25,7 @@ from barnabas.security.sasl.mechanisms import ServerMechanism
 
 BuildPrincipal = Callable[[str, Identity], Principal]
 REAUTHENTICATION_MS_MIN = 1_000
+NOT_CHECKED = "Authentication failed: the broker could not check the credentials"
 
 
 class State(Enum):
@@ -128,14 +129,22 @@ class ServerLogin:
                 )
             assert self._exchange is not None  # `admit` lets tokens through after a handshake only
             return self._exchange.step(token), self._exchange.identity
-        except BaseException:
+        except AuthenticationFailed:
             self.state = State.FAILED
             raise
+        except Exception as error:  # a plug-in, or a service that it asks
+            self.state = State.FAILED
+            raise AuthenticationFailed(NOT_CHECKED, f"{type(error).__name__}: {error}") from error
 
     def complete(self, identity: Identity, now_ms: int) -> Session:
         """End the login. AuthenticationFailed if a re-authentication changes the principal."""
         self.state = State.FAILED
-        principal = self._build_principal(self.mechanism, identity)
+        try:
+            principal = self._build_principal(self.mechanism, identity)
+        except AuthenticationFailed:
+            raise
+        except Exception as error:  # of a plug-in
+            raise AuthenticationFailed(NOT_CHECKED, f"{type(error).__name__}: {error}") from error
         previous = self._previous
         if previous is not None and previous.principal != principal:
             raise AuthenticationFailed(

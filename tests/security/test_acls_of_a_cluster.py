@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from barnabas.client.admin.topics import NewTopic
 from barnabas.client.blocking import run
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.testing.cluster import Cluster
+from barnabas.testing.waiting import wait_until
 
 from .sasl_broker import ADMIN, SASL_SETTINGS, USERS, client_properties, cluster_of
 from .test_refusals_everywhere import SETTINGS
@@ -40,3 +42,78 @@ def test_a_forwarded_request_is_decided_by_the_clients_principal(cluster: Cluste
     with pytest.raises(KafkaError) as refused:
         create("alice", "not-made")
     assert refused.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.long
+def test_three_nodes_allow_and_refuse_alike() -> None:
+    """Produce, consume, a transaction with offsets; then the right to write is taken away, on all nodes."""
+    confluent = pytest.importorskip("confluent_kafka")
+    admin_of = pytest.importorskip("confluent_kafka.admin")
+    overrides = SETTINGS | {"super.users": "User:admin;User:ANONYMOUS"}
+    with Cluster(combined=3, overrides=overrides, client=client_properties("PLAIN", *ADMIN)) as nodes:
+
+        def settings(user: str) -> dict[str, str]:
+            return {
+                "bootstrap.servers": nodes.bootstrap,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": user,
+                "sasl.password": USERS[user],
+            }
+
+        def binding(kind: object, name: str, operation: object) -> object:
+            pattern, allow = admin_of.ResourcePatternType.LITERAL, admin_of.AclPermissionType.ALLOW
+            return admin_of.AclBinding(kind, name, pattern, "User:alice", "*", operation, allow)
+
+        admin = admin_of.AdminClient(settings("admin"))
+        types, operations = admin_of.ResourceType, admin_of.AclOperation
+        finish(admin.create_topics([admin_of.NewTopic("t", 6, 3)]))
+        may_write = binding(types.TOPIC, "t", operations.WRITE)
+        finish(
+            admin.create_acls(
+                [
+                    may_write,
+                    binding(types.TOPIC, "t", operations.READ),
+                    binding(types.GROUP, "g", operations.READ),
+                    binding(types.TRANSACTIONAL_ID, "tx", operations.WRITE),
+                ]
+            )
+        )
+        producer = confluent.Producer(settings("alice"))
+        codes: list[int] = []
+
+        def write() -> set[int]:
+            codes.clear()
+            for index in range(6):
+                producer.produce(
+                    "t",
+                    b"x",
+                    partition=index,
+                    callback=lambda error, _: codes.append(error.code() if error else 0),
+                )
+            assert producer.flush(30) == 0
+            return set(codes)
+
+        wait_until(lambda: write() == {0}, 30)
+        consumer = confluent.Consumer(settings("alice") | {"group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["t"])
+        wait_until(lambda: (found := consumer.poll(1)) is not None and not found.error(), 30)
+        transaction = confluent.Producer(settings("alice") | {"transactional.id": "tx"})
+        transaction.init_transactions(30)
+        transaction.begin_transaction()
+        transaction.produce("t", b"y", partition=3)
+        positions = consumer.position(consumer.assignment())
+        transaction.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 30)
+        transaction.commit_transaction(30)
+        consumer.close()
+        pattern = admin_of.ResourcePatternType.LITERAL
+        everybody = admin_of.AclBindingFilter(
+            types.TOPIC, "t", pattern, None, None, operations.WRITE, admin_of.AclPermissionType.ANY
+        )
+        finish(admin.delete_acls([everybody]))
+        wait_until(lambda: write() == {int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)}, 30)
+
+
+def finish(futures: Any) -> None:
+    for future in futures.values():
+        future.result(60)

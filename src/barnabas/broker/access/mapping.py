@@ -6,6 +6,7 @@ that was encoded already is decoded again, in pieces. Does not know: what is cha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,17 @@ def changed_deferred(waiting: Deferred, key: int, context: RequestContext, chang
     later = Deferred(waiting.cancel)
     version = context.version
 
+    def finished(done: asyncio.Task[Message]) -> None:
+        try:
+            later.resolve(done.result())
+        except (Exception, asyncio.CancelledError):
+            context.channel.fail("changing a response")
+            later.resolve(None)
+
     def arrived(response: Response | None) -> None:
         if isinstance(response, bytes):
             task = context.broker.loop.create_task(decoded(response, key, version, context, change))
-            task.add_done_callback(lambda done: later.resolve(None if done.cancelled() else done.result()))
+            task.add_done_callback(finished)
             return
         if response is not None:
             change(response)

@@ -212,6 +212,13 @@ def test_our_client_says_how_to_mend_a_refused_certificate(broker: TlsBroker, as
 
 
 @pytest.mark.parametrize("ask", [topics_of, topics_on_a_loop])
+def test_our_client_says_that_it_needs_a_certificate(strict: TlsBroker, ask: object) -> None:
+    """With TLS 1.3 the broker looks at it when the client's handshake is complete already."""
+    with pytest.raises(ClientError, match=r"the broker wants a certificate of the client; set ssl.keystore"):
+        ask(strict.port, client_security(java_properties(strict)))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("ask", [topics_of, topics_on_a_loop])
 def test_our_client_says_when_a_listener_speaks_no_tls(broker: TlsBroker, ask: object) -> None:
     with pytest.raises(ClientError, match=r"does not speak TLS|closed the connection during"):
         ask(broker.inner, client_security(java_properties(broker)))  # type: ignore[operator]

@@ -3,10 +3,15 @@
 import errno
 from os import strerror
 from socket import gaierror
+from ssl import SSLError
+
+from barnabas.security.tls.failures import describe
 
 
 def reason_of(error: BaseException) -> str:
     """What a person should read of an OSError: `connection refused` instead of errno and address."""
+    if isinstance(error, SSLError):
+        return describe(error, is_server=False)
     if isinstance(error, gaierror):
         return "the host name is not known"
     if isinstance(error, ConnectionRefusedError):

@@ -18,9 +18,13 @@ async def shake_hands(connection: ConnectionCore) -> None:
             await connection.authenticate()
     except (ConnectionLost, RequestTimeout) as error:
         await connection.close()
-        raise ConnectError(
-            connection.address, f"connected, but nothing there speaks Kafka's protocol ({error})"
-        ) from error
+        raise ConnectError(connection.address, reason_of(connection, error)) from error
     except BaseException:
         await connection.close()
         raise
+
+
+def reason_of(connection: ConnectionCore, error: ConnectionLost | RequestTimeout) -> str:
+    if connection.settings.security.tls is not None:  # then the other side knows TLS at least
+        return f"the TLS handshake is complete, but no response came ({error})"
+    return f"connected, but nothing there speaks Kafka's protocol ({error})"

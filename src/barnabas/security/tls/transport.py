@@ -43,9 +43,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol, ABC):
     """A side of a connection adds what it does with the peer: the methods that are abstract here."""
 
     __slots__ = (
-        "_context", "_has_failed", "_hello", "_host_name", "_incoming", "_is_closing", "_is_delivering",
-        "_is_lost", "_is_plain_paused", "_is_reading_paused", "_is_shaking", "_loop", "_object", "_outgoing",
-        "_plain", "_protocol", "_receive", "_run",
+        "_context", "_error", "_has_failed", "_hello", "_host_name", "_incoming", "_is_closing",
+        "_is_delivering", "_is_lost", "_is_plain_paused", "_is_reading_paused", "_is_shaking", "_loop",
+        "_object", "_outgoing", "_plain", "_protocol", "_receive", "_run",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +76,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol, ABC):
         self._is_closing = False
         self._has_failed = False
         self._is_lost = False
+        self._error: ssl.SSLError | None = None  # that ended the connection
 
     # -- what a side adds ------------------------------------------------------------------------
 
@@ -139,7 +140,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol, ABC):
         self._is_lost = self._is_closing = True
         protocol, self._protocol = self._protocol, None
         if protocol is not None:
-            protocol.connection_lost(exc)
+            protocol.connection_lost(exc or self._error)
         else:
             if not self._has_failed:
                 self._has_failed = True
@@ -283,8 +284,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol, ABC):
                     is_over = True
                 if filled:
                     protocol.buffer_updated(filled)
-        except ssl.SSLError:
-            self._plain.abort()  # records that were tampered with; OpenSSL gives no way to go on
+        except ssl.SSLError as error:
+            self._error = error  # an alert, or a record that was tampered with: there is no way to go on
+            self._plain.abort()
         finally:
             self._is_delivering = False
         if self._outgoing.pending:  # answers of OpenSSL itself, to a change of keys

@@ -15,12 +15,14 @@ import aiokafka.errors
 import pytest
 from confluent_kafka import KafkaError, Producer
 
+from barnabas.broker.node import StartError
 from barnabas.client.asyncio_network import connect
 from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.errors import AuthenticationError, ClientError
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.security.clients.client_security import client_security
+from barnabas.security.oauth.checking import UNSECURED_HANDLER
 from barnabas.security.sasl.plain import PlainClient
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
@@ -42,6 +44,7 @@ from .round_trips import AiokafkaTokens
 from .tls_world import certificates
 
 OAUTH = LOCKED_LOGINS[3]
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 WITH_PASSWORD = [way for way in LOCKED_LOGINS if way.mechanism in PASSWORD_MECHANISMS]
 
 
@@ -178,3 +181,27 @@ def test_a_login_that_waits_for_others_does_not_stop_the_event_loop(locked: Lock
         await connection.close()
 
     asyncio.run(log_in())
+
+
+UNSIGNED = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    "listener.name.plaintext.oauthbearer.sasl.jaas.config": OAUTH_MODULE
+    + ' unsecuredLoginStringClaim_sub="b";',
+}
+
+
+def test_a_broker_takes_unsigned_tokens_only_if_its_settings_name_them() -> None:
+    with pytest.raises(StartError, match="tokens cannot be checked"):
+        Broker(overrides=UNSIGNED).start()
+    named = {"listener.name.plaintext.oauthbearer.sasl.server.callback.handler.class": UNSECURED_HANDLER}
+    with Broker(overrides=UNSIGNED | named) as broker:
+        ask(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": OAUTH_MODULE + ' unsecuredLoginStringClaim_sub="alice";',
+            }
+        )

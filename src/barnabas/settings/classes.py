@@ -62,6 +62,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "sasl.login.callback.handler.class": (
         OAUTH + "OAuthBearerLoginCallbackHandler",
         OAUTH + "secured.OAuthBearerLoginCallbackHandler",
+        OAUTH + "internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
         SECURITY + "authenticator.AbstractLogin$DefaultLoginCallbackHandler",
     ),
     "sasl.login.class": (
@@ -83,6 +84,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "sasl.server.callback.handler.class": (
         OAUTH + "OAuthBearerValidatorCallbackHandler",
         OAUTH + "secured.OAuthBearerValidatorCallbackHandler",
+        OAUTH + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
         SECURITY + "plain.internals.PlainServerCallbackHandler",
     ),
     "ssl.engine.factory.class": (SECURITY + "ssl.DefaultSslEngineFactory",),

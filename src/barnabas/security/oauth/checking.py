@@ -148,7 +148,7 @@ def token_check(
     if not settings.url:
         raise SecuritySettingsError(
             f"OAUTHBEARER is enabled, but tokens cannot be checked: set {JWKS_URL}. To take unsigned tokens"
-            f" for development, set oauthbearer.{HANDLER}={UNSECURED_HANDLER}"
+            f" for development, set listener.name.<listener>.oauthbearer.{HANDLER}={UNSECURED_HANDLER}"
         )
     rules = claim_rules(values)
     prefix = "sasl.oauthbearer.expected"

@@ -27,4 +27,4 @@ async def shake_hands(connection: ConnectionCore) -> None:
 def reason_of(connection: ConnectionCore, error: ConnectionLost | RequestTimeout) -> str:
     if connection.settings.security.tls is not None:  # then the other side knows TLS at least
         return f"the TLS handshake is complete, but no response came ({error})"
-    return f"connected, but nothing there speaks Kafka's protocol ({error})"
+    return f"connected, but nothing there speaks Kafka's protocol ({error}); check port and security.protocol"

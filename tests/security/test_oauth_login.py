@@ -150,6 +150,23 @@ def test_a_login_gets_a_new_token_by_itself() -> None:
             login.close()
 
 
+def test_a_login_goes_on_to_ask_while_its_token_holds() -> None:
+    """Also a provider that refuses the client: an administrator may mend that."""
+    with Provider(life_s=4) as provider:
+        retrieve = token_retriever({URL: provider.token_url} | SECRETS, {})
+        login = Login(retrieve, RefreshSettings(window_factor=0.5, window_jitter=0))
+        login.start()
+        try:
+            first = login.token()
+            provider.client_secret = "another one"
+            asked = len(provider.asked)
+            wait_until(lambda: len(provider.asked) >= asked + 2, 10)
+            provider.client_secret = CLIENT_SECRET
+            wait_until(lambda: login.has_token and login.token() != first, 10)
+        finally:
+            login.close()
+
+
 def test_an_expired_token_without_a_new_one_is_an_error_that_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -128,8 +128,8 @@ class Login:
                     self._changed.wait_for(self._must_work, self._next_s())
                     continue
                 self._changed.wait_for(lambda: self._is_closed, pause_s)
-                if not self._may_retry:  # the next login may find the provider's settings mended
-                    self._changed.wait_for(self._must_work)
+                if not self._may_retry and not self.has_token:
+                    self._changed.wait_for(self._must_work)  # the next login may find the provider mended
             pause_s = min(pause_s * 2, self._settings.backoff_max_s)
 
     def _must_work(self) -> bool:

@@ -195,6 +195,16 @@ def test_a_read_of_very_many_small_blocks_returns_fewer_bytes(tmp_path: Path, di
     assert b"".join(parts).startswith(first)
 
 
+def test_a_write_behind_the_end_is_refused(tmp_path: Path, disk: EncryptedDisk) -> None:
+    path = tmp_path / "t-0" / NAME
+    written(disk, path, b"abc")
+    descriptor = disk.open(str(path), READ_WRITE)
+    with pytest.raises(OSError, match="cannot write at byte 4: the encrypted file ends at 3"):
+        disk.pwritev(descriptor, [b"e"], 4)
+    disk.close(descriptor)
+    assert disk.read(str(path)) == b"abc"
+
+
 # -- crashes -----------------------------------------------------------------------------------------
 
 
@@ -217,6 +227,24 @@ def test_a_write_that_is_torn_at_any_byte_leaves_the_batches_before_it(tmp_path:
         assert len(read_all(again)) == (5 if length == len(content) else 3)
 
 
+def test_zeros_anywhere_in_the_last_write_leave_the_batches_before_it(tmp_path: Path) -> None:
+    """A loss of power may keep the size of a file and any of its sectors."""
+    disk = encrypted(tmp_path)
+    log = Log.create(f"{tmp_path}/t-0", LogSettings(), now_ms=NOW_MS, context=LogContext(disk))
+    append(log, batch_at(0), batch_at(1))
+    path = tmp_path / "t-0" / NAME
+    whole = path.stat().st_size
+    append(log, batch_at(2, value_bytes=1))
+    batches, content = read_all(log), path.read_bytes()
+
+    for at in range(whole, len(content)):
+        for end in (at + 1, min(at + 8, len(content)), len(content)):
+            torn = content[:at] + bytes(end - at) + content[end:]
+            path.write_bytes(torn)
+            again = Log.open(log.directory, LogSettings(), now_ms=NOW_MS, context=LogContext(disk))
+            assert read_all(again) == batches[: 3 if torn == content else 2], (at, end)
+
+
 def test_a_header_that_is_torn_at_any_byte_leaves_an_empty_file(tmp_path: Path, disk: EncryptedDisk) -> None:
     path = tmp_path / "t-0" / NAME
     written(disk, path, b"lost")
@@ -227,6 +255,22 @@ def test_a_header_that_is_torn_at_any_byte_leaves_an_empty_file(tmp_path: Path, 
         written(disk, path, b"new")
         assert disk.read(str(path)) == b"new"
         assert b"new" not in path.read_bytes()
+
+
+def test_an_end_mark_that_a_crash_damaged_at_any_byte_is_written_again(tmp_path: Path) -> None:
+    disk = encrypted(tmp_path)
+    log = Log.create(f"{tmp_path}/t-0", SETTINGS, now_ms=NOW_MS, context=LogContext(disk))
+    append(log, batch_at(0), batch_at(1))
+    log.close()
+    path = tmp_path / "t-0" / NAME
+    content, batches = path.read_bytes(), read_all(log)
+    for at in range(frames_of(disk, path)[-1].at, len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
+        again = Log.open(log.directory, SETTINGS, now_ms=NOW_MS, context=LogContext(disk))  # recovers
+        assert read_all(again) == batches
+        again.close()
+        again = Log.open(log.directory, SETTINGS, clean=True, now_ms=NOW_MS, context=LogContext(disk))
+        assert read_all(again) == batches
 
 
 # -- tampering ---------------------------------------------------------------------------------------
@@ -254,7 +298,7 @@ def test_every_changed_bit_is_noticed_and_the_error_names_file_and_block(
         except StorageError as error:
             assert "is encrypted with data key" in str(error)
             errors += 1
-    assert errors > 200
+    assert errors > 150
 
 
 def test_blocks_that_change_places_are_refused(tmp_path: Path, disk: EncryptedDisk) -> None:

@@ -7,15 +7,18 @@ file may be open. One thread writes; any number of threads read.
 Does not know: which files are encrypted, the path of the file after a rename.
 """
 
+import errno
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from zlib import crc32
 
 from cryptography.exceptions import InvalidTag
 
 from barnabas.runtime.disk import Disk
 from barnabas.storage.encryption.file_cipher import FileCipher, NotAuthentic, key_number_of, pack_place
 from barnabas.storage.encryption.frames import (
+    CHECKED_BYTES,
     CUT,
     DATA,
     END,
@@ -128,9 +131,14 @@ class EncryptedFile:
                     buffer, base, offset = self._disk.pread(self.descriptor, ahead, at), at, 0
                 is_end = len(buffer) < offset + FRAME_OVERHEAD
             if not is_end:
-                word, following = unpack_head(buffer, offset)
+                word, following, checksum = unpack_head(buffer, offset)
                 kind, size = word >> 24, word & LENGTH_MASK
-                if not DATA <= kind <= END or size > PAGE_BYTES - FRAME_OVERHEAD - in_page or following > at:
+                if (
+                    crc32(buffer[offset : offset + CHECKED_BYTES]) != checksum
+                    or not DATA <= kind <= END
+                    or size > PAGE_BYTES - FRAME_OVERHEAD - in_page
+                    or following > at
+                ):
                     if in_page == 0 or at == HEADER_BYTES:
                         return self._damaged(parts, reached, at, "it is not there")
                     at = next_page(at)  # padding
@@ -270,6 +278,9 @@ class EncryptedFile:
         """Write plain bytes at the end of the file. In front of the end, the rest is truncated first."""
         if self._look() != self._end_at or position != self._size:
             self.truncate(position)
+        if position > self._size:
+            reason = f"cannot write at byte {position}: the encrypted file ends at {self._size}"
+            raise OSError(errno.EINVAL, reason, self.path)
         cipher = self._cipher()
         before = self._size, self._end_at, self._is_complete
         starts, places = self._recent
@@ -316,7 +327,7 @@ class EncryptedFile:
     def complete(self) -> None:
         """Mark the end, so that a file that is cut off later can be recognised."""
         self.truncate(self.size)
-        if not self._is_complete:
+        if not self.is_complete:  # also if a crash has damaged the mark
             cipher = self._cipher()
             mark, frame = cipher.mark(END, self._size, self._end_at or HEADER_BYTES)
             self._append([mark], frame, cipher)  # what a failure leaves, the next write removes

@@ -6,16 +6,17 @@ frame crosses the end of a page, so the start of every page is the start of a fr
 position with a search over pages.
 
     file   = header (48 bytes), frames, zeros to the end of the page, frames, ...
-    frame  = kind (1), length (3), start (8), nonce (12), encrypted bytes (length), tag (16)
+    frame  = kind (1), length (3), start (8), checksum of these (4), nonce (12), encrypted bytes, tag (16)
 
 A frame may begin before the end of the frame in front of it: the file was truncated there, and the later
-frame counts. Does not know: keys.
+frame counts. The checksum keeps a frame that a crash has torn from doing so. Does not know: keys.
 """
 
 import struct
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 from barnabas.runtime.disk import Disk
 
@@ -26,14 +27,16 @@ HEADER_BYTES = 48
 PAGE_BYTES = 64 * 1024
 NONCE_BYTES = 12
 TAG_BYTES = 16
-HEAD_BYTES = 12
+HEAD_BYTES = 16
+CHECKED_BYTES = 12  # of the head, in front of their checksum
 FRAME_OVERHEAD = HEAD_BYTES + NONCE_BYTES + TAG_BYTES
 ROOM_BYTES_MIN = 64  # fewer bytes at the end of a page stay unused
 LENGTH_MASK = 0xFFFFFF
 
 PADDING, DATA, CUT, END = range(4)  # kinds of frames; a cut or an end holds no bytes
 
-_head = struct.Struct(">IQ")
+_head = struct.Struct(">IQI")
+_checked = struct.Struct(">IQ")
 unpack_head = _head.unpack_from
 
 
@@ -55,7 +58,8 @@ class Frame(NamedTuple):
 
 
 def pack_head(kind: int, start: int, length: int) -> bytes:
-    return _head.pack(kind << 24 | length, start)
+    checked = _checked.pack(kind << 24 | length, start)
+    return checked + crc32(checked).to_bytes(4)
 
 
 def room_at(at: int) -> int:
@@ -74,8 +78,10 @@ def first_in_page(page: int) -> int:
 
 def parse(buffer: bytes | memoryview, offset: int, at: int) -> Frame | None:
     """The frame whose head is at `offset` of a buffer and at `at` of the file. None if there is none."""
-    word, start = unpack_head(buffer, offset)
+    word, start, checksum = unpack_head(buffer, offset)
     kind, length = word >> 24, word & LENGTH_MASK
+    if crc32(buffer[offset : offset + CHECKED_BYTES]) != checksum:
+        return None
     if not DATA <= kind <= END or length > room_at(at) or start > at:
         return None
     return Frame(at, kind, start, length)

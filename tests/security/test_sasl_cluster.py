@@ -15,6 +15,7 @@ from barnabas.testing.waiting import wait_until
 TIMEOUT = 30
 SETTINGS = {
     "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
     "sasl.enabled.mechanisms": "SCRAM-SHA-512",
     "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
     "listener.name.controller.plain.sasl.jaas.config": plain_entry(),

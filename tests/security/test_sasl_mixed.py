@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,7 @@ from barnabas.testing.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
 TIMEOUT = 60
+SESSIONS = 2.5
 
 
 @pytest.fixture(scope="module", params=[BARNABAS, APACHE])
@@ -44,12 +46,16 @@ def test_both_follow_each_other(cluster: Cluster) -> None:
 
     wait_until(lambda: cluster.ask(in_sync), TIMEOUT)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", **LIBRDKAFKA})
-    for number in range(200):
-        producer.produce("t", str(number).encode(), partition=number % 2)
-    assert producer.flush(TIMEOUT) == 0
+    sent = 0
+    end = time.monotonic() + SESSIONS * int(SETTINGS["connections.max.reauth.ms"]) / 1000
+    while sent < 200 or time.monotonic() < end:  # all connections are renewed meanwhile
+        producer.produce("t", str(sent).encode(), partition=sent % 2)
+        assert producer.flush(TIMEOUT) == 0
+        sent += 1
+    assert cluster.ask(in_sync)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", **EARLIEST, **LIBRDKAFKA})
     consumer.subscribe(["t"])
-    for _ in range(200):
+    for _ in range(sent):
         message = consumer.poll(TIMEOUT)
         assert message is not None and message.error() is None
     consumer.close()

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 from tests.security.sasl_broker import (
+    ADMIN,
     PLAIN,
     SASL_SETTINGS,
     add_scram_user,
@@ -28,7 +29,7 @@ from barnabas.broker.wire import login
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import ConfigResource, ResourceType
 from barnabas.client.blocking import run
-from barnabas.client.core.errors import AuthenticationError
+from barnabas.client.core.errors import AuthenticationError, BootstrapError
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.quorum.peers import PeerUnreachable
@@ -39,6 +40,7 @@ from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
 [METRICS_PORT] = free_ports(1)
+PROTOCOLS = "listener.security.protocol.map"
 JAAS = "listener.name.plaintext.plain.sasl.jaas.config"
 WITHOUT_JAAS = {name: value for name, value in SASL_SETTINGS.items() if name != JAAS}
 
@@ -168,6 +170,36 @@ def test_changed_mechanisms_count_at_the_next_login(broker: Broker) -> None:
     wait_until(lambda: not logs_in(broker, "SCRAM-SHA-256", "erna", "s3cret"))
     alter(broker, name, None)
     wait_until(lambda: logs_in(broker, "SCRAM-SHA-256", "erna", "s3cret"))
+
+
+def test_a_listener_with_sasl_is_added_while_running() -> None:
+    [port] = free_ports(1)
+    with Broker(overrides=SASL_SETTINGS) as broker:
+        changes: dict[str, str | None] = {
+            "listeners": f"{broker.properties['listeners']},NEW://127.0.0.1:{port}",
+            "listener.security.protocol.map": f"{SASL_SETTINGS[PROTOCOLS]},NEW:SASL_PLAINTEXT",
+        }
+        resource = ConfigResource(ResourceType.BROKER, "1")
+        with as_admin(broker) as cluster:
+            with pytest.raises(KafkaError, match=r"listener\.name\.new\.plain\.sasl\.jaas\.config"):
+                run(Admin(cluster).alter_configs(resource, changes))
+            changes["listener.name.new.plain.sasl.jaas.config"] = plain_entry({"fred": "new"})
+            run(Admin(cluster).alter_configs(resource, changes))
+
+        def is_open() -> bool:
+            with cluster_of(f"127.0.0.1:{port}", client_properties("PLAIN", "fred", "new")) as cluster:
+                try:
+                    run(cluster.any_connection())
+                except BootstrapError:
+                    return False
+            return True
+
+        wait_until(is_open)
+        with (
+            cluster_of(f"127.0.0.1:{port}", client_properties("PLAIN", *ADMIN)) as cluster,
+            pytest.raises(AuthenticationError),
+        ):
+            run(cluster.any_connection())
 
 
 @pytest.mark.parametrize(

@@ -117,3 +117,42 @@ def test_three_nodes_allow_and_refuse_alike() -> None:
 def finish(futures: Any) -> None:
     for future in futures.values():
         future.result(60)
+
+
+@pytest.mark.long
+def test_a_follower_that_loses_its_right_stops_following() -> None:
+    """Fetches that take the shortcut of a follower are checked again after a change of ACLs."""
+    admin_of = pytest.importorskip("confluent_kafka.admin")
+    confluent = pytest.importorskip("confluent_kafka")
+    overrides = SETTINGS | {
+        "super.users": "User:bob;User:ANONYMOUS",  # the brokers are the user admin to each other
+        "allow.everyone.if.no.acl.found": "true",
+        "replica.lag.time.max.ms": "2000",
+    }
+    with Cluster(2, 1, overrides=overrides, client=client_properties("PLAIN", "bob", USERS["bob"])) as nodes:
+        settings = {
+            "bootstrap.servers": nodes.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "bob",
+            "sasl.password": USERS["bob"],
+        }
+        admin = admin_of.AdminClient(settings)
+        finish(admin.create_topics([admin_of.NewTopic("t", 1, 2)]))
+
+        def in_sync() -> int:
+            producer.produce("t", b"x")
+            producer.flush(10)
+            return len(admin.list_topics("t", timeout=10).topics["t"].partitions[0].isrs)
+
+        producer = confluent.Producer(settings | {"acks": "1"})
+        wait_until(lambda: in_sync() == 2, 30)
+        for _ in range(50):
+            assert in_sync() == 2  # the follower keeps up, and takes the shortcut
+        types, operations = admin_of.ResourceType, admin_of.AclOperation
+        pattern, deny = admin_of.ResourcePatternType.LITERAL, admin_of.AclPermissionType.DENY
+        cluster = (types.BROKER, "kafka-cluster", pattern, "User:admin", "*", operations.CLUSTER_ACTION, deny)
+        finish(admin.create_acls([admin_of.AclBinding(*cluster)]))
+        wait_until(lambda: in_sync() == 1, 40)
+        finish(admin.delete_acls([admin_of.AclBindingFilter(*cluster)]))
+        wait_until(lambda: in_sync() == 2, 40)

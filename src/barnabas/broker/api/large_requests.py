@@ -7,6 +7,7 @@ the response. Does not know: what the messages mean, connections.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred, Response
@@ -63,12 +64,20 @@ def encode_in_steps(response: Message, version: int) -> Steps[bytes]:
     return bytes(whole)
 
 
-def encoded_in_pieces(result: Message | Deferred, context: RequestContext) -> Deferred:
-    """Encode a large response in pieces, now or when it is ready."""
+Prune = Callable[[Any], "Steps[None]"]
+"""Takes something out of a response, in steps."""
+
+
+def encoded_in_pieces(
+    result: Message | Deferred, context: RequestContext, prune: Prune | None = None
+) -> Deferred:
+    """Encode a large response in pieces, now or when it is ready; prune it before."""
     version = context.version
     whole = Deferred(result.cancel if isinstance(result, Deferred) else None)
 
     def encode(response: Message) -> Steps[None]:
+        if prune is not None:
+            yield from prune(response)
         whole.resolve((yield from encode_in_steps(response, version)))
 
     def arrived(response: Response | None) -> None:

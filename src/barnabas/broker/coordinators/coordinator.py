@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from barnabas.broker.api.deferred import Deferred, Response
-from barnabas.broker.api.large_requests import encode_in_steps, encoded_in_pieces, resolved
+from barnabas.broker.api.large_requests import Prune, encode_in_steps, encoded_in_pieces, resolved
 from barnabas.broker.coordinators.deadlines import Deadlines
 from barnabas.broker.coordinators.journal import LOADING, NOT_HERE
 from barnabas.broker.coordinators.split_requests import Combine, CombinedResponse, Results, Split, gather
@@ -225,12 +225,14 @@ class Coordinator(Generic[H]):
 
         return gather(responses, combine)
 
-    def handle_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
-        """Handle a request about the keys of all shards."""
+    def handle_all(
+        self, request: Message, context: RequestContext, combine: Combine, prune: Prune | None = None
+    ) -> Message | Deferred:
+        """Handle a request about the keys of all shards. `prune` takes out what the caller may not see."""
         if len(self.hosts) < len(self._led):
             return self.refusal(request, LOADING, context.version)
         response = gather([host.handle_part(request, context) for host in self.hosts.values()], combine)
-        return encoded_in_pieces(response, context)
+        return encoded_in_pieces(response, context, prune)
 
     # -- for metrics ---------------------------------------------------------------------------
 

@@ -6,9 +6,12 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.api.needs import GROUP, Instead, Need
 from barnabas.broker.api.routes import handles
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import Message
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.security.acls.vocabulary import CLUSTER_NAME, Operation, ResourceType
+
+GROUPS_A_STEP = 64
 
 
 @handles(
@@ -21,14 +24,16 @@ def list_groups(request: ListGroupsRequest, context: RequestContext) -> Message 
     if rights is None or rights.allow_quietly(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return context.broker.groups.handle_all(request, context, combine)
 
-    def combine_visible(responses: list[ListGroupsResponse]) -> ListGroupsResponse:
-        whole = combine(responses)
-        whole.groups = [
-            group for group in whole.groups if rights.allow_quietly(Operation.DESCRIBE, GROUP, group.group_id)
-        ]
-        return whole
+    def prune(response: ListGroupsResponse) -> Steps[None]:
+        visible = []
+        for count, group in enumerate(response.groups, 1):
+            if rights.allow_quietly(Operation.DESCRIBE, GROUP, group.group_id):
+                visible.append(group)
+            if not count % GROUPS_A_STEP:
+                yield
+        response.groups = visible
 
-    return context.broker.groups.handle_all(request, context, combine_visible)
+    return context.broker.groups.handle_all(request, context, combine, prune)
 
 
 def combine(responses: list[ListGroupsResponse]) -> ListGroupsResponse:

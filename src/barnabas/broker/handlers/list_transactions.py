@@ -6,10 +6,12 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.api.needs import TRANSACTIONAL_ID, Need
 from barnabas.broker.api.routes import handles
-from barnabas.metadata.steps import at_once
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import Message
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from barnabas.security.acls.vocabulary import Operation
+
+IDS_A_STEP = 64
 
 
 @handles(ListTransactionsRequest, "0-2", needs=Need(Operation.DESCRIBE, TRANSACTIONAL_ID).left_out())
@@ -21,16 +23,16 @@ def list_transactions(request: ListTransactionsRequest, context: RequestContext)
     if rights is None:
         return transactions.handle_all(request, context, combine)
 
-    def combine_visible(responses: list[ListTransactionsResponse]) -> ListTransactionsResponse:
-        whole = combine(responses)
-        whole.transaction_states = [
-            state
-            for state in whole.transaction_states
-            if rights.allow_quietly(Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)
-        ]
-        return whole
+    def prune(response: ListTransactionsResponse) -> Steps[None]:
+        visible = []
+        for count, state in enumerate(response.transaction_states, 1):
+            if rights.allow_quietly(Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id):
+                visible.append(state)
+            if not count % IDS_A_STEP:
+                yield
+        response.transaction_states = visible
 
-    return transactions.handle_all(request, context, combine_visible)
+    return transactions.handle_all(request, context, combine, prune)
 
 
 def list_none(request: ListTransactionsRequest) -> ListTransactionsResponse:

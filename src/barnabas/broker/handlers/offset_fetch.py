@@ -34,6 +34,8 @@ def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Any:
     if rights is None:
         return fetch_offsets(request, context)
     hidden = hide_topics(request, context, rights)
+    if not any(wants_all or refused for wants_all, refused in hidden):
+        return fetch_offsets(request, context)
     return change_response(
         fetch_offsets(request, context),
         request.schema.key or 0,

@@ -1,6 +1,7 @@
 """PLAIN and SCRAM, both sides, without a network."""
 
 import base64
+from random import Random
 
 import pytest
 from tests.security.exchanges import Credentials, client, log_in, server
@@ -290,3 +291,83 @@ def test_plain_server_is_used_once_for_a_login() -> None:
     assert exchange.identity is None
     exchange.step(b"\0a\0b")
     assert exchange.identity is not None
+
+
+# -- what must not be seen, and what must not happen ---------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_as_much_is_computed_for_an_unknown_user_as_for_a_known_one(
+    mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from barnabas.security.sasl import scram
+
+    credentials = Credentials()
+    credentials.add(mechanism, "alice", "s3cret")
+    calls: list[int] = []
+    real = scram.hmac.digest
+
+    def digest(key: bytes, message: bytes, algorithm: str) -> bytes:
+        calls.append(len(key))
+        return real(key, message, algorithm)
+
+    computed = {}
+    for user in ("alice", "nobody"):
+        exchange = server(mechanism, credentials).new_exchange()
+        ours = client(mechanism, username=user, password="wrong")
+        final = ours.step(exchange.step(ours.first()))
+        assert final is not None
+        again = server(mechanism, credentials).new_exchange()
+        monkeypatch.setattr(scram.hmac, "digest", digest)
+        calls.clear()
+        again.step(ours.first())
+        with pytest.raises(AuthenticationFailed):
+            again.step(final)
+        monkeypatch.undo()
+        computed[user] = list(calls)
+    assert computed["alice"] == computed["nobody"] != []
+
+
+def mangled(message: bytes, rng: Random) -> bytes:
+    data = bytearray(message)
+    for _ in range(rng.randrange(1, 4)):
+        where = rng.randrange(len(data) + 1)
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[where:where] = rng.choice(
+                (b",", b"=", b"\0", b"n=", b"r=", b",,", b"\xff", rng.randbytes(3))
+            )
+        elif kind == 1:
+            del data[where : where + rng.randrange(1, 9)]
+        elif kind == 2 and where < len(data):
+            data[where] ^= 1 << rng.randrange(8)
+        else:
+            data = data[:where]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
+def test_no_mangled_message_logs_in_or_breaks_the_server(mechanism: str) -> None:
+    rng = Random(mechanism)
+    credentials = Credentials()
+    credentials.add("SCRAM-SHA-256", "alice", "s3cret")
+    credentials.add("SCRAM-SHA-512", "alice", "s3cret")
+    offered = server(mechanism, credentials, {"user_alice": "s3cret"})
+    ours = client(mechanism, username="alice", password="s3cret")
+    for _ in range(300):
+        exchange = offered.new_exchange()
+        message: bytes | None = ours.first()
+        is_mangled = False
+        try:
+            while message is not None:
+                sent = mangled(message, rng) if rng.random() < 0.6 else message
+                is_mangled = is_mangled or sent != message
+                message = ours.step(exchange.step(sent))
+        except AuthenticationFailed:
+            assert is_mangled
+            ours = client(mechanism, username="alice", password="s3cret")
+            continue
+        identity = exchange.identity
+        assert identity is not None and identity.name == "alice"
+        # A message that was changed may still be right: base64 has bits that do not count.
+        ours = client(mechanism, username="alice", password="s3cret")

@@ -13,7 +13,8 @@ from typing import Any
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import NOTHING, Instead, Need
 from barnabas.broker.api.routes import handles
-from barnabas.broker.handlers.forwarded import CONTROLLER, to_controller
+from barnabas.broker.handlers.envelope import ForwardedChannel
+from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.controller.delegation_tokens import may_renew
 from barnabas.metadata.security import DelegationToken
 from barnabas.protocol import ErrorCode, Message
@@ -53,9 +54,9 @@ def may_ask(context: RequestContext) -> bool:
     """Whether the caller proved who it is, and not by a token. The broker has asked before the controller."""
     if context.principal.is_token:
         return False
-    listener = context.channel.listener
-    if listener.kind == CONTROLLER:
+    if isinstance(context.channel, ForwardedChannel):
         return True
+    listener = context.channel.listener
     protocol = listener.endpoint.security_protocol
     return protocol != "PLAINTEXT" and (protocol != "SSL" or context.principal != ANONYMOUS)
 

@@ -7,7 +7,9 @@ import logging
 import pytest
 
 from barnabas.broker.access.access import Access, access_of
+from barnabas.broker.access.checking import allows
 from barnabas.broker.access.decision_log import CALLERS_MAX, DENIALS_EVERY_S
+from barnabas.broker.api.needs import Instead, alter_cluster
 from barnabas.broker.metrics.access_gauges import Rate
 from barnabas.security.acls.authorizer import StandardAuthorizer
 from barnabas.security.acls.rules import Rule
@@ -176,3 +178,17 @@ def test_rates_are_of_the_last_minute() -> None:
     for now[0] in (60.0, 90.0, 120.0, 150.0):
         rate.per_minute()
     assert rate.per_minute() == 0.0
+
+
+def test_a_right_that_another_one_replaces_is_not_logged_as_denied(
+    access: Access, caplog: pytest.LogCaptureFixture
+) -> None:
+    rights = access.rights(ALICE, HOST)
+    need = alter_cluster.or_(Instead.ANY_TOPIC_WRITE)
+    with caplog.at_level(logging.INFO, LOGGER):
+        assert allows(need, None, rights, 22)
+    assert not caplog.messages
+    with caplog.at_level(logging.INFO, LOGGER):
+        assert not allows(alter_cluster.or_(Instead.CLUSTER_ACTION), None, rights, 27)
+    [said] = caplog.messages
+    assert "operation = CLUSTER_ACTION" in said

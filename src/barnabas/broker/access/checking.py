@@ -68,19 +68,21 @@ def allows(need: Need, request: Any, rights: Rights, api: int) -> bool:
         return True
     names = [CLUSTER_NAME] if need.resource is ResourceType.CLUSTER else names_in(need.names, request)
     if need.instead is not None and need.resource is ResourceType.CLUSTER:
-        return rights.allow(need.operation, need.resource, CLUSTER_NAME, api) or allows_instead(
-            need.instead, rights, api
-        )
-    if need.instead is not None and allows_instead(need.instead, rights, api):
+        if rights.allow_first(need.operation, need.resource, CLUSTER_NAME, api):
+            return True
+        operation, resource = need.instead.value
+        if need.instead is Instead.ANY_TOPIC_WRITE:
+            return rights.allow_any(operation, resource, api)
+        return rights.allow(operation, resource, CLUSTER_NAME, api)
+    if need.instead is not None and allows_first(need.instead, rights, api):
         return True
     return all(rights.allow(need.operation, need.resource, name, api) for name in names)
 
 
-def allows_instead(instead: Instead, rights: Rights, api: int) -> bool:
+def allows_first(instead: Instead, rights: Rights, api: int) -> bool:
+    """Whether the caller has the right on the cluster that suffices for all items."""
     operation, resource = instead.value
-    if instead is Instead.ANY_TOPIC_WRITE:
-        return rights.allow_any(operation, resource, api)
-    return rights.allow(operation, resource, CLUSTER_NAME, api)
+    return rights.allow_first(operation, resource, CLUSTER_NAME, api)
 
 
 def take_refused(need: Need, request: Any, context: RequestContext, version: int) -> list[Refused]:
@@ -91,7 +93,7 @@ def take_refused(need: Need, request: Any, context: RequestContext, version: int
         return []
     list_name, name_of = items_of(need), reader(need.names)
     items = getattr(request, list_name)
-    if not items or (need.instead is not None and allows_instead(need.instead, rights, api)):
+    if not items or (need.instead is not None and allows_first(need.instead, rights, api)):
         return []
     answers: dict[str, bool] = {}
     kept: list[Any] = []

@@ -45,6 +45,13 @@ class Rights:
         decision = self._decide(self._text, self.host, operation, resource, name)
         return decision.is_allowed
 
+    def allow_first(self, operation: Operation, resource: ResourceType, name: str, api: int = -1) -> bool:
+        """The same where another right suffices as well: a denial is not logged, the other one decides."""
+        decision = self._decide(self._text, self.host, operation, resource, name)
+        if decision.is_allowed or decision is NOT_LOADED:
+            self._log(decision, operation, resource, name, api)
+        return decision.is_allowed
+
     def may_describe_topic(self, name: str) -> bool:
         return self.allow_quietly(Operation.DESCRIBE, ResourceType.TOPIC, name)
 

@@ -37,6 +37,7 @@ class Worker(threading.Thread):
         assert (produced["error_code"], produced["base_offset"]) == ("NONE", self.rounds), answer
         body = fetch(talk, {self._topic: [{"fetch_offset": self.rounds}]})
         answer = talk.silently(ApiKey.FETCH, 12, **body)
+        assert answer["responses"][0]["partitions"][0]["records"], (self.rounds, produced, answer)
         [found] = answer["responses"][0]["partitions"][0]["records"]
         assert found["records"][0]["value"] == value.decode(), answer
         self.rounds += 1

@@ -48,7 +48,7 @@ def broker(locked: Locked) -> Iterator[Broker]:
     with made:
         add_users(made.bootstrap)
         for topic in ("honest", "hostile"):
-            made.create_topic(topic)
+            made.create_topic(topic, configs={"retention.ms": -1})  # the records are of 1970
         yield made
 
 

@@ -79,7 +79,7 @@ ROWS = {
         Row("cleaner", "compaction of a dirty log", "MB/s", _more, 0.75),
         Row("cleaner-p99", "p99 of one produce: cleaner busy, by idle", "x", _less, 2.0, of_own=True),
         Row("acls-produce", "one-record requests, pipelined, 10,000 ACLs", "k/s", _more, 3.0),
-        Row("acls-cost", "requests with 10,000 ACLs, by without", "x", _more, 0.95, of_own=True),
+        Row("acls-cost", "requests a CPU second with 10,000 ACLs, by without", "x", _more, 0.95, of_own=True),
         Row("scram-logins", "SCRAM logins, a connection each", "/s", _more, 1.0),
         # The longest wait of one producer while another client does this: see `stalls`.
         Row(

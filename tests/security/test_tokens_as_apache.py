@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jwt
@@ -24,7 +25,10 @@ INVALID = '{"status":"invalid_token"}'
 MALFORMED = (
     "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
 )
-NOW = int(time.time())
+
+
+def now() -> int:
+    return int(time.time())
 
 
 def changed(**changes: Any) -> bytes:
@@ -33,61 +37,62 @@ def changed(**changes: Any) -> bytes:
     return bearer(jwt.PyJWS().encode(json.dumps(payload).encode(), rsa_key(), "RS256", {"kid": "one"}))
 
 
-MESSAGES: dict[str, tuple[bytes, str]] = {
-    "good": (bearer(signed(claims())), TAKEN),
-    "another algorithm of the key": (bearer(signed(claims(), alg="PS256")), TAKEN),
-    "extensions": (bearer(signed(claims()), "cluster=x\x01"), TAKEN),
-    "no kid": (bearer(signed(claims(), kid=None)), TAKEN),
-    "unsigned": (bearer(unsigned(claims())), INVALID),
-    "HMAC with the public key": (bearer(signed_with_public_key(claims(), rsa_key(), "one")), INVALID),
-    "signed with another key": (bearer(signed(claims(), rsa_key(1))), INVALID),
-    "unknown kid": (bearer(signed(claims(), kid="x")), INVALID),
-    "iat in the future": (changed(iat=NOW + 300), TAKEN),
-    "iat after exp": (changed(iat=NOW + 900), INVALID),
-    "no iat": (changed(iat=None), INVALID),
-    "nbf within the skew": (changed(nbf=NOW + 20), TAKEN),
-    "nbf in the future": (changed(nbf=NOW + 3600), INVALID),
-    "expired within the skew": (changed(exp=NOW - 1, iat=NOW - 100), TAKEN),
-    "expired": (changed(exp=NOW - 60, iat=NOW - 100), INVALID),
-    "no exp": (changed(exp=None), INVALID),
-    "exp is a text": (changed(exp="soon"), INVALID),
-    "exp is a fraction": (changed(exp=NOW + 600.5), TAKEN),
-    "exp is too large": (changed(exp=10**30), INVALID),
-    "one of several audiences": (changed(aud=["x", "kafka"]), TAKEN),
-    "no audience": (changed(aud=None), INVALID),
-    "another audience": (changed(aud="x"), INVALID),
-    "another issuer": (changed(iss="x"), INVALID),
-    "no issuer": (changed(iss=None), INVALID),
-    "no subject": (changed(sub=None), INVALID),
-    "blank subject": (changed(sub=" "), INVALID),
-    "subject is a number": (changed(sub=7), INVALID),
-    "scopes": (changed(scope="a b"), TAKEN),
-    "a list of scopes": (changed(scope=["a", "b"]), TAKEN),
-    "no scopes": (changed(scope=[]), TAKEN),
-    "empty scope": (changed(scope=""), INVALID),
-    "scope twice": (changed(scope=["a", "a"]), INVALID),
-    "not a token": (bearer("garbage"), INVALID),
-    "a token with odd characters": (bearer("go/od"), INVALID),
-    "authorization id": (bearer(signed(claims()), header="n,a=alice,"), TAKEN),
+# Made when they are sent: the time of a token is that of its test.
+MESSAGES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "good": (lambda: bearer(signed(claims())), TAKEN),
+    "another algorithm of the key": (lambda: bearer(signed(claims(), alg="PS256")), TAKEN),
+    "extensions": (lambda: bearer(signed(claims()), "cluster=x\x01"), TAKEN),
+    "no kid": (lambda: bearer(signed(claims(), kid=None)), TAKEN),
+    "unsigned": (lambda: bearer(unsigned(claims())), INVALID),
+    "HMAC with the public key": (lambda: bearer(signed_with_public_key(claims(), rsa_key(), "one")), INVALID),
+    "signed with another key": (lambda: bearer(signed(claims(), rsa_key(1))), INVALID),
+    "unknown kid": (lambda: bearer(signed(claims(), kid="x")), INVALID),
+    "iat in the future": (lambda: changed(iat=now() + 300), TAKEN),
+    "iat after exp": (lambda: changed(iat=now() + 900), INVALID),
+    "no iat": (lambda: changed(iat=None), INVALID),
+    "nbf within the skew": (lambda: changed(nbf=now() + 20), TAKEN),
+    "nbf in the future": (lambda: changed(nbf=now() + 3600), INVALID),
+    "expired within the skew": (lambda: changed(exp=now() - 1, iat=now() - 100), TAKEN),
+    "expired": (lambda: changed(exp=now() - 60, iat=now() - 100), INVALID),
+    "no exp": (lambda: changed(exp=None), INVALID),
+    "exp is a text": (lambda: changed(exp="soon"), INVALID),
+    "exp is a fraction": (lambda: changed(exp=now() + 600.5), TAKEN),
+    "exp is too large": (lambda: changed(exp=10**30), INVALID),
+    "one of several audiences": (lambda: changed(aud=["x", "kafka"]), TAKEN),
+    "no audience": (lambda: changed(aud=None), INVALID),
+    "another audience": (lambda: changed(aud="x"), INVALID),
+    "another issuer": (lambda: changed(iss="x"), INVALID),
+    "no issuer": (lambda: changed(iss=None), INVALID),
+    "no subject": (lambda: changed(sub=None), INVALID),
+    "blank subject": (lambda: changed(sub=" "), INVALID),
+    "subject is a number": (lambda: changed(sub=7), INVALID),
+    "scopes": (lambda: changed(scope="a b"), TAKEN),
+    "a list of scopes": (lambda: changed(scope=["a", "b"]), TAKEN),
+    "no scopes": (lambda: changed(scope=[]), TAKEN),
+    "empty scope": (lambda: changed(scope=""), INVALID),
+    "scope twice": (lambda: changed(scope=["a", "a"]), INVALID),
+    "not a token": (lambda: bearer("garbage"), INVALID),
+    "a token with odd characters": (lambda: bearer("go/od"), INVALID),
+    "authorization id": (lambda: bearer(signed(claims()), header="n,a=alice,"), TAKEN),
     "another authorization id": (
-        bearer(signed(claims()), header="n,a=bob,"),
+        lambda: bearer(signed(claims()), header="n,a=bob,"),
         "Authentication failed: Client requested an authorization id (bob) that is different from the "
         "token's principal name (alice)",
     ),
-    "nothing": (b"", MALFORMED),
-    "only a confirmation": (b"\x01", MALFORMED),
-    "no auth": (b"n,,\x01\x01", MALFORMED),
-    "no token": (b"n,,\x01auth=Bearer\x01\x01", MALFORMED),
-    "no end": (b"n,,\x01auth=Bearer good", MALFORMED),
-    "channel binding": (b"y,,\x01auth=Bearer x\x01\x01", MALFORMED),
-    "extension that is not ASCII": (b"n,,\x01auth=Bearer good\x01k=\xff\x01\x01", MALFORMED),
+    "nothing": (lambda: b"", MALFORMED),
+    "only a confirmation": (lambda: b"\x01", MALFORMED),
+    "no auth": (lambda: b"n,,\x01\x01", MALFORMED),
+    "no token": (lambda: b"n,,\x01auth=Bearer\x01\x01", MALFORMED),
+    "no end": (lambda: b"n,,\x01auth=Bearer good", MALFORMED),
+    "channel binding": (lambda: b"y,,\x01auth=Bearer x\x01\x01", MALFORMED),
+    "extension that is not ASCII": (lambda: b"n,,\x01auth=Bearer good\x01k=\xff\x01\x01", MALFORMED),
 }
 
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_token_gets_the_same_response(running: Locked, name: str) -> None:
     message, expected = MESSAGES[name]
-    assert said_to(running.ports["LOGIN"], message) == expected
+    assert said_to(running.ports["LOGIN"], message()) == expected
 
 
 def test_another_request_in_place_of_the_confirmation_is_refused(running: Locked) -> None:

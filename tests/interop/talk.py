@@ -202,7 +202,7 @@ class Talk:
 
 def is_own_setting(value: Any) -> bool:
     """A setting that only we have."""
-    return isinstance(value, dict) and str(value.get("name")).startswith("barnabas.")
+    return isinstance(value, dict) and str(value.get("name")).startswith(("barnabas.", "confluent."))
 
 
 def sort_key(value: Any) -> str:

@@ -15,6 +15,10 @@ class ByMechanism:
         return Principal(f"{peer.mechanism.lower()}-{peer.name}", "Robot")
 
 
+def by_certificate_or_host(peer: Peer) -> Principal:
+    return Principal(peer.subject, "Robot") if peer.subject else Principal(peer.host, "Host")
+
+
 def nobody(peer: Peer) -> str:
     return "no principal"
 

@@ -42,9 +42,9 @@ def prepare_logins(
     credentials = ClusterCredentials(settings, broker.cluster_id, image)
     offers = Offers(settings, broker.security.entries, credentials, broker.clock.now_ms, random_bytes)
     for endpoint in settings.listeners:
+        offers.principal_builder(endpoint.name)
         if endpoint.security_protocol.startswith("SASL"):
             offers.of(endpoint.name)
-            offers.principal_builder(endpoint.name)
     broker.dynamic.on_change(SETTINGS, offers.change)
     broker.dynamic.on_change(NODE_SETTINGS, broker.security.change)
     broker.dynamic.checks.append(offers.check)
@@ -89,12 +89,12 @@ class Offers:
     async def check(self, after: BrokerSettings) -> None:
         """Refuse changed settings that a listener could not use: INVALID_REQUEST."""
         for endpoint in after.listeners:
-            if endpoint.security_protocol.startswith("SASL"):
-                try:
+            try:
+                principal_builder(ListenerSettings(after, endpoint.name)["principal.builder.class"])
+                if endpoint.security_protocol.startswith("SASL"):
                     self._make(after, endpoint.name)
-                    principal_builder(ListenerSettings(after, endpoint.name)["principal.builder.class"])
-                except SecuritySettingsError as error:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+            except SecuritySettingsError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     def change(self, before: BrokerSettings, after: BrokerSettings) -> None:
         """Use changed settings for logins from now on."""

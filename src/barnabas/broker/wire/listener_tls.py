@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.security.errors import AuthenticationFailed
-from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.principal_builder import Peer
 from barnabas.security.tls.contexts import ServerTls, TlsSettings, server_tls, tls_settings
 from barnabas.security.tls.distinguished_names import SETTING as RULES
 from barnabas.security.tls.distinguished_names import MappingRules, subject_name
@@ -79,7 +79,7 @@ class ListenerTls:
         self.loaded, self.seen, self.refused, self.refusal = loaded, seen, None, ""
 
     def accept(
-        self, host: str, new_channel: Callable[[Principal], Channel], gone: Callable[[], None]
+        self, host: str, new_channel: Callable[[Peer], Channel | None], gone: Callable[[], None]
     ) -> ServerTransport:
         """The protocol of an accepted connection. `gone` is called if it ends without a channel."""
         return ServerTransport(self, host, new_channel, gone)
@@ -157,22 +157,22 @@ class ListenerTls:
             del self.half_open[each]
             each.give_up(f"the TLS handshake is not complete after {HANDSHAKE_SECONDS_MAX:.0f} s")
 
-    def principal_of(self, shaken: ssl.SSLObject) -> Principal:
-        """The principal of a peer. Called in threads. AuthenticationFailed if no rule fits."""
+    def peer_of(self, shaken: ssl.SSLObject, host: str) -> Peer:
+        """A peer with the name in its certificate. Called in threads. AuthenticationFailed if no rule
+        fits."""
         suites = self.loaded.suites
         cipher = shaken.cipher()
         if suites and cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in suites:
             raise AuthenticationFailed(
                 "cipher suite", f"{cipher[0]} is not among ssl.cipher.suites; offer another one first"
             )
-        if not self.takes_principal:
-            return ANONYMOUS
-        certificate = shaken.getpeercert(binary_form=True)
+        certificate = shaken.getpeercert(binary_form=True) if self.takes_principal else None
         if not certificate:
-            return ANONYMOUS
+            return Peer(self.name, host)
         from cryptography.x509 import load_der_x509_certificate
 
-        return Principal(self._rules.user_name(subject_name(load_der_x509_certificate(certificate))))
+        subject = subject_name(load_der_x509_certificate(certificate))
+        return Peer(self.name, host, self._rules.user_name(subject), subject=subject)
 
     def note_failure(self, host: str, reason: str) -> None:
         """Log a failed handshake; a flood of them a few times."""
@@ -199,7 +199,7 @@ class ServerTransport(TlsTransport):
         self,
         tls: ListenerTls,
         host: str,
-        new_channel: Callable[[Principal], Channel],
+        new_channel: Callable[[Peer], Channel | None],
         gone: Callable[[], None],
     ) -> None:
         super().__init__(tls.loop, tls.loaded.context, tls.threads.run, tls.receive)
@@ -234,14 +234,18 @@ class ServerTransport(TlsTransport):
             self.has_slot = False
             self._tls.release_slot()
 
-    def examine(self, shaken: ssl.SSLObject) -> Principal:
-        return self._tls.principal_of(shaken)
+    def examine(self, shaken: ssl.SSLObject) -> Peer:
+        return self._tls.peer_of(shaken, self._host)
 
-    def shaken(self, examined: Any) -> Channel:
+    def shaken(self, examined: Any) -> Channel | None:
         self._leave()
+        channel = self._new_channel(examined)
+        if channel is None:
+            self._tls.failed += 1
+            return None
         self._tls.succeeded += self._tls.takes_principal
         self._gone = None  # the channel releases its place itself
-        return self._new_channel(examined)
+        return channel
 
     def refused(self, error: BaseException | str | None) -> None:
         if isinstance(error, AuthenticationFailed):

@@ -24,7 +24,8 @@ from barnabas.broker.wire.connection_limits import ConnectionLimits
 from barnabas.broker.wire.giving_way import GivingWay
 from barnabas.broker.wire.listener_sasl import ListenerSasl
 from barnabas.broker.wire.login import LoginChannel
-from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.principal import ANONYMOUS
+from barnabas.security.principal_builder import Peer
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -168,18 +169,30 @@ class Listener:
         if limits.per_host.get(host, 0) >= allowed:
             self._drop(arrival, f"more than {allowed} connections (max.connections.per.ip)")
             return
-        limits.count(self.name, host)
         tls = self.tls
-        if tls is None:
-            arrival.serve(lambda: self._new_channel(host), lambda: self._gone(host))
-        else:
-            serve, gone = partial(self._new_channel, host), partial(self._gone, host)
-            arrival.serve(lambda: tls.accept(host, serve, gone), gone)
+        if tls is not None:
+            limits.count(self.name, host)
+            gone = partial(self._gone, host)
+            arrival.serve(lambda: tls.accept(host, self._new_channel, gone), gone)
+            return
+        channel = self._new_channel(Peer(self.name, host))
+        if channel is None:
+            self._drop(arrival, "principal.builder.class made no principal")
+            return
+        limits.count(self.name, host)
+        arrival.serve(lambda: channel, lambda: self._gone(host))
 
-    def _new_channel(self, host: str, principal: Principal = ANONYMOUS) -> Channel:
-        channel = self.new_channel(self, host)
+    def _new_channel(self, peer: Peer) -> Channel | None:
+        """The channel of a peer, named by `principal.builder.class`. None if that fails."""
+        principal = ANONYMOUS
         if self.sasl is None:  # a login names its own principal
-            channel.context.principal = principal
+            try:
+                principal = self.broker.logins.principal_builder(self.name)(peer)
+            except Exception as error:
+                log.warning("listener %s: no principal for a peer at %s: %s", self.name, peer.host, error)
+                return None
+        channel = self.new_channel(self, peer.host)
+        channel.context.principal = principal
         return channel
 
     def _close_delayed(self, arrival: Arrival) -> None:

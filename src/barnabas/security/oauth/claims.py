@@ -33,11 +33,11 @@ def check_claims(claims: Mapping[str, object], rules: ClaimRules, now_s: float) 
         _check_audience(claims, rules.audiences)
     if rules.issuer and claims.get("iss") != rules.issuer:
         raise TokenRefused(f"its iss is not {rules.issuer}, the expected issuer")
-    _check_scopes(claims.get(rules.scope_claim), rules)
+    scopes = _checked_scopes(claims.get(rules.scope_claim), rules)
     subject = claims.get(rules.subject_claim)
     if not isinstance(subject, str) or not subject.strip():
         raise TokenRefused(f"its {rules.subject_claim} claim, the subject, is missing or empty")
-    return Identity(subject.strip(), expires_at_ms=int(expires_s * 1000))
+    return Identity(subject.strip(), expires_at_ms=int(expires_s * 1000), scopes=scopes)
 
 
 def _time(claims: Mapping[str, object], name: str) -> float | None:
@@ -61,7 +61,7 @@ def _check_audience(claims: Mapping[str, object], expected: frozenset[str]) -> N
         raise TokenRefused("its aud claim names none of sasl.oauthbearer.expected.audience")
 
 
-def _check_scopes(value: object, rules: ClaimRules) -> None:
+def _checked_scopes(value: object, rules: ClaimRules) -> tuple[str, ...]:
     if value is None:
         scopes: list[str] = []
     elif isinstance(value, str) and value.strip():
@@ -79,3 +79,4 @@ def _check_scopes(value: object, rules: ClaimRules) -> None:
             "insufficient_scope",
             " ".join(sorted(rules.scopes_required)),
         )
+    return tuple(scopes)

@@ -23,9 +23,10 @@ RETRIED = (408, 425, 429, 500, 502, 503, 504)
 class ProviderError(Exception):
     """The identity provider did not respond as expected. The message has the URL and no secret."""
 
-    def __init__(self, message: str, *, may_retry: bool) -> None:
+    def __init__(self, message: str, *, may_retry: bool, status: int = 0) -> None:
         super().__init__(message)
         self.may_retry = may_retry
+        self.status = status  # of the HTTP response, if there was one
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -60,7 +61,9 @@ def request(
     except urllib.error.HTTPError as error:
         with error:
             raise ProviderError(
-                f"{place} responded with {error.code}", may_retry=error.code in RETRIED
+                f"{place} responded with {error.code}",
+                may_retry=error.code in RETRIED,
+                status=error.code,
             ) from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error

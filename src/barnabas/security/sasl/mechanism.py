@@ -6,7 +6,7 @@ client's messages. A client's side makes the first message and answers the serve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -17,6 +17,7 @@ class Identity:
     name: str  # of the principal; its type is User
     is_token: bool = False  # logged in with a delegation token of this owner
     expires_at_ms: int | None = None  # of the credential itself (OAuth token, delegation token)
+    scopes: tuple[str, ...] = field(default=(), compare=False)  # of an OAuth token
 
 
 class ServerExchange(Protocol):

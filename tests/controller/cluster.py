@@ -9,15 +9,16 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.controller import heartbeat, producer_ids, registration
+from barnabas.controller import producer_ids
 from barnabas.controller.activation import activate
 from barnabas.controller.alter_partition import alter_partition
+from barnabas.controller.brokers import heartbeat, registration
+from barnabas.controller.brokers.directories import assign_replicas_to_dirs
 from barnabas.controller.context import Context
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
-from barnabas.controller.directories import assign_replicas_to_dirs
 from barnabas.controller.elections import elect_leaders
 from barnabas.controller.periodic.balancing import balance_leaders, elect_unclean_leaders
 from barnabas.controller.reassignments import alter_partition_reassignments

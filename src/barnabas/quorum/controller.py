@@ -27,16 +27,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from barnabas.controller import heartbeat as heartbeats
-from barnabas.controller import producer_ids, registration
+from barnabas.controller import producer_ids
 from barnabas.controller.activation import activate
+from barnabas.controller.brokers import heartbeat as heartbeats
+from barnabas.controller.brokers import registration
+from barnabas.controller.brokers.directories import assign_replicas_to_dirs
 from barnabas.controller.configs import alter_configs, incremental_alter_configs, resealed
 from barnabas.controller.context import Context, Rng, unlimited
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision, in_steps
 from barnabas.controller.delete_topics import delete_topics
-from barnabas.controller.directories import assign_replicas_to_dirs
 from barnabas.controller.refusals import refusal
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.image import MetadataImage

@@ -1,0 +1,1 @@
+"""Decisions on brokers and controllers: registered, heard of by heartbeats, their log directories."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.accumulator import SentRecord
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.errors import ClientError
-from barnabas.client.producer import Producer, ProducerSettings
+from barnabas.client.producer import NewRecord, Producer, ProducerSettings
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -233,3 +234,63 @@ def test_lingering_records_share_a_batch() -> None:
     topic = OneTopic(iter(()))
     with_producer(topic, ProducerSettings(linger_ms=10_000), use)
     assert [len(read_records(batch)) for _, batch in topic.batches] == [5]
+
+
+def test_records_handed_over_together_share_a_batch_of_their_partition_and_keep_their_order() -> None:
+    async def use(producer: Producer) -> list[tuple[int, int]]:
+        records = [NewRecord(index % 2, None, str(index).encode()) for index in range(6)]
+        sent = await producer.send_all("t", records)
+        assert all(isinstance(each, SentRecord) and each.is_done for each in sent)
+        return [(each.result().partition, each.result().offset) for each in sent]  # type: ignore[union-attr]
+
+    topic = OneTopic(iter(()), partitions=2)
+    assert with_producer(topic, ProducerSettings(), use) == [
+        (index % 2, 40 + index // 2) for index in range(6)
+    ]
+    values = [[record.value for record in read_records(batch)] for _, batch in sorted(topic.batches)]
+    assert values == [[b"0", b"2", b"4"], [b"1", b"3", b"5"]]
+
+
+def test_records_without_key_and_partition_go_to_one_partition_together() -> None:
+    async def use(producer: Producer) -> int:
+        sent = await producer.send_all("t", [NewRecord(None, None, bytes(100)) for _ in range(500)])
+        return len({each.result().partition for each in sent})  # type: ignore[union-attr]
+
+    assert with_producer(OneTopic(iter(()), partitions=9), ProducerSettings(), use) == 1
+
+
+def test_a_record_that_is_too_large_fails_alone() -> None:
+    async def use(producer: Producer) -> list[Any]:
+        records = [NewRecord(0, None, value) for value in (b"a", bytes(2000), b"b")]
+        return await producer.send_all("t", records)
+
+    sent = with_producer(OneTopic(iter(())), ProducerSettings(request_size_bytes_max=1000), use)
+    assert [getattr(each, "code", None) for each in sent] == [None, ErrorCode.MESSAGE_TOO_LARGE, None]
+
+
+def test_a_batch_that_the_broker_finds_too_large_is_sent_in_halves() -> None:
+    async def use(producer: Producer) -> list[Any]:
+        sent = await producer.send_all("t", [NewRecord(0, None, str(index).encode()) for index in range(4)])
+        assert producer._waiting.bytes_buffered == 0
+        return sent
+
+    too_large = ErrorCode.MESSAGE_TOO_LARGE
+    topic = OneTopic(iter([too_large, too_large, 0, too_large]))  # 4, 2, 1, 1, 2 records
+    sent = with_producer(topic, ProducerSettings(idempotence=True), use)
+    assert [getattr(each, "code", None) for each in [outcome(each) for each in sent]] == [
+        None,
+        too_large,
+        None,
+        None,
+    ]
+    tried = [[record.value for record in read_records(batch)] for _, batch in topic.batches]
+    assert tried == [[b"0", b"1", b"2", b"3"], [b"0", b"1"], [b"0"], [b"1"], [b"2", b"3"]]
+    sequences = [BatchHeader(batch).base_sequence for _, batch in topic.batches]
+    assert sequences == [0, 0, 0, 1, 1]
+
+
+def outcome(sent: Any) -> Any:
+    try:
+        return sent.result()
+    except KafkaError as error:
+        return error

@@ -38,10 +38,19 @@ class PendingBatch:
     base_sequence: int | None = None
     append_time_ms: int = -1
     attempts: int = 0
+    halves: "tuple[PendingBatch, PendingBatch] | None" = None  # sent instead of a batch that was too large
 
     @property
     def count(self) -> int:
         return len(self.records)
+
+    def holder(self, index: int) -> "tuple[PendingBatch, int]":
+        """The batch that a record was sent in, and its index there."""
+        batch = self
+        while batch.halves is not None:
+            first, second = batch.halves
+            batch, index = (first, index) if index < first.count else (second, index - first.count)
+        return batch, index
 
 
 class SentRecord:
@@ -54,10 +63,27 @@ class SentRecord:
         self._index = index
 
     def __await__(self):  # type: ignore[no-untyped-def]
-        base_offset = yield from asyncio.shield(self._batch.base_offset).__await__()
-        batch = self._batch
-        offset = base_offset + self._index if base_offset >= 0 else -1
-        timestamp = batch.records[self._index].timestamp if batch.append_time_ms < 0 else batch.append_time_ms
+        yield from asyncio.shield(self.done).__await__()
+        return self.result()
+
+    @property
+    def done(self) -> "asyncio.Future[int]":
+        """Of the whole batch: records that were sent together share it. Wait for it, and do not cancel it."""
+        return self._batch.base_offset
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the record is written or given up: `result` does not wait then."""
+        return self._batch.base_offset.done()
+
+    def result(self) -> RecordMetadata:
+        """Where the record was written, or the error that stopped it. Only when it is done."""
+        batch, index = self._batch, self._index
+        if batch.halves is not None:
+            batch, index = batch.holder(index)
+        base_offset = batch.base_offset.result()
+        offset = base_offset + index if base_offset >= 0 else -1
+        timestamp = batch.records[index].timestamp if batch.append_time_ms < 0 else batch.append_time_ms
         return RecordMetadata(*batch.where, offset, timestamp)
 
 
@@ -69,9 +95,8 @@ class Accumulator:
         self.bytes_buffered = 0
         self.queue: SendQueue[PendingBatch] = SendQueue(IN_FLIGHT_MAX)
 
-    def append(self, where: TopicPartition, record: Record, now: float) -> tuple[SentRecord, bool]:
-        """Add a record; also whether that left a full batch to send."""
-        size = record_size(record)
+    def append(self, where: TopicPartition, record: Record, size: int, now: float) -> tuple[SentRecord, bool]:
+        """Add a record of a `record_size`; also whether that left a full batch to send."""
         batch = self.queue.last_unsent(where)
         is_open = batch is not None and not batch.attempts  # what went out once stays as it was
         full = False
@@ -79,14 +104,28 @@ class Accumulator:
             if batch is not None and is_open:
                 batch.due_at = min(batch.due_at, now)
                 full = True
-            base_offset: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             due_at, give_up_at = now + self.linger_ms / 1000, now + self.delivery_timeout_ms / 1000
-            batch = PendingBatch(where, due_at, give_up_at, base_offset)
+            batch = PendingBatch(where, due_at, give_up_at, new_future())
             self.queue.append(batch)
         batch.records.append(record)
         batch.size_bytes += size
         self.bytes_buffered += size
-        return SentRecord(batch, batch.count - 1), full
+        return SentRecord(batch, len(batch.records) - 1), full
+
+    def split(self, batch: PendingBatch) -> None:
+        """Send two halves instead of a batch that the broker finds too large. The batch is done when both
+        are; its records know the half that they went with."""
+        middle = batch.count // 2
+        halves = []
+        for records in (batch.records[:middle], batch.records[middle:]):
+            half = PendingBatch(batch.where, batch.due_at, batch.give_up_at, new_future(), records)
+            half.attempts = 1  # it gets no more records
+            half.size_bytes += sum(map(record_size, records))
+            half.base_offset.add_done_callback(lambda _: settle_whole(batch))
+            halves.append(half)
+        batch.halves = (halves[0], halves[1])
+        self.queue.replace(batch.where, halves)
+        self.queue.send_again(batch.where)
 
     def abandon(self) -> list[PendingBatch]:
         """Everything that was not written yet: nothing is queued after this."""
@@ -98,14 +137,30 @@ class Accumulator:
         self.bytes_buffered -= batch.size_bytes - BATCH_OVERHEAD_BYTES
 
 
+def new_future() -> "asyncio.Future[int]":
+    return asyncio.get_running_loop().create_future()
+
+
+def settle_whole(batch: PendingBatch) -> None:
+    """End a batch whose halves are both done: with an error if one of them failed."""
+    assert batch.halves is not None
+    first, second = (half.base_offset for half in batch.halves)
+    if batch.base_offset.done() or not (first.done() and second.done()):
+        return
+    error = first.exception() or second.exception()
+    if error is None:
+        batch.base_offset.set_result(first.result())
+    else:
+        # Records of the half that was written have their result: `SentRecord` asks the half.
+        batch.base_offset.set_exception(error)
+        batch.base_offset.exception()
+
+
 def record_size(record: Record) -> int:
     """An upper bound of what a record adds to a batch."""
-    return (
-        RECORD_OVERHEAD_BYTES
-        + len(record.key or b"")
-        + len(record.value or b"")
-        + headers_size(record.headers)
-    )
+    _, _, key, value, headers = record
+    size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+    return size + headers_size(headers) if headers else size
 
 
 def headers_size(headers: Headers) -> int:

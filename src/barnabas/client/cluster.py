@@ -30,3 +30,8 @@ class Cluster(ClusterCore):
         """As always; the first of several tasks makes the connection, the others wait for it."""
         async with self._opening.setdefault((address, purpose), asyncio.Lock()):
             return await super().connection_to(address, purpose)
+
+    async def disconnect(self, purpose: str) -> None:
+        await super().disconnect(purpose)
+        for key in [each for each in self._opening if each[1] == purpose]:
+            del self._opening[key]

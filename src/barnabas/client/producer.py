@@ -7,16 +7,23 @@ Does not know: transactions, serializers.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from barnabas.client.accumulator import Accumulator, PendingBatch, SentRecord, record_size
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError, ConnectionLost, Unreachable, error_of
 from barnabas.client.core.patience import BACKOFF_MS
-from barnabas.client.core.producing import TOPIC_IDS_SINCE, WRITTEN, produce_request, produce_results
-from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.core.producing import (
+    TOO_LARGE,
+    TOPIC_IDS_SINCE,
+    WRITTEN,
+    produce_request,
+    produce_results,
+)
+from barnabas.client.core.topology import Node, Topic, TopicPartition
 from barnabas.client.core.transaction import Transaction
 from barnabas.client.partitioner import Partitioner
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
@@ -25,6 +32,7 @@ from barnabas.records.compression import Compression
 from barnabas.records.record import Headers, Record, build_batch
 
 WAKE_S_MAX = 0.5
+METADATA_MAX_AGE_S = 300.0  # metadata.max.age.ms
 
 OnFailure = Callable[[PendingBatch, KafkaError | ClientError], None]
 
@@ -45,6 +53,16 @@ class ProducerSettings:
     request_size_bytes_max: int = 1_048_576
     buffer_bytes_max: int = 33_554_432
     block_ms_max: int = 60_000
+
+
+class NewRecord(NamedTuple):
+    """A record of `send_all`. Without a partition its key decides; without a timestamp it is that of now."""
+
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
 
 
 class Producer:
@@ -70,6 +88,7 @@ class Producer:
         self._in_flight: set[asyncio.Task[None]] = set()
         self._identity = Transaction(cluster)
         self._sender: asyncio.Task[None] | None = None
+        self._looked_up: dict[str, float] = {}  # when the partitions of a topic were last looked up
 
     async def __aenter__(self) -> "Producer":
         return self
@@ -94,30 +113,82 @@ class Producer:
         record = Record(-1, timestamp, key, value, headers)
         size = record_size(record)
         if size > self.settings.request_size_bytes_max:
-            limit = self.settings.request_size_bytes_max
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"The message is {size} bytes when serialized which is larger than {limit}, "
-                "which is the value of the max.request.size configuration.",
-            )
-        if self._sender is None:
-            await self._start()
-        known = self.cluster.topology.topics.get(topic)
-        if known is None or known.error_code or not known.partitions:
-            patience = self.cluster.patience(self.settings.block_ms_max)
-            await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
-            known = self.cluster.topology.topics[topic]
+            raise too_large(size, self.settings.request_size_bytes_max)
+        known = await self.find_topic(topic)
         if partition is None:
             partition = self._partitioner.choose(known, key, size)
         if self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
             await self._wait_for_room(size)
         now = asyncio.get_running_loop().time()
-        sent, full = self._waiting.append(TopicPartition(topic, partition), record, now)
+        sent, full = self._waiting.append(TopicPartition(topic, partition), record, size, now)
         if full or self.settings.linger_ms <= 0:
             self._wake.set()
         if full:
             await asyncio.sleep(0)  # let the sender take it, also when the caller never waits
         return sent
+
+    async def send_all(self, topic: str, records: Sequence[NewRecord]) -> list[SentRecord | KafkaError]:
+        """Hand records over together and wait until all are written or given up, in their order.
+
+        Records without a key and a partition go to the same partition.
+        """
+        known = await self.find_topic(topic)
+        now, now_ms = asyncio.get_running_loop().time(), int(time.time() * 1000)
+        keyless: int | None = None
+        sent: list[SentRecord | KafkaError] = []
+        futures: set[asyncio.Future[int]] = set()
+        where: TopicPartition | None = None
+        last: asyncio.Future[int] | None = None
+        limit = self.settings.request_size_bytes_max
+        for partition, key, value, headers, timestamp_ms in records:
+            record = Record(-1, now_ms if timestamp_ms is None else timestamp_ms, key, value, headers)
+            size = record_size(record)
+            if size > limit:
+                sent.append(too_large(size, limit))
+                continue
+            if partition is None:
+                partition = keyless if key is None else self._partitioner.choose(known, key, size)
+            if partition is None:
+                partition = keyless = self._partitioner.choose(known, None, size)
+            if self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
+                self._wake.set()
+                await self._wait_for_room(size)
+                now = asyncio.get_running_loop().time()
+            if where is None or where.partition != partition:
+                where = TopicPartition(topic, partition)
+            each, _ = self._waiting.append(where, record, size, now)
+            sent.append(each)
+            if each.done is not last:
+                last = each.done
+                futures.add(last)
+        self._wake.set()
+        if futures:
+            await asyncio.wait(futures)
+        return sent
+
+    async def find_topic(self, topic: str) -> Topic:
+        """The topic with its partitions. A broker may create it because it is asked for."""
+        if self._sender is None:
+            await self._start()
+        known = self.cluster.topology.topics.get(topic)
+        now = asyncio.get_running_loop().time()
+        if known is not None and now >= self._looked_up.get(topic, now) + METADATA_MAX_AGE_S:
+            await self._look_again(topic, now)  # partitions may have been added
+            known = self.cluster.topology.topics.get(topic)
+        if known is None or known.error_code or not known.partitions:
+            self._looked_up.pop(topic, None)
+            patience = self.cluster.patience(self.settings.block_ms_max)
+            await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
+            known = self.cluster.topology.topics[topic]
+        self._looked_up.setdefault(topic, now)
+        return known
+
+    async def _look_again(self, topic: str, now: float) -> None:
+        self._looked_up[topic] = now
+        try:
+            await self.cluster.refresh([topic])
+        except (KafkaError, ClientError):
+            pass  # what is known goes on; errors of produce requests tell if it is wrong
 
     async def _wait_for_room(self, size: int) -> None:
         patience = self.cluster.patience(self.settings.block_ms_max)
@@ -276,6 +347,10 @@ class Producer:
 
     def _failed(self, batch: PendingBatch, error: KafkaError | ClientError) -> None:
         self._waiting.queue.failed(batch, error)
+        if isinstance(error, KafkaError) and error.code in TOO_LARGE and batch.count > 1:
+            self._waiting.split(batch)
+            self._wake.set()
+            return
         if isinstance(error, KafkaError) and error.code.needs_metadata_refresh:
             self.cluster.forget_leaders([batch.where.topic])
         self._retry_or_give_up(batch, error)
@@ -301,3 +376,11 @@ class Producer:
             if self._on_failure is not None:
                 self._on_failure(batch, result)
         self._room.set()
+
+
+def too_large(size: int, limit: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The message is {size} bytes when serialized which is larger than {limit}, "
+        "which is the value of the max.request.size configuration.",
+    )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from barnabas.client.admin.part import AdminPart
 from barnabas.client.core.errors import UnsupportedApi, check
-from barnabas.client.core.topology import NO_LEADER, TopicPartition
-from barnabas.protocol import NULL_UUID, ErrorCode
+from barnabas.client.core.topology import NO_LEADER, TopicPartition, by_topic
+from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -27,6 +27,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 PARTITIONS_PER_ANSWER = 2_000
 PAGES_MAX = 100_000
 BROKER_DEFAULT = -1
+OPERATIONS_UNKNOWN = -(2**31)
 
 TopicAnswer = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
@@ -54,6 +55,23 @@ class TopicDescription:
     topic_id: bytes
     internal: bool
     partitions: tuple[PartitionDescription, ...]
+    authorized_operations: int | None = None  # a bit for each operation; None where the broker does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCursor:
+    """Where the next page of a long description begins."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPage:
+    """Descriptions of some topics. The partitions of the last one may go on in the next page."""
+
+    topics: tuple[TopicDescription, ...]
+    following: TopicCursor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +112,26 @@ class TopicAdmin(AdminPart):
             return await self._describe_by_pages(wanted, partitions_per_answer)
         except UnsupportedApi:
             return await self._describe_by_metadata(wanted)
+
+    async def describe_all_topics(
+        self, cursor: TopicCursor | None = None, partitions_per_answer: int = PARTITIONS_PER_ANSWER
+    ) -> TopicPage:
+        """One page of all topics, in the order of their names; topics that are being deleted are left out."""
+        asked = DescribeTopicPartitionsRequest(topics=[], response_partition_limit=partitions_per_answer)
+        if cursor is not None:
+            asked.cursor = DescribeTopicPartitionsRequest.Cursor(
+                topic_name=cursor.topic, partition_index=cursor.partition
+            )
+        try:
+            answer = await self.ask(asked, DescribeTopicPartitionsResponse)
+        except UnsupportedApi:
+            names = [topic.name for topic in await self.list_topics()]
+            return TopicPage(tuple(await self._describe_by_metadata(names)), None)
+        following = answer.next_cursor
+        return TopicPage(
+            tuple(description_of(topic) for topic in answer.topics if not topic.error_code),
+            None if following is None else TopicCursor(following.topic_name, following.partition_index),
+        )
 
     async def _describe_by_pages(self, names: list[str], limit: int) -> list[TopicDescription]:
         found: dict[str, TopicDescription] = {}
@@ -209,13 +247,30 @@ class TopicAdmin(AdminPart):
 
     async def reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Partitions whose replicas are being moved; none where the broker cannot tell."""
-        request = ListPartitionReassignmentsRequest(topics=None)
         try:
-            answer = await self.cluster.ask(request, ListPartitionReassignmentsResponse)
+            return await self.list_reassignments()
         except UnsupportedApi:
             return {}
-        if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        except KafkaError as error:
+            if error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise
             return {}
+
+    async def list_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """Which of these partitions (None: of all) have replicas that are being moved."""
+        nested = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+        asked = (
+            None
+            if partitions is None
+            else [
+                nested(name=name, partition_indexes=[where.partition for where in some])
+                for name, some in by_topic(partitions).items()
+            ]
+        )
+        request = ListPartitionReassignmentsRequest(topics=asked, timeout_ms=self.timeout_ms)
+        answer = await self.cluster.ask(request, ListPartitionReassignmentsResponse)
         check(answer.error_code, answer.error_message)
         return {
             TopicPartition(topic.name, each.partition_index): Reassignment(
@@ -242,4 +297,11 @@ def description_of(topic: TopicAnswer) -> TopicDescription:
         )
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     )
-    return TopicDescription(topic.name or "", topic.topic_id, topic.is_internal, partitions)
+    operations = topic.topic_authorized_operations
+    return TopicDescription(
+        topic.name or "",
+        topic.topic_id,
+        topic.is_internal,
+        partitions,
+        None if operations == OPERATIONS_UNKNOWN else operations,
+    )

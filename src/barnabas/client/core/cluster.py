@@ -95,6 +95,11 @@ class ClusterCore:
             self._connections[address, purpose] = connection
         return connection
 
+    async def disconnect(self, purpose: str) -> None:
+        """Close the connections of a purpose that is over."""
+        for key in [each for each in self._connections if each[1] == purpose]:
+            await self._connections.pop(key).close()
+
     async def any_connection(self) -> ConnectionCore:
         """An open connection if there is one, else to a known broker, else to a bootstrap server."""
         for (_, purpose), connection in self._connections.items():

@@ -7,7 +7,7 @@ Does not know: connections, leaders, sessions, what happens to the records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from barnabas.client.core.errors import check
@@ -143,13 +143,29 @@ def read_partition(
 ) -> tuple[list[ConsumerRecord], int]:
     """Records at or behind `position` that a consumer should see, and the position to fetch from next."""
     found: list[ConsumerRecord] = []
+    try:
+        for records, next_offset in read_batches(where, data, position, read_committed=read_committed):
+            found += records
+            position = next_offset
+    except DamagedBatch:
+        if not found:
+            raise
+        # The error comes again, first, with the next fetch.
+    return found, position
+
+
+def read_batches(
+    where: TopicPartition, data: PartitionData, position: int, *, read_committed: bool
+) -> Iterator[tuple[list[ConsumerRecord], int]]:
+    """The same, batch by batch: records that a consumer should see, maybe none, and the position behind."""
     if not data.records:
-        return found, position
+        return
     buffer = data.records
     aborted = aborted_in(data) if read_committed else None
     for start, header in headers(buffer):
         if header.last_offset < position:
             continue
+        found: list[ConsumerRecord] = []
         try:
             validate(buffer, start)
             if aborted is not None and header.is_control:
@@ -162,23 +178,14 @@ def read_partition(
                 and aborted.has(header.producer_id, header.last_offset)
             )
             if not header.is_control and not hidden:
-                found += [
-                    ConsumerRecord(
-                        *where,
-                        record.offset,
-                        header.partition_leader_epoch,
-                        record.timestamp,
-                        header.timestamp_type,
-                        record.key,
-                        record.value,
-                        record.headers,
-                    )
-                    for record in iter_records(buffer, position=start)
-                    if record.offset >= position
+                new, (topic, partition) = tuple.__new__, where
+                epoch, kind = header.partition_leader_epoch, header.timestamp_type
+                found = [
+                    new(ConsumerRecord, (topic, partition, offset, epoch, timestamp, kind, key, value, some))
+                    for offset, timestamp, key, value, some in iter_records(buffer, position=start)
+                    if offset >= position
                 ]
         except KafkaError as error:
-            if found:
-                return found, position  # the error comes again, first, with the next fetch
             raise DamagedBatch(where, header.base_offset, header.next_offset, error) from error
         position = header.next_offset
-    return found, position
+        yield found, position

@@ -133,21 +133,23 @@ class Transaction:
             lambda answer: answer.topics[0].partitions[0].error_code,
         )
 
-    async def committed(self, group: str, where: TopicPartition) -> tuple[int, str]:
-        """The offset that was last committed, or -1, with its metadata; open transactions are waited for."""
-        topic = OffsetFetchRequest.OffsetFetchRequestTopic(
-            name=where.topic, partition_indexes=[where.partition]
-        )
+    async def highest_committed(self, group: str) -> int:
+        """The highest offset that the group committed, whatever the partition, or -1; open transactions are
+        waited for."""
         response = await self._ask(
             GROUP,
             group,
-            OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True),
+            OffsetFetchRequest(group_id=group, topics=None, require_stable=True),
             OffsetFetchResponse,
             OFFSET_FETCH_VERSION_MAX,
-            lambda answer: answer.error_code or answer.topics[0].partitions[0].error_code,
+            lambda answer: (
+                answer.error_code
+                or next(
+                    (each.error_code for each in partitions_of(answer) if each.error_code), ErrorCode.NONE
+                )
+            ),
         )
-        found = response.topics[0].partitions[0]
-        return found.committed_offset, found.metadata or ""
+        return max((each.committed_offset for each in partitions_of(response)), default=-1)
 
     async def end(self, *, commit: bool) -> None:
         if self.transactional_id is None or not self._is_open:
@@ -197,3 +199,14 @@ def refusal_text(request: Message, key: str | None, code: int) -> str:
     name = type(request).__name__.removesuffix("Request")
     owner = f" for {key}" if key else ""
     return f"the broker refused {name}{owner}: {error_of(code).code.message}"
+
+
+Committed = OffsetFetchResponse.OffsetFetchResponseTopic.OffsetFetchResponsePartition
+
+
+def partitions_of(response: OffsetFetchResponse) -> list[Committed]:
+    return [partition for topic in response.topics for partition in topic.partitions]
+
+
+def code_of(partition: Committed) -> int:
+    return partition.error_code

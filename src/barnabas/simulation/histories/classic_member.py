@@ -9,15 +9,17 @@ Does not know: other members, except what a group leader receives.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from barnabas.protocol import ErrorCode
+from barnabas.client.groups.membership import GroupSettings, JoinedMember, Membership, Offer, Step
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.heartbeat import HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.simulation.histories.group_member import (
     BEAT_S,
     COORDINATOR_ERRORS,
@@ -31,8 +33,11 @@ from barnabas.simulation.histories.group_member import (
 )
 from barnabas.simulation.world.client import SimulatedClient
 
+R = TypeVar("R", bound=Message)
+
 EAGER, COOPERATIVE = "eager", "cooperative"
 JOIN_TIMEOUT_MS = 20_000
+LEAVE_VERSION = LeaveGroupRequest.schema.versions.last
 SUBSCRIPTION_VERSION = 3
 
 
@@ -41,12 +46,17 @@ class ClassicMember:
         self._client = client
         self._group = group
         self._partitions = 0  # number of the topic's partitions when it joined
-        self._instance_id = instance_id
         self._is_cooperative = group.kind != EAGER
         self._protocol = COOPERATIVE if self._is_cooperative else EAGER
         self._positions = Positions(client, group)
-        self._member_id = ""
-        self._generation = -1
+        self._membership = Membership(
+            GroupSettings(
+                group.name,
+                instance_id=instance_id,
+                session_timeout_ms=SESSION_MS,
+                rebalance_timeout_ms=REBALANCE_MS,
+            )
+        )
         self._owned: frozenset[int] = frozenset()
 
     async def run(self) -> None:
@@ -64,52 +74,39 @@ class ClassicMember:
         self._positions.keep(self._owned)
         self._group.owned[self._client.host] = self._owned
 
-    def _lost(self, code: ErrorCode | None) -> None:
-        """Handle an error after which the member owns no partitions."""
-        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID):
+    def _step_after(self, answer: R | None, read: Callable[[R], Step]) -> Step | None:
+        """The next step after a response; None if there is none, or none of the group's coordinator."""
+        if answer is None or answer.error_code in COORDINATOR_ERRORS:  # type: ignore[attr-defined]
+            return None
+        try:
+            step = read(answer)
+        except KafkaError:
+            step = Step.LOST
+        if step is Step.LOST:
             self._own(())
-            if code is not ErrorCode.ILLEGAL_GENERATION:
-                self._member_id, self._generation = "", -1
+        return step
 
     # -- joining -----------------------------------------------------------------------------------
 
     async def _join(self) -> bool:
         """Join and sync. True if the member has an assignment now."""
-        group = self._group
+        group, membership = self._group, self._membership
         newest = group.generations.newest
         self._partitions = group.partitions()
         answer = await self._client.ask(
-            JoinGroupRequest(
-                group_id=group.name,
-                session_timeout_ms=SESSION_MS,
-                rebalance_timeout_ms=REBALANCE_MS,
-                member_id=self._member_id,
-                group_instance_id=self._instance_id,
-                protocol_type="consumer",
-                protocols=[
-                    JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=self._metadata())
-                ],
-            ),
+            membership.join_request([Offer(self._protocol, self._metadata())]),
             JoinGroupResponse,
             purpose="join",
             timeout_ms=JOIN_TIMEOUT_MS,
         )
-        if answer is None:
+        if self._step_after(answer, membership.joined) is not Step.GO_ON or answer is None:
             return False
-        code = ErrorCode(answer.error_code)
-        if code is ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = answer.member_id
-            return False
-        self._lost(code)
-        if code:
-            return False
-        self._member_id, self._generation = answer.member_id, answer.generation_id
         if group.has_leaders:
-            group.generations.joined(newest, self._generation)
+            group.generations.joined(newest, membership.generation)
         plan: dict[str, frozenset[int]] = {}
-        if answer.leader == self._member_id and not answer.skip_assignment:
-            plan = self._plan(answer)
-            group.generations.planned(self._generation, plan)
+        if membership.assigns:
+            plan = self._plan(membership.members)
+            group.generations.planned(membership.generation, plan)
         is_assigned = await self._sync(plan)
         # A restarted process does not know which partitions the previous one was asked to revoke.
         return is_assigned and not (answer.skip_assignment and self._is_cooperative)
@@ -120,19 +117,19 @@ class ClassicMember:
             [part(topic=self._group.topic, partitions=sorted(self._owned))] if self._is_cooperative else []
         )
         subscription = ConsumerProtocolSubscription(
-            topics=[self._group.topic], owned_partitions=owned, generation_id=self._generation
+            topics=[self._group.topic], owned_partitions=owned, generation_id=self._membership.generation
         )
         return SUBSCRIPTION_VERSION.to_bytes(2, "big") + subscription.encode(SUBSCRIPTION_VERSION)
 
-    def _plan(self, answer: JoinGroupResponse) -> dict[str, frozenset[int]]:
+    def _plan(self, joined: Sequence[JoinedMember]) -> dict[str, frozenset[int]]:
         """Assign partitions to members. Cooperative members keep theirs, up to their share; the rest is
         assigned in the next generation."""
-        members = sorted(each.member_id for each in answer.members)
+        members = sorted(each.member_id for each in joined)
         shares: dict[str, list[int]] = {member: [] for member in members}
         taken: set[int] = set()
         if self._is_cooperative:
             share = -(-self._partitions // len(members))
-            for member, owned in sorted(owners(answer).items()):
+            for member, owned in sorted(owners(joined).items()):
                 shares[member] = [p for p in sorted(owned) if p < self._partitions][:share]
                 taken |= owned
         for partition in range(self._partitions):
@@ -141,36 +138,23 @@ class ClassicMember:
         return {member: frozenset(share) for member, share in shares.items()}
 
     async def _sync(self, plan: dict[str, frozenset[int]]) -> bool:
-        group = self._group
+        group, membership = self._group, self._membership
+        assignments = {
+            member: encode_assignment(group.topic, partitions) for member, partitions in plan.items()
+        }
         answer = await self._client.ask(
-            SyncGroupRequest(
-                group_id=group.name,
-                generation_id=self._generation,
-                member_id=self._member_id,
-                group_instance_id=self._instance_id,
-                protocol_type="consumer",
-                protocol_name=self._protocol,
-                assignments=[
-                    SyncGroupRequest.SyncGroupRequestAssignment(
-                        member_id=member, assignment=encode_assignment(group.topic, partitions)
-                    )
-                    for member, partitions in plan.items()
-                ],
-            ),
+            membership.sync_request(assignments),
             SyncGroupResponse,
             purpose="join",
             timeout_ms=JOIN_TIMEOUT_MS,
         )
-        if answer is None:
-            return False
-        code = ErrorCode(answer.error_code)
-        self._lost(code)
-        if code:
+        if self._step_after(answer, membership.synced) is not Step.GO_ON or answer is None:
             return False
         assigned = decode_assignment(answer.assignment)
         if group.has_leaders:
-            identity = self._instance_id or self._member_id
-            group.generations.assigned(self._generation, identity, self._member_id, assigned)
+            member_id = membership.member_id
+            identity = membership.settings.instance_id or member_id
+            group.generations.assigned(membership.generation, identity, member_id, assigned)
         revoked = self._owned - assigned
         self._own(self._owned & assigned if self._is_cooperative else ())
         if revoked and self._is_cooperative:
@@ -190,17 +174,20 @@ class ClassicMember:
 
     async def _stay(self) -> None:
         """Send heartbeats and commits until a response shows that a rebalance is due."""
-        group = self._group
+        group, membership = self._group, self._membership
         while True:
             await asyncio.sleep(self._client.rng.uniform(0.5, 1.5) * BEAT_S)
-            newest = group.generations.newest
-            code = await self._positions.commit(self._member_id, self._generation, self._instance_id)
+            newest, generation = group.generations.newest, membership.generation
+            code = await self._positions.commit(
+                membership.member_id, generation, membership.settings.instance_id
+            )
             if code is ErrorCode.NONE and self._owned and group.has_leaders:
-                group.generations.accepted(newest, self._generation, "a commit")
-            if code in (None, ErrorCode.NONE) or code in COORDINATOR_ERRORS:
-                code = await self._beat()
-            self._lost(code)
-            if code is not None and code is not ErrorCode.NONE and code not in COORDINATOR_ERRORS:
+                group.generations.accepted(newest, generation, "a commit")
+            answer = None if code is None else HeartbeatResponse(error_code=code)
+            step = self._step_after(answer, lambda commit: membership.step_after(commit.error_code, "commit"))
+            if step in (None, Step.GO_ON):
+                step = await self._beat()
+            if step not in (None, Step.GO_ON):
                 return
             if group.partitions() != self._partitions:
                 return  # the group leader must assign the new partitions
@@ -208,40 +195,27 @@ class ClassicMember:
                 await self._leave()
                 return
 
-    async def _beat(self) -> ErrorCode | None:
-        newest = self._group.generations.newest
-        answer = await self._client.ask(
-            HeartbeatRequest(
-                group_id=self._group.name,
-                generation_id=self._generation,
-                member_id=self._member_id,
-                group_instance_id=self._instance_id,
-            ),
-            HeartbeatResponse,
-        )
-        if answer is None:
-            return None
-        code = ErrorCode(answer.error_code)
-        if code is ErrorCode.NONE and self._group.has_leaders:
-            self._group.generations.accepted(newest, self._generation, "a heartbeat")
-        return code
+    async def _beat(self) -> Step | None:
+        membership, generations = self._membership, self._group.generations
+        newest, generation = generations.newest, membership.generation
+        request = membership.heartbeat_request()
+        answer = await self._client.ask(request, HeartbeatResponse)
+        if answer is not None and answer.error_code == ErrorCode.NONE and self._group.has_leaders:
+            generations.accepted(newest, generation, "a heartbeat")
+        return self._step_after(answer, lambda beat: membership.heartbeat_answered(request, beat))
 
     async def _leave(self) -> None:
-        member = LeaveGroupRequest.MemberIdentity(
-            member_id=self._member_id, group_instance_id=self._instance_id, reason="enough"
-        )
+        request = self._membership.leave_request(LEAVE_VERSION, "enough")
         self._own(())
-        await self._client.ask(
-            LeaveGroupRequest(group_id=self._group.name, members=[member]), LeaveGroupResponse
-        )
-        self._member_id, self._generation = "", -1
+        await self._client.ask(request, LeaveGroupResponse)
+        self._membership.left()
         await asyncio.sleep(self._client.rng.expovariate(1.0))
 
 
-def owners(answer: JoinGroupResponse) -> dict[str, set[int]]:
+def owners(members: Iterable[JoinedMember]) -> dict[str, set[int]]:
     """The partitions that members claim to own. If two claim one, the newer generation wins."""
     claims: dict[int, tuple[int, str]] = {}
-    for member in answer.members:
+    for member in members:
         said = ConsumerProtocolSubscription.decode(memoryview(member.metadata)[2:], SUBSCRIPTION_VERSION)
         for part in said.owned_partitions:
             for partition in part.partitions:

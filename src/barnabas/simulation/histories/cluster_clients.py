@@ -8,6 +8,7 @@ from barnabas.simulation.histories.cluster_stage import CALM_S, PROMISES, Cluste
 from barnabas.simulation.histories.electorate import Electorate, changes_voters
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.moving import Mover
+from barnabas.simulation.histories.registry import RegistryHistory
 from barnabas.simulation.histories.stage import SYNCED, Stage
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world.faults import Plan
@@ -68,3 +69,8 @@ class ClusterTransactionsHistory(ClusterMixin, TransactionsHistory):
     async def settle(self) -> None:
         """A leader that is new may not show yet what the last one has acknowledged."""
         await self._cluster_stage.wait_until_whole()
+
+
+class ClusterRegistryHistory(ClusterMixin, RegistryHistory):
+    name = "cluster-registry"
+    seconds = 14.0  # long enough for sessions to end and a new primary to write

@@ -1,0 +1,1 @@
+"""Consumers that share the partitions of topics as members of a group."""

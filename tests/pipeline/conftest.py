@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 from both_brokers import KEEPS_ALL, parametrize_broker
-from spark_sessions import STARTS_FAST
+from spark_sessions import JAR_SETS, STARTS_FAST, connector_jars
 
 DRIVER_MEMORY = "2g"
 _numbers = count()
@@ -39,9 +38,8 @@ def spark() -> Iterator[Any]:
     from barnabas.spark.jars import JarError
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    connector = [] if spark_connector.available() else spark_connector.jars()
     settings = {
-        "spark.jars": ",".join(map(str, connector)),
+        "spark.jars": ",".join(connector_jars()),
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",  # tables are small: one job is cheaper than three
@@ -50,7 +48,7 @@ def spark() -> Iterator[Any]:
     try:
         found = session(
             SparkSettings("local[2]", settings=settings),
-            ("delta", "sqlite", "postgresql", "mysql"),
+            JAR_SETS,
             "pipeline-tests",
         )
     except JarError as error:

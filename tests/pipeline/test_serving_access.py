@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from barnabas.pipeline.serving.http.client import ServingClient, ServingError
-from barnabas.pipeline.serving.http.gate import guests
+from barnabas.pipeline.serving.http.guests import guests
 from barnabas.security.tls.certificates import issue, new_authority
 
 from .test_serving_http import TOKEN, Process
@@ -132,7 +132,7 @@ def test_other_addresses_are_refused_without_guests_or_tls(tmp_path: Path) -> No
 
 
 def test_unusable_certificates_are_named(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    done = serve(tmp_path, "--certificate", str(pair[1]), "--private-key", str(pair[0]))
+    done = serve(tmp_path, "--certificate", str(pair[0]), "--private-key", str(pair[0]))
     assert done.returncode == 2 and "serving.certificate and serving.private_key" in done.stderr
 
 

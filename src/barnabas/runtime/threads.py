@@ -24,6 +24,7 @@ REQUEST_THREADS = 2
 FOLDER_THREADS = 1  # metadata changes must be applied in order
 BACKGROUND_THREADS = 4
 LOGIN_THREADS = 4
+REGISTRY_THREADS = 2  # a question to the schema registry takes milliseconds; most ids are known
 TLS_THREADS = 2  # handshakes compute outside the interpreter's lock
 
 
@@ -67,7 +68,17 @@ class Threads:
 class ThreadPools:
     """All threads of a node."""
 
-    __slots__ = ("background", "folders", "logins", "metadata", "reads", "requests", "syncs", "tls")
+    __slots__ = (
+        "background",
+        "folders",
+        "logins",
+        "metadata",
+        "reads",
+        "registry",
+        "requests",
+        "syncs",
+        "tls",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # only syncs of the metadata log
@@ -85,6 +96,8 @@ class ThreadPools:
         # Steps of logins that compute long or ask other services. These threads begin with the first such
         # login: a node without SASL needs none.
         self.logins = Threads(loop, LOGIN_THREADS, "barnabas-login")
+        # Questions to the schema registry. They begin with the first topic whose records must name a schema.
+        self.registry = Threads(loop, REGISTRY_THREADS, "barnabas-registry")
         self.tls = Threads(loop, TLS_THREADS, "barnabas-tls")  # handshakes, and nothing else
         loop.set_default_executor(self.reads._pool)
 
@@ -99,7 +112,7 @@ class ThreadPools:
     def start_all(self) -> None:
         """See `Threads.start_all`."""
         for each in self._all():
-            if each is not self.logins:
+            if each is not self.logins and each is not self.registry:
                 each.start_all()
 
     def close(self) -> None:
@@ -111,6 +124,7 @@ class ThreadPools:
         return (
             self.tls,
             self.logins,
+            self.registry,
             self.background,
             self.folders,
             self.requests,

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.pipeline.serving.http.gate import guests
+from barnabas.pipeline.serving.http.guests import guests
 from barnabas.pipeline.serving.process import Settings, serve
 from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits
 

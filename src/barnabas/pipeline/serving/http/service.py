@@ -1,78 +1,101 @@
-"""The serving process's HTTP service: queries without a token, parts with it.
+"""The serving process's HTTP service: queries for guests, parts for the applications.
 
-In: a `Store`, the token. Out: a Starlette application.
+In: a `Store`. Out: a `Service` for the frame, which asks callers who they are.
 
     GET  /views                 all views with their columns and freshness
     GET  /views/{name}?…        rows: filters, order, limit, offset, columns, as_of; JSON, or Arrow by Accept
     POST /sql                   one SELECT over the views: text, or JSON {"sql": …, "as_of": …}
     GET  /health, /openapi.json, /   liveness, description for programs, a page for people
-    …    /inner/views/{name}/…  state, announced, batch, speed, checked: for the layers, with the token
+    …    /inner/views/{name}/…  state, announced, batch, speed, checked: for the layers
 
 Bad input gets 400 and one sentence. Does not know: Spark, how views are merged.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
 
 from barnabas.pipeline.serving.http import answers, description, wire
 from barnabas.pipeline.serving.store.port import Answer, Store, StoreError, UnknownView
 from barnabas.pipeline.serving.store.query import BadRequest, parse, parse_as_of
 from barnabas.pipeline.views.parts import Conflict, ViewState
+from barnabas.services.app import Service
+from barnabas.services.errors import ApiError
+from barnabas.services.limits import Limits
+from barnabas.services.routes import Need, ServiceRoute
 
 SQL_BYTES_MAX = 100_000
 PART_BYTES_MAX = 2 << 30
-Endpoint = Callable[[Request], Awaitable[Response]]
+REQUEST_S_MAX = 600.0  # a large part takes long to store; statements have a limit of their own
+STATUSES = {BadRequest: 400, UnknownView: 404, Conflict: 409, StoreError: 503}
 
 
-def application(store: Store, token: str) -> Starlette:
-    """The routes. Requests to /inner need the token; without a token they are all refused."""
-    service = Service(store, token)
-    inner = "/inner/views/{view}"
-    return Starlette(
-        routes=[
-            Route("/", service.page),
-            Route("/openapi.json", service.openapi),
-            Route("/health", service.health),
-            Route("/views", service.views),
-            Route("/views/{view}", service.view),
-            Route("/sql", service.sql, methods=["POST"]),
-            Route("/inner/health", service.inner(service.inner_health)),
-            Route(inner, service.inner(service.state)),
-            Route(inner, service.inner(service.drop), methods=["DELETE"]),
-            Route(f"{inner}/announced", service.inner(service.announce), methods=["PUT"]),
-            Route(f"{inner}/batch", service.inner(service.put_batch), methods=["PUT"]),
-            Route(f"{inner}/speed", service.inner(service.put_speed), methods=["PUT"]),
-            Route(f"{inner}/checked", service.inner(service.checked), methods=["PUT"]),
+def serving_service(store: Store) -> Service:
+    """Routes that need ADMIN are for the applications alone."""
+    views = ViewEndpoints(store)
+    inner, admin = "/inner/views/{view}", Need.ADMIN
+
+    async def close() -> None:
+        await run_in_threadpool(store.close)
+
+    return Service(
+        "serving",
+        [
+            ServiceRoute("/", views.page, needs=Need.READ),
+            ServiceRoute("/openapi.json", views.openapi, needs=Need.READ),
+            ServiceRoute("/health", views.health, needs=None),
+            ServiceRoute("/views", views.views, needs=Need.READ),
+            ServiceRoute("/views/{view}", views.view, needs=Need.READ),
+            ServiceRoute("/sql", views.sql, methods=["POST"], needs=Need.READ),
+            ServiceRoute("/inner/health", views.inner_health, needs=admin),
+            ServiceRoute(inner, views.state, needs=admin),
+            ServiceRoute(inner, views.drop, methods=["DELETE"], needs=admin),
+            ServiceRoute(f"{inner}/announced", views.announce, methods=["PUT"], needs=admin),
+            ServiceRoute(
+                f"{inner}/batch",
+                views.put_batch,
+                methods=["PUT"],
+                needs=admin,
+                body_bytes_max=PART_BYTES_MAX,
+            ),
+            ServiceRoute(
+                f"{inner}/speed",
+                views.put_speed,
+                methods=["PUT"],
+                needs=admin,
+                body_bytes_max=PART_BYTES_MAX,
+            ),
+            ServiceRoute(f"{inner}/checked", views.checked, methods=["PUT"], needs=admin),
         ],
-        exception_handlers={
-            BadRequest: problem(400),
-            UnknownView: problem(404),
-            Conflict: problem(409),
-            StoreError: problem(503),
-            HTTPException: not_served,
-        },
+        stop=close,
+        error_form=lambda error: {"error": error.message},
+        converted=converted,
+        limits=Limits(
+            body_bytes_max=SQL_BYTES_MAX, bodies_bytes_max=2 * PART_BYTES_MAX, request_s_max=REQUEST_S_MAX
+        ),
     )
 
 
-class Service:
+def converted(error: Exception) -> ApiError | None:
+    for kind, status in STATUSES.items():
+        if isinstance(error, kind):
+            return ApiError(status, status, str(error))
+    return None
+
+
+class ViewEndpoints:
     """One method for each endpoint. The store blocks, so it is called in threads."""
 
-    def __init__(self, store: Store, token: str) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._token = token
 
     async def health(self, request: Request) -> Response:
         states = await run_in_threadpool(self._store.states)
@@ -102,20 +125,9 @@ class Service:
         return rendered(await run_in_threadpool(self._store.answer, query), request, wanted)
 
     async def sql(self, request: Request) -> Response:
-        body = await limited(request, SQL_BYTES_MAX)
+        body = await request.body()
         statement, as_of, wanted = sql_of(body, request.headers.get("content-type", ""))
         return rendered(await run_in_threadpool(self._store.sql, statement, as_of), request, wanted)
-
-    def inner(self, endpoint: Endpoint) -> Endpoint:
-        """Refuse requests without the token."""
-
-        async def guarded(request: Request) -> Response:
-            given = request.headers.get("authorization", "").removeprefix("Bearer ")
-            if not self._token or not hmac.compare_digest(given.encode(), self._token.encode()):
-                return JSONResponse({"error": "the token is missing or wrong"}, 401)
-            return await endpoint(request)
-
-        return guarded
 
     async def inner_health(self, request: Request) -> Response:
         return JSONResponse({"status": "up"})
@@ -136,7 +148,7 @@ class Service:
 
     async def announce(self, request: Request) -> Response:
         try:
-            value = json.loads(await limited(request, SQL_BYTES_MAX))
+            value = json.loads(await request.body())
             fingerprint, horizon = str(value["fingerprint"]), int(value["horizon"])
         except (ValueError, KeyError, TypeError) as wrong:
             raise BadRequest(f"fingerprint and horizon are needed: {wrong}") from None
@@ -145,7 +157,7 @@ class Service:
 
     async def checked(self, request: Request) -> Response:
         try:
-            value = json.loads(await limited(request, SQL_BYTES_MAX))
+            value = json.loads(await request.body())
             version, at = int(value["version"]), datetime.fromisoformat(value["at"])
         except (ValueError, KeyError, TypeError) as wrong:
             raise BadRequest(f"version and at are needed: {wrong}") from None
@@ -153,7 +165,7 @@ class Service:
         return JSONResponse({})
 
     async def _put(self, request: Request, put: Callable[[bytes], ViewState]) -> Response:
-        body = await limited(request, PART_BYTES_MAX)
+        body = await request.body()
         try:
             state = await run_in_threadpool(put, body)
         except BadRequest:
@@ -194,32 +206,3 @@ def sql_of(body: bytes, content_type: str) -> tuple[str, int | datetime | None, 
     if as_of is not None and (isinstance(as_of, bool) or not isinstance(as_of, int | str)):
         raise BadRequest(f"as_of is a version or a time, not {as_of!r}")
     return value["sql"], None if as_of is None else parse_as_of(str(as_of)), wanted
-
-
-async def limited(request: Request, bytes_max: int) -> bytes:
-    """The body; 413 as soon as it is too long."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > bytes_max:
-            raise HTTPException(413, f"the body is longer than {bytes_max} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def problem(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def answer(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": str(error)}, status)
-
-    return answer
-
-
-async def not_served(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    text = error.detail
-    if error.status_code == 404:
-        text = f"nothing is served at {request.url.path}: see / for what is"
-    if error.status_code == 405:
-        text = f"{request.method} is not served at {request.url.path}"
-    return JSONResponse({"error": text}, error.status_code, headers=error.headers)

@@ -1,0 +1,1 @@
+"""Callers of services: passwords, tokens, certificates, roles, rates, and clients that log in as them."""

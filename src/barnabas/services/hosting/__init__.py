@@ -1,0 +1,1 @@
+"""Services as processes: sockets, TLS, uvicorn, signals."""

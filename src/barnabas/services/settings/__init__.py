@@ -1,0 +1,1 @@
+"""Settings of services in Confluent's names: tables, checks, listeners, properties of clients."""

@@ -38,6 +38,8 @@ CLASSES = {
     "ConsumerPerformance": "kafka-consumer-perf-test",
     "EndToEndLatency": "kafka-e2e-latency",
     "Kafka": "kafka-server-start",
+    "SchemaRegistryMain": "schema-registry-start",
+    "KafkaRestMain": "kafka-rest-start",
 }
 
 NO_ZOOKEEPER = "there is no ZooKeeper any more: the metadata is in the brokers' own log. {instead}"

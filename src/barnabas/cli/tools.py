@@ -41,6 +41,7 @@ TOOLS = (
     ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
     Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time"),
+    Tool("schemas", "schemas.schemas", "list, register, check, compare and move schemas of a registry"),
     Tool(
         "dump-log",
         "files.dump_log",
@@ -131,6 +132,10 @@ TOOLS = (
         "browse a metadata snapshot or log like a file system",
         "kafka-metadata-shell",
     ),
+    Tool("registry", "services.registry", "start the schema registry"),
+    Tool("rest", "services.rest", "start the REST proxy"),
+    Tool("registry-start", "services.registry_start", "start the schema registry", "schema-registry-start"),
+    Tool("rest-start", "services.rest_start", "start the REST proxy", "kafka-rest-start"),
     Tool("pipeline", "pipelines.pipeline", "run a data pipeline that one file describes"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),
@@ -143,6 +148,7 @@ TOOLS = (
     ),
 )
 
-HIDDEN = {"producer-perf-test", "consumer-perf-test", "e2e-latency"}  # the overview lists `perf` instead
+# The overview lists `perf`, `registry` and `rest` instead.
+HIDDEN = {"producer-perf-test", "consumer-perf-test", "e2e-latency", "registry-start", "rest-start"}
 BY_NAME = {tool.name: tool for tool in TOOLS}
 BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

@@ -1,0 +1,1 @@
+"""Tools for schemas of a registry."""

@@ -1,0 +1,1 @@
+"""Python dataclasses from schemas of all types."""

@@ -1,0 +1,1 @@
+"""Two versions of a schema compared in words."""

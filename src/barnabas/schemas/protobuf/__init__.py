@@ -1,0 +1,1 @@
+"""Protobuf schemas: text and descriptors read, printed in canonical form, checked and compared."""

@@ -1,0 +1,1 @@
+"""Serializers and deserializers with schemas of a registry, in Confluent's wire formats."""

@@ -20,11 +20,15 @@ from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.handlers import produce
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.produce.tick import Tick
+from barnabas.client.core.transaction import Transaction
 from barnabas.groups.classic import coordinator as classic
 from barnabas.groups.consumer import commits, reconciliation
 from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.registry.log.fenced_writer import FencedWriter
+from barnabas.registry.log.reader import LogReader
+from barnabas.registry.log.schema_log import SchemaLog
 from barnabas.replication.producers import ProducerStates
 from barnabas.security.acls.vocabulary import Operation, ResourceType
 from barnabas.simulation.world.history import Result
@@ -243,3 +247,36 @@ def a_refused_batch_is_appended(monkeypatch: pytest.MonkeyPatch) -> None:
     validated = produce.append_validated
     monkeypatch.setattr(produce, "check_topic", check)
     monkeypatch.setattr(produce, "append_validated", append_first)
+
+
+# -- registry ----------------------------------------------------------------------------------------
+
+
+@bug("registry")
+def each_writer_of_the_registry_is_a_producer_of_its_own(patch: pytest.MonkeyPatch) -> None:
+    async def take_over(self: FencedWriter, patience: Any) -> None:
+        self._identity, self._sequence = Transaction(self._cluster), 0
+        await self._identity.init()
+        self.is_ready = True
+
+    patch.setattr(FencedWriter, "take_over", take_over)
+
+
+@bug("registry")
+def a_new_primary_decides_before_it_has_read_the_log(patch: pytest.MonkeyPatch) -> None:
+    async def take_over(self: SchemaLog, patience: Any) -> None:
+        await self._writer.take_over(patience)
+        self._is_current, self._taken_over_at = True, self._now()
+
+    patch.setattr(SchemaLog, "_take_over", take_over)
+
+
+@bug("registry")
+def a_primary_applies_its_records_before_those_of_others(patch: pytest.MonkeyPatch) -> None:
+    original = LogReader.take
+
+    def take(self: LogReader, base_offset: int, records: Any, timestamp_ms: int) -> bool:
+        self.next_offset = base_offset
+        return original(self, base_offset, records, timestamp_ms)
+
+    patch.setattr(LogReader, "take", take)

@@ -13,7 +13,13 @@ from barnabas.simulation.world.history import Verdict, live
 from .bugs import is_badly_planted
 from .cluster_bugs import CLUSTER_BUGS, ClusterBug
 
-SEEDS = {"cluster-records": 140, "cluster-groups": 80, "cluster-transactions": 80, "cluster-logins": 40}
+SEEDS = {
+    "cluster-records": 140,
+    "cluster-groups": 80,
+    "cluster-transactions": 80,
+    "cluster-logins": 40,
+    "cluster-registry": 40,
+}
 AT_ONCE = 5  # seeds of a test
 SEEDS_SHORT = AT_ONCE  # of each kind in `make test`
 SEEDS_MAX = 20  # of a bug: most are found by the first

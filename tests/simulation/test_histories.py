@@ -22,6 +22,7 @@ SEEDS = {
     "guarded-records": range(3),
     "groups": range(15),
     "transactions": range(7),
+    "registry": range(4),
 }
 REPLAYED = 3
 CRASH_POINTS = 20

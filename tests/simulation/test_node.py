@@ -64,10 +64,12 @@ def test_a_folder_that_was_formatted_outlives_a_loss_of_power_at_once(world: Wor
 
 
 @pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "without power"])
-def test_a_first_start_that_ended_anywhere_is_made_up_for_by_the_next(loses_power: bool) -> None:
+def test_a_first_start_that_ended_anywhere_is_made_up_for_by_the_next(
+    loses_power: bool, request: pytest.FixtureRequest
+) -> None:
     operation, lives = 0, 2
     while lives > 1:
-        operation += 1
+        operation += 1 if request.config.getoption("--long") else 4
 
         async def first_start(world: World, operation: int = operation) -> int:
             stage = Stage(world, {})

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from barnabas.simulation.histories.cluster import ClusterHistory
-from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
+from barnabas.simulation.histories.cluster_clients import (
+    ClusterGroupsHistory,
+    ClusterRegistryHistory,
+    ClusterTransactionsHistory,
+)
 from barnabas.simulation.histories.cluster_logins import ClusterLoginsHistory
 from barnabas.simulation.histories.encrypted_records import EncryptedRecordsHistory
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.guarded_records import GuardedRecordsHistory
 from barnabas.simulation.histories.records import RecordsHistory
+from barnabas.simulation.histories.registry import RegistryHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world.history import Make
 
@@ -18,6 +23,7 @@ HISTORIES: dict[str, Make] = {
     GuardedRecordsHistory.name: GuardedRecordsHistory,
     GroupsHistory.name: GroupsHistory,
     TransactionsHistory.name: TransactionsHistory,
+    RegistryHistory.name: RegistryHistory,
 }
 
 # Histories with several nodes: `--history cluster` runs all of these.
@@ -26,6 +32,7 @@ CLUSTER_HISTORIES: dict[str, Make] = {
     ClusterGroupsHistory.name: ClusterGroupsHistory,
     ClusterTransactionsHistory.name: ClusterTransactionsHistory,
     ClusterLoginsHistory.name: ClusterLoginsHistory,
+    ClusterRegistryHistory.name: ClusterRegistryHistory,
 }
 ALL_HISTORIES = HISTORIES | CLUSTER_HISTORIES
 NAMED: dict[str, list[str]] = {

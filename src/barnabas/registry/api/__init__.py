@@ -1,0 +1,1 @@
+"""The registry's API over HTTP: endpoints, bodies and answers."""

@@ -1,0 +1,1 @@
+"""Subjects, versions, ids, configurations and modes: decided as records, applied from records."""

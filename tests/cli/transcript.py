@@ -174,7 +174,7 @@ def normal(output: str, errors: str, status: int, broker: str) -> Printed:
         return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
 
     error_lines = [line for line in clean(errors) if not NOISE.search(line)]
-    own = "  barnabas."  # settings that only Barnabas has
+    own = ("  barnabas.", "  confluent.")  # settings that Apache Kafka lacks
     lines = [line for line in clean(output) if not line.startswith(own)]
     shown = with_tables_in_order([HINT.sub("", EXCEPTION.sub("", line)) for line in lines])
     shown = with_rows_in_order(shown)

@@ -2,7 +2,8 @@
 
 Without a file the node is a quorum of one, listens on this machine only and keeps its data in `--data`; it
 formats an empty folder. With a file, the file's settings apply; `--override` wins over both. `--brokers N`
-starts N nodes, each in a process of its own; it ends when one of them ends, or on a signal.
+starts N nodes, each in a process of its own; it ends when one of them ends, or on a signal. `--with` starts
+the schema registry and the REST proxy beside them.
 """
 
 import argparse
@@ -23,6 +24,7 @@ EXAMPLES = (
     "--data ./data --port 9092",
     "config/server.properties --override log.retention.hours=24",
     "--brokers 3 --data ./data --port 9092",
+    "--with registry,rest --override rest.api.v2.enable=false",
 )
 NEEDS_ARGUMENTS = False
 DEFAULT_DATA = "data"
@@ -39,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--brokers", type=int, metavar="N", help="several brokers on this host, at ports that follow --port"
     )
     parser.add_argument("--metrics-port", type=int, metavar="N", help="serve Prometheus metrics on this port")
+    parser.add_argument(
+        "--with",
+        dest="services",
+        metavar="registry,rest",
+        help="services to run beside the broker; their settings: --override registry.NAME=VALUE",
+    )
     parser.add_argument(
         "--override",
         action="append",
@@ -68,12 +76,24 @@ def run(options: argparse.Namespace, out: Output) -> int:
         out.line(f"  data in {', '.join(node.settings.log_dirs)}; stop with Ctrl-C or `barnabas stop`")
         out.flush()
 
-    return main(properties(options), format_empty=True, on_ready=ready, log_level=options.log_level)
-
-
-def properties(options: argparse.Namespace) -> dict[str, str]:
-    """The settings of the node, from the options."""
     given = key_values(options.override)
+    beside = None
+    if options.services is not None:
+        from barnabas.cli.node.service_processes import parse_services, run_beside, split_overrides
+
+        given, others = split_overrides(given)
+        beside = run_beside(parse_services(options.services), others, options.log_level)
+    return main(
+        properties(options, given),
+        format_empty=True,
+        on_ready=ready,
+        beside=beside,
+        log_level=options.log_level,
+    )
+
+
+def properties(options: argparse.Namespace, given: dict[str, str]) -> dict[str, str]:
+    """The settings of the node, from the options."""
     found = from_file(Path(options.properties)) if options.properties else {}
     if not options.properties and "listeners" not in given:
         found = one_node_properties(options.port or DEFAULT_PORT, free_ports(1)[0])

@@ -19,6 +19,7 @@ from typing import IO
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, key_values
 from barnabas.cli.node.local_cluster import LocalCluster, LocalNode
+from barnabas.cli.node.service_processes import ServiceProcesses, commands, parse_services, split_overrides
 
 DEFAULT_DATA = "data"
 DEFAULT_PORT = 9092
@@ -33,6 +34,9 @@ def run(options: argparse.Namespace, out: Output) -> int:
             "--brokers cannot be used with a properties file, because each node needs its own ports and "
             "folders: give shared settings with --override"
         )
+    names = parse_services(options.services) if options.services is not None else ()
+    given = key_values(options.override)
+    own, others = split_overrides(given) if names else (given, {})
     cluster = LocalCluster(Path(options.data or DEFAULT_DATA))
     if not cluster.exists:
         if cluster.folder.exists() and any(cluster.folder.iterdir()):
@@ -40,15 +44,19 @@ def run(options: argparse.Namespace, out: Output) -> int:
                 f"{cluster.folder} has files of another kind than `start --brokers`: choose another --data"
             )
         port = DEFAULT_PORT if options.port is None else options.port
-        cluster.make(options.brokers, port, key_values(options.override))
+        cluster.make(options.brokers, port, own)
     elif len(cluster.nodes) != options.brokers:
         raise ToolError(f"{cluster.folder} has {len(cluster.nodes)} brokers, not {options.brokers}")
-    return BrokerProcesses(cluster, out, options.log_level).run()
+    services = ServiceProcesses(commands(names, cluster.bootstrap, others, options.log_level))
+    return BrokerProcesses(cluster, services, out, options.log_level).run()
 
 
 class BrokerProcesses:
-    def __init__(self, cluster: LocalCluster, out: Output, log_level: str) -> None:
+    def __init__(
+        self, cluster: LocalCluster, services: ServiceProcesses, out: Output, log_level: str
+    ) -> None:
         self._cluster = cluster
+        self._services = services  # beside the nodes, from when they are ready
         self._out = out
         self._log_level = log_level
         self._events: Queue[str] = Queue()  # the id of a node that is ready, or "stop"
@@ -97,10 +105,12 @@ class BrokerProcesses:
                     f"  {len(self._children)} brokers, data in {self._cluster.folder}; stop with Ctrl-C"
                 )
                 self._out.flush()
-                waiting.add("printed")  # no event removes it, so the lines are printed once
+                self._services.start()
+                waiting.add("printed")  # no event removes it, so this happens once
 
     def _stop(self) -> None:
         """Stop the nodes that still run: a Ctrl-C on a terminal has reached them already."""
+        self._services.stop()
         nodes = sorted(self._cluster.nodes, key=lambda node: ("controller" in node.roles, node.id))
         for is_controller in (False, True):
             some = [

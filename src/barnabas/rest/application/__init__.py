@@ -1,0 +1,1 @@
+"""The REST proxy put together: a service of the frame."""

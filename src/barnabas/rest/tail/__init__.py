@@ -1,0 +1,1 @@
+"""Live tails of topics: server-sent events and WebSocket."""

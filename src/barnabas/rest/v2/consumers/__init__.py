@@ -1,0 +1,1 @@
+"""Consumer instances: members of groups that live in this proxy between requests."""

@@ -1,8 +1,8 @@
 """`python -m bench.validation`: measures the cost of each level of `barnabas.produce.validation`.
 
-Out: two tables: the processor time to validate one batch, without a broker; and rows of `make bench` on
-brokers of each level, alternating, with the broker's processor time for a request. Does not know: Apache
-Kafka.
+Out: three tables: the processor time to validate one batch, without a broker; the same where values must name
+a schema; and rows of `make bench` on brokers of each level, alternating, with the broker's processor time for
+a request. Does not know: Apache Kafka.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rich.table import Table
 from barnabas.records.batch import BatchHeader
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch
+from barnabas.records.schema_ids import SchemaIds, SchemaRules
 from barnabas.records.validation import AppendRules, Validation, validate_produce
 from bench import loads
 from bench.brokers import Barnabas, cpu_seconds, create_topics, delete_topics
@@ -97,6 +98,41 @@ def alone(console: Console) -> None:
     console.print(table)
 
 
+def with_schemas(console: Console) -> None:
+    """Batches of values that begin with the id of a schema, read with and without that rule."""
+    table = Table(title="validation of one batch whose values must name a schema, without a broker")
+    for head in ("batch", "records", "off, µs", "on, µs", "on, µs a record", "strict, µs"):
+        table.add_column(head, justify="left" if head == "batch" else "right")
+    ids = SchemaIds("t", "TopicNameStrategy", is_key=False)
+    prefixes = [b"\0" + number.to_bytes(4, "big") for number in (1, 2, 3)]
+    ids.accepted = frozenset(prefixes)
+    rules = {
+        "off": AppendRules(),
+        "on": AppendRules(schemas=SchemaRules(None, ids)),
+        "strict": AppendRules(validation=Validation.STRICT),
+    }
+    for count in (1, 139, 8200):
+        records = [
+            Record(timestamp=NOW_MS, key=b"key-%d" % index, value=prefixes[index % 3] + b"v" * 90)
+            for index in range(count)
+        ]
+        for codec in (Compression.NONE, Compression.ZSTD):
+            view = memoryview(build_batch(records, compression=codec))
+            took = {
+                name: seconds_of(partial(validate_produce, view, found, VERSION, NOW_MS, "", never))
+                for name, found in rules.items()
+            }
+            table.add_row(
+                f"{count} records, {codec.name.lower() if codec else 'uncompressed'}",
+                str(count),
+                f"{took['off'] * 1e6:,.2f}",
+                f"{took['on'] * 1e6:,.2f}",
+                f"{took['on'] * 1e6 / count:,.2f}",
+                f"{took['strict'] * 1e6:,.2f}",
+            )
+    console.print(table)
+
+
 def never() -> None:
     """A pause that returns at once, because no other thread waits."""
 
@@ -154,6 +190,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     alone(console)
+    with_schemas(console)
     return 0 if options.alone or on_brokers(console, options.rounds, options.seconds) else 1
 
 

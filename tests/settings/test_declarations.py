@@ -25,9 +25,11 @@ ROWS = {
     "broker": {
         name: row
         for name, row in BROKER_ROWS.items()
-        if not name.startswith("barnabas.") and name not in DYNAMIC_ONLY
+        if not name.startswith(("barnabas.", "confluent.")) and name not in DYNAMIC_ONLY
     },
-    "topic": {name: row for name, row in TOPIC_ROWS.items() if not name.startswith("barnabas.")},
+    "topic": {
+        name: row for name, row in TOPIC_ROWS.items() if not name.startswith(("barnabas.", "confluent."))
+    },
     "group": GROUP_ROWS,
 }
 

@@ -43,7 +43,7 @@ def as_recorded(entries: list[Entry]) -> dict[str, list[Any]]:
             [[synonym.name, synonym.value, synonym.source] for synonym in entry.synonyms],
         ]
         for entry in entries
-        if not entry.name.startswith("barnabas.")
+        if not entry.name.startswith(("barnabas.", "confluent."))
     }
 
 

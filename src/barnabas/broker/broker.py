@@ -20,6 +20,7 @@ from barnabas.broker.quorum.other_brokers import OtherBrokers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.replication_throttle import ReplicationThrottle
 from barnabas.broker.replicas.truncations import Truncations
+from barnabas.broker.schemas.lookups import SchemaLookups
 from barnabas.broker.topics.auto_creation import AutoCreation
 from barnabas.broker.topics.encoded_topics import EncodedTopics
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -82,6 +83,7 @@ class Broker:
         self.encoded_topics = EncodedTopics()
         self.purgatory = Purgatory(self.loop)
         self.preparing = Preparing(threads.requests)
+        self.schema_lookups = SchemaLookups(settings, threads.registry, clock.now_ms)
         self.auto_creation = AutoCreation(self)
         self.truncations = Truncations(threads.background)
         self.security = NodeSecurity(settings)  # of connections to other nodes

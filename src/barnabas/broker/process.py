@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,17 @@ log = logging.getLogger("barnabas")
 LOOK_AGAIN_S = 0.05
 SWITCH_INTERVAL_S = 0.0005  # how long the loop waits for a thread that computes: decision 0012
 
+Beside = Callable[
+    [Node], AbstractAsyncContextManager[None]
+]  # entered when the node is ready, left before it stops
+
 
 def main(
     properties: Mapping[str, str],
     *,
     format_empty: bool = False,
     on_ready: Callable[[Node], None] | None = None,
+    beside: Beside | None = None,
     log_level: str = "INFO",
 ) -> int:
     """Run a node until a signal stops it."""
@@ -51,7 +57,7 @@ def main(
         settings = BrokerSettings.load(properties)
         for warning in settings.warnings:
             log.warning("%s", warning)
-        run(serve(Node(settings, format_empty=format_empty), on_ready))
+        run(serve(Node(settings, format_empty=format_empty), on_ready, beside))
     except (SettingsError, StartError, StorageError, KafkaError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1
@@ -68,16 +74,22 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
         uvloop.run(coroutine)
 
 
-async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
+async def serve(node: Node, on_ready: Callable[[Node], None] | None, beside: Beside | None = None) -> None:
     watching = Watching(node)
     watching.start()
     try:
-        await serve_watched(node, on_ready, watching)
+        await serve_watched(node, on_ready, beside or nothing_beside, watching)
     finally:
         watching.stop()
 
 
-async def serve_watched(node: Node, on_ready: Callable[[Node], None] | None, watching: Watching) -> None:
+def nothing_beside(node: Node) -> AbstractAsyncContextManager[None]:
+    return contextlib.nullcontext()
+
+
+async def serve_watched(
+    node: Node, on_ready: Callable[[Node], None] | None, beside: Beside, watching: Watching
+) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -115,7 +127,8 @@ async def serve_watched(node: Node, on_ready: Callable[[Node], None] | None, wat
         )
         if on_ready is not None:
             on_ready(node)
-        await stopping.wait()
+        async with beside(node):
+            await stopping.wait()
         if failures:
             raise failures[0]  # as after a crash: what the disk holds is not to be touched any more
         watching.stop()  # from here on nobody waits for the loop

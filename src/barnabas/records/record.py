@@ -78,7 +78,7 @@ def scan(data: bytes, count: int) -> Iterator[RawRecord]:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch cannot hold {count} records")
     new = tuple.__new__
     decode = varint.decode
-    small = varint.ONE_BYTE_VALUES  # most numbers take one byte; a lookup is faster than a call
+    small = varint.ONE_BYTE_VALUES  # most numbers take one or two bytes; calls would cost more than reading
     data_end = len(data)
     position = 0
     index = -1
@@ -87,6 +87,9 @@ def scan(data: bytes, count: int) -> Iterator[RawRecord]:
             start = position
             if (byte := data[position]) < 0x80:
                 size, position = small[byte], position + 1
+            elif (second := data[position + 1]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size, position = (byte >> 1) ^ -(byte & 1), position + 2
             else:
                 size, position = decode(data, position)
             end = position + size
@@ -99,6 +102,9 @@ def scan(data: bytes, count: int) -> Iterator[RawRecord]:
                 timestamp_delta, position = decode(data, position, varint.INT64_BYTES_MAX)
             if (byte := data[position]) < 0x80:
                 offset_delta, position = small[byte], position + 1
+            elif (second := data[position + 1]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                offset_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
             else:
                 offset_delta, position = decode(data, position)
             if (byte := data[position]) < 0x80:
@@ -108,6 +114,9 @@ def scan(data: bytes, count: int) -> Iterator[RawRecord]:
             position = key_start + key_size if key_size > 0 else key_start
             if (byte := data[position]) < 0x80:
                 value_size, value_start = small[byte], position + 1
+            elif (second := data[position + 1]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                value_size, value_start = (byte >> 1) ^ -(byte & 1), position + 2
             else:
                 value_size, value_start = decode(data, position)
             position = value_start + value_size if value_size > 0 else value_start
@@ -217,8 +226,14 @@ def _read_headers(data: bytes, position: int, count: int) -> Headers:
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
     """Encode one record as in a batch, beginning with its size."""
     encode = varint.encode
+    _, _, key, value, headers = record
+    if not headers and value is not None:
+        # Most records: one join of few pieces.
+        head = b"\x00" + encode(timestamp_delta) + encode(offset_delta)
+        head += b"\x01" if key is None else encode(len(key)) + key
+        size = encode(len(value))
+        return b"".join((encode(len(head) + len(size) + len(value) + 1), head, size, value, b"\x00"))
     parts = [b"\x00", encode(timestamp_delta), encode(offset_delta)]
-    key, value, headers = record.key, record.value, record.headers
     parts += (encode(len(key)), key) if key is not None else (b"\x01",)
     parts += (encode(len(value)), value) if value is not None else (b"\x01",)
     parts.append(encode(len(headers)))

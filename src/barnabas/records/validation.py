@@ -3,8 +3,8 @@
 In: the records of one partition of a Produce request, the topic's rules, the time. Out: the batch to append
 (the same bytes, or rebuilt with another codec) and its header, or a KafkaError with Kafka's error code. An
 ordinary batch needs a header, a checksum and a check of both ends. All records are read if a rule requires
-it: strict validation, compacted topics (keys), `compression.type`, a limit on old timestamps, a header with a
-future timestamp. If that takes long, `NeedsThread` tells the loop to call again in a thread.
+it: strict validation, compacted topics (keys), `compression.type`, a limit on old timestamps, ids of schemas,
+a header with a future timestamp. If that takes long, `NeedsThread` tells the loop to call again in a thread.
 Does not know: offsets, epochs, producer sequences, the log.
 """
 
@@ -36,6 +36,7 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.recompress import recompress_payload
 from barnabas.records.record import build_batch, iter_records, payload, scan
 from barnabas.records.record_checks import is_one_plain_record, looks_valid, walk
+from barnabas.records.schema_ids import SchemaIds, SchemaRules, check_schema_ids
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
@@ -45,6 +46,7 @@ RECORD_ERRORS_MAX = 1000  # of one batch in the response
 
 # The loop validates batches up to these sizes, in less than a millisecond. Larger ones need a thread.
 LOOP_RECORDS_MAX = 512
+LOOP_NAMED_RECORDS_MAX = 256  # whose schemas are looked at, too
 LOOP_BYTES_MAX = 64 * 1024  # before and after decompression
 LOOP_REPACKED_BYTES_MAX = 16 * 1024  # compressed again
 PAUSED_AFTER = 128  # records between two pauses of a thread
@@ -72,10 +74,12 @@ class AppendRules:
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = 3_600_000
     validation: Validation = Validation.RELAXED
+    schemas: SchemaRules | None = None  # ids of schemas that records must name
     batch_bytes_max: int = field(init=False)
     header_suffices: bool = field(init=False)
     looks_at_ends: bool = field(init=False)
     is_only_strict: bool = field(init=False)  # strict validation is the only rule that reads records
+    only_stamps: bool = field(init=False)  # the time of the append goes into the header, records are not read
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_bytes_max", min(self.max_message_bytes, self.segment_bytes))
@@ -84,11 +88,14 @@ class AppendRules:
             and not self.compacted
             and not self.append_time
             and self.timestamp_before_max_ms == INT64_MAX
+            and self.schemas is None
         )
         is_strict = self.validation is Validation.STRICT
         object.__setattr__(self, "header_suffices", is_plain and not is_strict)
         object.__setattr__(self, "is_only_strict", is_plain and is_strict)
         object.__setattr__(self, "looks_at_ends", self.validation is Validation.RELAXED)
+        only_stamps = self.append_time and not self.compacted and not is_strict and self.schemas is None
+        object.__setattr__(self, "only_stamps", only_stamps)
 
 
 class RecordsRejected(KafkaError):
@@ -111,6 +118,14 @@ class NeedsThread(KafkaError):
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, "the batch has to be validated in a thread")
 
 
+class NeedsSchemas(KafkaError):
+    """A registry must be asked about ids of schemas before a batch can be judged. The batch is unchanged."""
+
+    def __init__(self, unknown: dict[SchemaIds, set[bytes]]) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, "a schema registry has to be asked first")
+        self.unknown = unknown
+
+
 def validate_produce(
     records: memoryview | None,
     rules: AppendRules,
@@ -123,7 +138,8 @@ def validate_produce(
     timestamps may change in place.
 
     Raises `NeedsThread` for a batch that would keep the loop busy. In a thread, pass `pause`: it is called
-    repeatedly to let the loop run, and `NeedsThread` is not raised.
+    repeatedly to let the loop run, and `NeedsThread` is not raised. Raises `NeedsSchemas` if the batch names
+    schemas that are not known yet.
     """
     if records is None or len(records) < BATCH_OVERHEAD:
         raise _no_batch(records, api_version)
@@ -182,10 +198,8 @@ def validate_produce(
     ):
         return records, header
     if (
-        rules.append_time
-        and not rules.compacted
+        rules.only_stamps
         and rules.compression in (None, codec)
-        and rules.validation is not Validation.STRICT
         and (not rules.looks_at_ends or looks_valid(records, size, count, codec))
     ):
         if attributes & APPEND_TIME_FLAG:
@@ -196,7 +210,8 @@ def validate_produce(
     if pause is None:
         is_repacked = rules.compression not in (None, codec)
         unpacked_bytes_max = LOOP_REPACKED_BYTES_MAX if is_repacked else LOOP_BYTES_MAX
-        if count > LOOP_RECORDS_MAX or size > unpacked_bytes_max:
+        records_max = LOOP_RECORDS_MAX if rules.schemas is None else LOOP_NAMED_RECORDS_MAX
+        if count > records_max or size > unpacked_bytes_max:
             raise NeedsThread
     return _validate_records(records, header, rules, now_ms, topic_partition, unpacked_bytes_max, pause)
 
@@ -225,6 +240,12 @@ def _validate_records(
         # The checksum is correct, so sending the batch again cannot help: not a retriable error.
         code = ErrorCode.INVALID_RECORD if error.code == ErrorCode.CORRUPT_MESSAGE else error.code
         raise RecordsRejected(code, f"{error.message} in topic partition {topic_partition}") from None
+    if rules.schemas is not None:
+        found = check_schema_ids(data, header.record_count, rules.schemas, now_ms, pause)
+        if found.errors:
+            raise _rejected(ErrorCode.INVALID_RECORD, found.errors)
+        if found.unknown:
+            raise NeedsSchemas(found.unknown)
     codec = header.compression
     target = codec if rules.compression is None else rules.compression
     if codec and not offsets_in_order:

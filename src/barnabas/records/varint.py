@@ -9,11 +9,17 @@ INT64_BYTES_MAX = 10
 
 ONE_BYTE_VALUES = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 _ONE_BYTE = [bytes([(number << 1) ^ (number >> 63)]) for number in range(-64, 64)]
+_SMALL_MAX = 1024  # most sizes and offset deltas; a lookup is faster than computing
+_SMALL = _ONE_BYTE[64:] + [
+    bytes((number << 1 & 0x7F | 0x80, number >> 6)) for number in range(64, _SMALL_MAX)
+]
 
 
 def encode(number: int) -> bytes:
     """Encode a signed number of up to 64 bits."""
-    if -64 <= number < 64:
+    if 0 <= number < _SMALL_MAX:
+        return _SMALL[number]
+    if -64 <= number < 0:
         return _ONE_BYTE[number + 64]
     rest = (number << 1) ^ (number >> 63)
     if rest < 0x4000:

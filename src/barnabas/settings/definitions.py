@@ -11,6 +11,7 @@ from functools import lru_cache
 from barnabas.settings.tables import (
     cleaner,
     client_metrics,
+    confluent,
     dynamic,
     group,
     groups,
@@ -36,7 +37,7 @@ BROKER_TABLES = (
     replication.SETTINGS, replication.INTERNAL, groups.SETTINGS, groups.INTERNAL, share.SETTINGS,
     share.INTERNAL, transactions.SETTINGS, transactions.INTERNAL, quorum.SETTINGS, quorum.INTERNAL,
     remote.SETTINGS, remote.INTERNAL, quotas.SETTINGS, tls.SETTINGS, sasl.SETTINGS, own.SETTINGS,
-    dynamic.SETTINGS,
+    confluent.SETTINGS, dynamic.SETTINGS,
 )  # fmt: skip
 INTERNAL_TABLES = (
     server.INTERNAL, log.INTERNAL, replication.INTERNAL, groups.INTERNAL, share.INTERNAL,
@@ -44,7 +45,7 @@ INTERNAL_TABLES = (
 )  # fmt: skip
 
 BROKER_ROWS: dict[str, Row] = {row[0]: row for table in BROKER_TABLES for row in table}
-TOPIC_TABLES = (topic.SETTINGS, own.TOPIC_SETTINGS, topic.INTERNAL)
+TOPIC_TABLES = (topic.SETTINGS, own.TOPIC_SETTINGS, confluent.TOPIC_SETTINGS, topic.INTERNAL)
 TOPIC_ROWS: dict[str, Row] = {row[0]: row for table in TOPIC_TABLES for row in table}
 GROUP_ROWS: dict[str, Row] = {row[0]: row for row in group.SETTINGS}
 CLIENT_METRICS_ROWS: dict[str, Row] = {row[0]: row for row in client_metrics.SETTINGS}

@@ -2,8 +2,8 @@
 
 Batches are checked, get their offsets in place and are staged; the tick writes them and sends the responses.
 With acks=0 there is no response: an error closes the connection. Batches of transactions are verified first.
-Large batches whose records must be read are validated in a thread (`preparing`). Versions 13 and later name
-topics by id.
+Large batches whose records must be read are validated in a thread (`preparing`). A batch that names unknown
+schemas waits until a registry was asked. Versions 13 and later name topics by id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.broker.produce.purgatory import Wait
 from barnabas.broker.produce.verifying import NotVerified, Verified
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.records.validation import NeedsThread, RecordsRejected
+from barnabas.records.validation import NeedsSchemas, NeedsThread, RecordsRejected
 from barnabas.replication.verification import ONGOING
 from barnabas.security.acls.vocabulary import Operation
 
@@ -36,6 +36,7 @@ ACKS = (-1, 0, 1)
 ALL = -1
 TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 10
+REGISTRY_TURNS_MAX = 16
 REFUSED_BY_THE_LOG = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -86,9 +87,39 @@ async def when_prepared(
     context: RequestContext,
     verified: Verified | None,
     prepared: Awaitable[PreparedBatches],
+    turns: int,
 ) -> Message | None:
     """Append after a thread has validated the batches."""
-    return append_validated(request, context, verified, await prepared)
+    found = await prepared
+    try:
+        preparing.check_schemas_known(found)
+    except NeedsSchemas as needed:
+        return await when_known(request, context, verified, needed, turns)
+    return append_validated(request, context, verified, found)
+
+
+async def when_known(
+    request: ProduceRequest,
+    context: RequestContext,
+    verified: Verified | None,
+    needed: NeedsSchemas,
+    turns: int,
+) -> Message | None:
+    """Append after a schema registry has been asked. Of many unknown ids it is asked about some at a time."""
+    broker = context.broker
+    try:
+        if turns >= REGISTRY_TURNS_MAX:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too many schemas are unknown: try again")
+        await broker.schema_lookups.learn(needed.unknown)
+    except KafkaError as error:
+        now_ms = broker.clock.now_ms()
+        prepared = await broker.preparing.prepare(request, context.version, broker.partitions, now_ms)
+        for key, found in prepared.items():
+            if isinstance(found, NeedsSchemas):
+                prepared[key] = error
+        return append_validated(request, context, verified, prepared)
+    result = append(request, context, verified, (), turns + 1)
+    return result if result is None or isinstance(result, Message) else await result
 
 
 def append(
@@ -96,8 +127,9 @@ def append(
     context: RequestContext,
     verified: Verified | None,
     appended: Sequence[Placed],
+    turns: int = 0,
 ) -> Message | Awaitable[Message | None] | None:
-    """Append the batches that are not `appended` yet, and respond."""
+    """Append the batches that are not `appended` yet, and respond. A registry was asked `turns` times."""
     try:
         prepared = None
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
@@ -110,11 +142,14 @@ def append(
                 )
             prepared = preparing.validate_at_once(request, context)
         return append_validated(request, context, verified, prepared, appended)
+    except NeedsSchemas as needed:  # nothing is appended yet
+        producing.copy_out_of_arena(request)
+        return when_known(request, context, verified, needed, turns)
     except NeedsThread:  # nothing is appended yet
         producing.copy_out_of_arena(request)
         broker = context.broker
         found = broker.preparing.prepare(request, context.version, broker.partitions, broker.clock.now_ms())
-        return when_prepared(request, context, verified, found)
+        return when_prepared(request, context, verified, found, turns)
 
 
 def append_validated(
@@ -178,7 +213,7 @@ def append_validated(
                         log_start_offset=log_start,
                     )
                 )
-            except NeedsThread:
+            except (NeedsThread, NeedsSchemas):
                 raise
             except KafkaError as error:
                 if verified is None and not failed and not topics and not results:

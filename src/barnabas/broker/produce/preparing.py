@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.validation import AppendRules, NeedsThread, validate_produce
+from barnabas.records.validation import AppendRules, NeedsSchemas, NeedsThread, validate_produce
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.partitions.partitions import Partitions
     from barnabas.protocol.messages.produce import ProduceRequest
     from barnabas.records.batch import BatchHeader
+    from barnabas.records.schema_ids import SchemaIds
     from barnabas.runtime.threads import Threads
 
 RUNNING_MAX = 2  # at once: as many as the pool has threads
@@ -76,7 +77,7 @@ class Preparing:
 
 def validate_at_once(request: ProduceRequest, context: RequestContext) -> PreparedBatches:
     """Validate the batches of several partitions on the loop, before any of them is appended. `NeedsThread`:
-    they have to be prepared in a thread."""
+    they have to be prepared in a thread. `NeedsSchemas`: a registry has to be asked first."""
     broker = context.broker
     jobs = jobs_of(request, context.version, broker.partitions)
     if (
@@ -84,7 +85,20 @@ def validate_at_once(request: ProduceRequest, context: RequestContext) -> Prepar
         > LOOP_TOGETHER_BYTES_MAX
     ):
         raise NeedsThread
-    return validate_all(jobs, context.version, broker.clock.now_ms(), None)
+    prepared = validate_all(jobs, context.version, broker.clock.now_ms(), None)
+    check_schemas_known(prepared)
+    return prepared
+
+
+def check_schemas_known(prepared: PreparedBatches) -> None:
+    """Raise `NeedsSchemas` if some batch cannot be judged before a registry is asked."""
+    unknown: dict[SchemaIds, set[bytes]] = {}
+    for found in prepared.values():
+        if isinstance(found, NeedsSchemas):
+            for ids, prefixes in found.unknown.items():
+                unknown[ids] = unknown.get(ids, set()) | prefixes
+    if unknown:
+        raise NeedsSchemas(unknown)
 
 
 def jobs_of(request: ProduceRequest, version: int, partitions: Partitions) -> list[Job]:

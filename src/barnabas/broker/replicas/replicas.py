@@ -370,6 +370,9 @@ class Replicas:
         overrides, settings = self._broker.image.configs.topic(topic), self._broker.settings
         if overrides is not self._last_rules[0] or settings is not self._last_rules[1]:
             found = rules_of(TopicSettings.resolve(overrides, settings))
+            schemas = self._broker.schema_lookups.rules(topic, found.settings)
+            if schemas is not None:  # unlike all other rules, these are of one topic
+                found = found._replace(append=replace(found.append, schemas=schemas))
             self._last_rules = overrides, settings, found
         return self._last_rules[2]
 

@@ -1,4 +1,12 @@
-"""Settings of Spark sessions in tests: most queries see a few rows, and run once."""
+"""Settings of Spark sessions in tests: most queries see a few rows, and run once.
+
+Sessions of several folders share one Java machine. Its class path stays as the first of them made it, so all
+sessions begin with the same jars.
+"""
+
+from barnabas.spark import jars
+from barnabas.spark.jars import JarError
+from barnabas.testing import spark_connector
 
 # Optimized machine code pays for millions of rows. Without it five batches through all zones took 112 instead
 # of 150 s of processor time. The first compiler's default cache of 48 MB is too small for Spark: the machine
@@ -13,3 +21,17 @@ STARTS_FAST = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+
+JAR_SETS = ("delta", "sqlite", "postgresql", "mysql")
+
+
+def connector_jars() -> list[str]:
+    """Spark's own connector, where it can be fetched: it stands beside ours in many tests."""
+    return [] if spark_connector.available() else [str(path) for path in spark_connector.jars()]
+
+
+def all_jars() -> list[str]:
+    try:
+        return [*connector_jars(), *(str(path) for path in jars.jars(*JAR_SETS))]
+    except JarError:  # tests of pipelines are skipped then
+        return connector_jars()

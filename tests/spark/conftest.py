@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
 from both_brokers import KEEPS_ALL, parametrize_broker
-from spark_sessions import STARTS_FAST
+from spark_sessions import STARTS_FAST, all_jars
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +28,6 @@ def spark() -> Iterator[Any]:
         warnings.simplefilter("ignore")  # pyspark's own
         from pyspark.sql import SparkSession
 
-        # Spark's own connector beside ours, where it can be fetched: both must show the same rows.
-        jars = [] if spark_connector.available() else spark_connector.jars()
         builder = SparkSession.builder.master("local[2]").appName("tests")
         for name, value in {
             "spark.ui.enabled": "false",
@@ -39,7 +36,7 @@ def spark() -> Iterator[Any]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "60s",
             "spark.driver.memory": "1g",
-            "spark.jars": ",".join(map(str, jars)),
+            "spark.jars": ",".join(all_jars()),
             **STARTS_FAST,
         }.items():
             builder = builder.config(name, value)

@@ -13,6 +13,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from barnabas.client.partitioner import partition_for_key
 from barnabas.spark.basics.settings import OptionError
+from barnabas.spark.sink import Work, write_rows
+from barnabas.spark.sink_options import sink_options
 from barnabas.spark.source import BarnabasSource
 from barnabas.testing.broker import Broker
 
@@ -147,3 +149,27 @@ def test_a_batch_that_is_repeated_is_not_written_again(spark: Any, broker: Broke
         path.unlink(missing_ok=True)
     run()
     assert sorted(int(each.value()) for each in consumed(broker, target, 2)) == list(range(100))
+
+
+def test_a_task_that_gets_its_rows_in_another_order_does_not_write_them_again(broker: Broker) -> None:
+    import pyarrow as pa
+
+    first, second = new_topic(broker, 1), new_topic(broker, 1)
+    schema = StructType([StructField(name, StringType()) for name in ("topic", "value")])
+    options = sink_options({"kafka.bootstrap.servers": broker.bootstrap, "exactlyOnce": "true"}, schema)
+
+    def attempt(batch: int, rows: list[tuple[str, str]]) -> tuple[int, bool]:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        done = write_rows(
+            options, iter([pa.record_batch(columns, ["topic", "value"])]), Work(f"of {first}", batch, 0)
+        )
+        return done.rows, done.was_there
+
+    rows = [(first, "a"), (second, "b")]
+    assert attempt(1, rows) == (2, False)
+    assert attempt(1, rows[::-1]) == (2, True)
+    assert attempt(2, [(second, "c")]) == (1, False)
+    assert attempt(2, [(first, "x"), (second, "c")]) == (2, True)
+    assert attempt(1, rows) == (2, True)
+    assert [each.value() for each in consumed(broker, first)] == [b"a"]
+    assert [each.value() for each in consumed(broker, second)] == [b"b", b"c"]

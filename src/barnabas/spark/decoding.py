@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.formats.formats import decode_column
+from barnabas.spark.formats.registry import with_prefixes
 from barnabas.spark.options import SourceOptions
-from barnabas.spark.reading.columns import SPARK_TYPES
+from barnabas.spark.reading.columns import HEADERS, SPARK_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -53,9 +54,12 @@ class Decoding:
 
     @property
     def raw_columns(self) -> tuple[str, ...]:
-        """What must be fetched: errors are named by offsets."""
+        """The columns that must be fetched: errors are named by offsets, and headers may name schemas."""
         columns = self._options.columns
-        return columns if not self._formats or OFFSET in columns else (*columns, OFFSET)
+        needed = [OFFSET] if self._formats else []
+        if any(each.ids_in_headers for each in self._formats):
+            needed.append(HEADERS)
+        return (*columns, *(name for name in needed if name not in columns))
 
     def apply(self, batch: pa.RecordBatch, place: TopicPartition) -> pa.RecordBatch:
         if not self._formats:
@@ -64,6 +68,8 @@ class Decoding:
         broken: list[bool] | None = None
         for each in self._formats:
             side = each.side
+            if each.ids_in_headers:
+                columns[side] = with_prefixes(columns[side], columns[HEADERS], side)
             columns[side], errors = decode_column(each.codec(), columns[side], self._types[side])
             if errors is not None and self._options.mode == FAIL:
                 raise self._failure(errors, columns[OFFSET], place, side)
@@ -72,8 +78,9 @@ class Decoding:
                 broken = found if broken is None else [a or b for a, b in zip(broken, found, strict=True)]
             if self._options.mode == PERMISSIVE:
                 columns[error_column(side)] = pa.array(errors or [None] * len(batch), pa.string())
-        if OFFSET not in self._options.columns:
-            del columns[OFFSET]
+        for name in (OFFSET, HEADERS):
+            if name not in self._options.columns:
+                columns.pop(name, None)
         result = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         if broken is not None and self._options.mode == DROP:
             result = result.filter(pa.array([not each for each in broken]))

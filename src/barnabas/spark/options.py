@@ -16,6 +16,8 @@ from typing import Any
 from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.basics.settings import PREFIX, ClientSettings, OptionError, client_settings, flag, number
 from barnabas.spark.formats.formats import MODES, SIDES, Format, format_of, mode_of
+from barnabas.spark.formats.formats import OPTIONS as FORMAT_OPTIONS
+from barnabas.spark.formats.registry import PREFIX as REGISTRY_PREFIX
 from barnabas.spark.positions import EARLIEST, LATEST, At, parse_assignment, parse_positions
 from barnabas.spark.reading.columns import COLUMNS, HEADERS
 
@@ -47,7 +49,6 @@ SOURCE_OPTIONS = (
     "includeHeaders",
     "columns",
 )
-FORMAT_OPTIONS = ("format", "schema", "message")  # behind `key.` and `value.`
 OTHER_OPTIONS = ("mode", "path", "checkpointLocation", "queryName", "topic")
 
 
@@ -113,7 +114,7 @@ def check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
     for side in ("key", "value"):
         names |= {f"{side}.{name}": f"{side}.{name}" for name in FORMAT_OPTIONS}
     for name in options:
-        if name in names or name.startswith(PREFIX):
+        if name in names or name.startswith((PREFIX, REGISTRY_PREFIX)):
             continue
         close = difflib.get_close_matches(name, names, 1)
         hint = f"did you mean {names[close[0]]}?" if close else "see the list of options in the documentation"

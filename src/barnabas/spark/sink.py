@@ -149,7 +149,10 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
 
 
 class Record:
-    """What a transaction says of itself: an offset committed in it, in a group of its own."""
+    """The record that a transaction leaves of itself: an offset committed in it, in a group of its own.
+
+    The group alone names the record. Its partition may differ from attempt to attempt, because a task that is
+    tried again may get its rows in another order."""
 
     def __init__(self, work: Work, transaction: Transaction, place: TopicPartition) -> None:
         self._work = work
@@ -158,8 +161,7 @@ class Record:
 
     def is_there(self) -> bool:
         """Whether this batch was written before."""
-        offset, _ = run(self._transaction.committed(self._work.transactional_id, self._place))
-        return offset >= self._work.batch
+        return run(self._transaction.highest_committed(self._work.transactional_id)) >= self._work.batch
 
     def write(self) -> None:
         work = self._work
@@ -169,7 +171,7 @@ class Record:
 def some_topic(
     options: SinkOptions, batches: Iterator[pa.RecordBatch]
 ) -> tuple[str | None, Iterator[pa.RecordBatch]]:
-    """The topic at which the record is kept: the option's, or that of the first row. None without rows."""
+    """A topic at which the record can be kept: the option's, or that of the first row. None without rows."""
     if options.topic is not None:
         return options.topic, batches
     for batch in batches:

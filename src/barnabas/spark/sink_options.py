@@ -59,6 +59,9 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
     kafka = kafka_settings(options)
     topic = options.get("topic", "").strip() or None
     formats = formats_of(options)
+    for each in formats:
+        if each.ids_in_headers:
+            raise each.wrong("schema.id.location", "is header: the sink writes ids before payloads")
     check_columns(schema, topic, {each.side for each in formats})
     acks = kafka.get("acks", "all")
     if acks not in ("all", "-1"):

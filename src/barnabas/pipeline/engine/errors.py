@@ -18,7 +18,7 @@ CONFLICT = re.compile(
 # Errors of database drivers and of our own fetcher.
 AWAY = re.compile(
     r"PSQLException|SQLite\w*Exception|java\.sql\.SQL\w*Exception|CommunicationsException|JDBCConnection"
-    r"|Unreachable|BootstrapError|KafkaError"
+    r"|Unreachable|BootstrapError|KafkaError|CannotDecode|RegistryError"
 )
 MESSAGE_CHARS_MAX = 500
 

@@ -17,7 +17,7 @@ ANY_REFERENCE = re.compile(r"\$\{([^}]*)\}")
 HIDDEN = "***"
 # Names of settings that hold secrets.
 SENSITIVE = re.compile(
-    r"password|secret|token|credential|sasl\.jaas\.config|private|passphrase", re.IGNORECASE
+    r"password|secret|token|credential|sasl\.jaas\.config|private|passphrase|user\.info", re.IGNORECASE
 )
 # user:password@ in an address.
 IN_ADDRESS = re.compile(r"(?<=://)([^/@:\s]+):([^/@\s]+)(?=@)")

@@ -249,15 +249,30 @@ def read_schema(section: Section, file: Path | None) -> Schema:
             samples.finish()
     elif "avro" in inner:
         found = Schema(avro=read_avro(inner, file))
+    elif "registry" in inner:
+        found = Schema(
+            registry=secret(inner, "registry", required=True),
+            subject=inner.text("subject"),
+            version=read_version(inner),
+            message=inner.text("message"),
+            registry_settings=secrets(inner, "settings"),
+        )
     elif "protobuf" in inner:
         path = beside(file, inner.text("protobuf"))
         if not path.exists():
             inner.wrong("protobuf", f"{path} does not exist", "make it with protoc --descriptor_set_out")
         found = Schema(protobuf=str(path), message=inner.text("message", required=True))
     else:
-        found = Schema(ddl=inner.text("ddl", required=True, hint="or avro, protobuf, infer"))
-    inner.finish(("ddl", "avro", "protobuf", "infer"))
+        found = Schema(ddl=inner.text("ddl", required=True, hint="or avro, protobuf, registry, infer"))
+    inner.finish(("ddl", "avro", "protobuf", "registry", "infer"))
     return found
+
+
+def read_version(section: Section) -> int:
+    """The number of a version; 0 stands for `latest`."""
+    if section.text("version", "latest").strip().lower() == "latest":
+        return 0
+    return section.number("version", 0, 1)
 
 
 def read_avro(section: Section, file: Path | None) -> str:

@@ -105,6 +105,9 @@ def schema_problems(path: str, source: Source) -> Iterator[Problem]:
         else:
             if not isinstance(found, dict) or found.get("type") != "record":
                 yield Problem(f"{path}.schema.avro", "is not a record", '{"type": "record", "fields": […]}')
+    if schema.registry:
+        yield from registry_problems(path, source)
+        return
     if source.format is Format.AVRO and not schema.avro:
         yield Problem(f"{path}.schema", "is missing", "format avro needs schema: {avro: …}")
     if source.format is Format.PROTOBUF and not schema.protobuf:
@@ -113,6 +116,17 @@ def schema_problems(path: str, source: Source) -> Iterator[Problem]:
         )
     if schema.avro and source.format is not Format.AVRO and isinstance(source, TopicSource):
         yield Problem(f"{path}.format", f"is {source.format}, the schema is Avro's", "format: avro")
+
+
+def registry_problems(path: str, source: Source) -> Iterator[Problem]:
+    if not isinstance(source, TopicSource):
+        yield Problem(f"{path}.schema.registry", "is for topics: their records name their schemas")
+    elif not source.schema.subject and ("," in source.subscribe or not source.subscribe):
+        yield Problem(f"{path}.schema.subject", "is missing", "only a source of one topic has a default")
+    if source.format not in (Format.AVRO, Format.PROTOBUF, Format.JSON):
+        yield Problem(f"{path}.format", f"is {source.format}", "a registry has avro, protobuf and json")
+    if source.changes:
+        yield Problem(f"{path}.changes", "cannot be read by a schema registry", "declare the schema as DDL")
 
 
 def time_problems(path: str, source: Source) -> Iterator[Problem]:

@@ -135,6 +135,15 @@ def schema_document(schema: Schema) -> Any:
         return {"avro": schema.avro}
     if schema.protobuf:
         return {"protobuf": schema.protobuf, "message": schema.message}
+    if schema.registry:
+        found = {
+            "registry": reference(schema.registry),
+            "subject": schema.subject,
+            "version": schema.version or "latest",
+            "message": schema.message,
+            "settings": {name: reference(value) for name, value in schema.registry_settings.items()},
+        }
+        return without_empty(found)
     return {"infer": {"samples": schema.infer_samples}} if schema.infer_samples else None
 
 

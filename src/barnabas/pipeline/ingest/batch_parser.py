@@ -15,7 +15,16 @@ import numpy as np
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.ingest import drift, known_keys, parsing, quarantine, refined_zone, rules, schemas
+from barnabas.pipeline.ingest import (
+    drift,
+    known_keys,
+    parsing,
+    quarantine,
+    refined_zone,
+    registry_versions,
+    rules,
+    schemas,
+)
 from barnabas.pipeline.ingest import zone_rows as zone
 from barnabas.pipeline.ingest.masking import masked
 from barnabas.pipeline.ingest.parsed_batch import ROW, ParsedBatch
@@ -48,6 +57,7 @@ class BatchParser:
         self.trusted = [
             (each, trusted) for each in self.staging for trusted in pipeline.trusted_of(each.name)
         ]
+        self._follows_registry = bool(source.schema.registry) and not source.schema.version
         self._schema: StructType | None = None
         self._writer_state = WriterState(
             {trusted.name: refined_zone.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
@@ -61,14 +71,33 @@ class BatchParser:
         """Find out the columns of the tables. A schema that is to be inferred waits for samples."""
         if not self.staging:
             return
+        tables = {
+            each.name: self._lake.read(self._spark, table).schema
+            for each in self.staging
+            if self._lake.exists(self._spark, table := TableName(Zone.STAGING, each.name))
+        }
+        if self._source.schema.registry:
+            self._source = registry_versions.at_start(
+                self._source, [there.names for there in tables.values()]
+            )
+            self._follow()
         found = schemas.declared(self._source)
-        for each in self.staging:
-            table = TableName(Zone.STAGING, each.name)
-            if self._lake.exists(self._spark, table):
-                there = self._lake.read(self._spark, table).schema
-                found = drift.together(found or StructType(), there, each.name, self._source.name)
+        for name, there in tables.items():
+            found = drift.together(found or StructType(), there, name, self._source.name)
         if found is not None and found.fields:
             self._adopt(found)
+
+    def _follow(self) -> None:
+        """Go on to a newer version of the registered schema, if the registry's level says that it may."""
+        if not self._follows_registry:
+            return
+        newer = registry_versions.newer(self._source, [each.drift for each in self.staging])
+        if newer is not None:
+            self._source = newer
+            if self._schema is not None:
+                declared = schemas.declared(newer) or StructType()
+                name = self.staging[0].name
+                self._adopt(drift.together(declared, self._schema, name, newer.name))
 
     def _adopt(self, schema: StructType) -> None:
         """Use this schema from now on; add the columns that existing tables lack."""
@@ -107,6 +136,7 @@ class BatchParser:
         rows = parsing.prefixed(rows).withColumn(ROW, F.monotonically_increasing_id())
         if not self.staging:
             return self._pass(rows.withColumn(MALFORMED, F.lit(False)), StructType(), [], widened=False)
+        self._follow()
         schema, sampled = self._schema, None
         if schema is None:
             sampled = rows = rows.persist()
@@ -121,7 +151,9 @@ class BatchParser:
 
     @property
     def _sees_drift(self) -> bool:
-        return parsing.effective_format(self._source).value == "json" and not self._source.changes
+        source = self._source
+        is_json = parsing.effective_format(source).value == "json"
+        return is_json and not source.changes and not source.schema.registry
 
     def _inferred(self, rows: DataFrame) -> StructType:
         values = [

@@ -40,7 +40,7 @@ def parsed(rows: DataFrame, source: Source, schema: StructType, *, sees_drift: b
     if source.changes:
         return parsed_changes(rows, schema)
     kind = Format.BINARY if is_binary(source) else effective_format(source)
-    if kind in (Format.AVRO, Format.PROTOBUF):
+    if kind in (Format.AVRO, Format.PROTOBUF) or source.schema.registry:
         return parsed_by_codec(rows, source, schema)
     if kind is Format.STRING:
         text = raw("value").cast("string").alias(schema.fields[0].name)
@@ -168,11 +168,14 @@ def parsed_binaries(rows: DataFrame, schema: StructType) -> DataFrame:
 
 
 def parsed_by_codec(rows: DataFrame, source: Source, schema: StructType) -> DataFrame:
-    """Parse Avro and Protobuf with the codecs of the data source `barnabas`, in Python workers."""
+    """Parse by the codecs of the data source `barnabas`, in Python workers: Avro, Protobuf, registries."""
+    from barnabas.pipeline.ingest.registry_versions import registry_format
     from barnabas.spark.formats.formats import Format as SparkFormat
 
     declared = source.schema.avro or source.schema.protobuf
     codec = SparkFormat("value", str(source.format), declared, source.schema.message)
+    if source.schema.registry:
+        codec = registry_format(source)
     result = StructType(
         [*rows.schema.fields, StructField(PARSED, schema), StructField("_error", StringType())]
     )

@@ -43,13 +43,22 @@ def declared_ddl(source: Source) -> str | None:
         text = source.schema.avro or source.schema.protobuf
         name = "avro" if source.schema.avro else "protobuf"
         ddl = SparkFormat("value", name, text, source.schema.message).codec().ddl
-        return ddl.strip()[len("struct<") : -1] if ddl.lower().startswith("struct<") else f"value {ddl}"
+        return columns_ddl(ddl)
+    if source.schema.registry:
+        from barnabas.pipeline.ingest.registry_versions import registry_format
+
+        return columns_ddl(registry_format(source).codec().ddl)
     if is_binary(source):
         return BINARIES_DDL
     kind = effective_format(source)
     if kind is Format.STRING:
         return "value STRING"
     return "value BINARY" if kind is Format.BINARY else None
+
+
+def columns_ddl(ddl: str) -> str:
+    """The columns of a type: the fields of a struct, else one column."""
+    return ddl.strip()[len("struct<") : -1] if ddl.lower().startswith("struct<") else f"value {ddl}"
 
 
 def from_ddl(ddl: str) -> StructType:

@@ -68,17 +68,22 @@ def on_schedule(cron: str) -> Frequency:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of records: DDL, an Avro schema, a Protobuf message, or to be inferred from samples."""
+    """The schema of records: DDL, an Avro schema, a Protobuf message, a subject of a registry, or inferred
+    from samples."""
 
     ddl: str = ""
     avro: str = ""  # the schema itself, as JSON
     protobuf: str = ""  # path of a descriptor set, or the set in base64
     message: str = ""
     infer_samples: int = 0
+    registry: Text = ""  # URL of a schema registry
+    subject: str = ""
+    version: int = 0  # 0 follows the latest one
+    registry_settings: Mapping[str, Text] = field(default_factory=dict, hash=False)
 
     @property
     def is_given(self) -> bool:
-        return bool(self.ddl or self.avro or self.protobuf)
+        return bool(self.ddl or self.avro or self.protobuf or self.registry)
 
 
 class Drift(StrEnum):

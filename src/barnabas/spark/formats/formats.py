@@ -3,14 +3,14 @@
 In: options such as `value.format` and `value.schema`. Out: for reading, the type of the column as Spark
 writes it, and a typed array instead of one of bytes, with an error for each row that is broken; for writing,
 bytes.
-Formats are entries of one table: a registry of schemas will be one more.
+Formats are entries of one table; those by a schema registry have a module of their own.
 Does not know: connections, topics, what happens to rows that cannot be decoded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,6 +18,15 @@ import pyarrow as pa
 from barnabas.spark.basics.settings import OptionError
 
 BINARY = "binary"
+REGISTRY = "registry"  # the type of schema that the subject has
+OPTIONS = (
+    "format",
+    "schema",
+    "message",
+    "subject",
+    "schema.version",
+    "schema.id.location",
+)  # behind `key.` and `value.`
 MODES = ("permissive", "drop", "fail")
 SIDES = ("key", "value")
 Misfits = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError)
@@ -37,6 +46,19 @@ class Codec(Protocol):
         """The same the other way."""
 
 
+class CannotDecode(Exception):
+    """Records cannot be decoded now, and it is not their fault: the query ends, none of them is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version of a subject in a schema registry, with the settings of the registry's client."""
+
+    properties: tuple[tuple[str, str], ...] = field(repr=False)  # passwords among them
+    subject: str
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """What the options say of one side: only text, so that it travels to executors."""
@@ -45,9 +67,15 @@ class Format:
     name: str
     schema: str = ""
     message: str = ""
+    registered: Registered | None = None
+    ids_in_headers: bool = False  # a header names the schema of a record, if it has that header
 
     def codec(self) -> Codec:
         """The codec, or an OptionError that names the option."""
+        if self.registered is not None:
+            from barnabas.spark.formats.registry import codec_of
+
+            return codec_of(self)
         return formats()[self.name](self)
 
     def wrong(self, option: str, problem: object) -> OptionError:
@@ -66,16 +94,21 @@ def formats() -> dict[str, Make]:
 
 def format_of(options: Mapping[str, str], side: str) -> Format | None:
     """The format of a side; None when it stays bytes."""
+    from barnabas.spark.formats.registry import ids_in_headers, registered_of
+
     name = options.get(f"{side}.format", BINARY).strip().lower()
     if name == BINARY:
-        for other in ("schema", "message"):
+        for other in OPTIONS[1:]:
             if f"{side}.{other}" in options:
                 raise OptionError(f"the option {side}.{other} needs the option {side}.format")
         return None
-    if name not in formats():
-        allowed = ", ".join([BINARY, *formats()])
+    if name not in (*formats(), REGISTRY):
+        allowed = ", ".join([BINARY, *formats(), REGISTRY])
         raise OptionError(f"the option {side}.format is {name!r}, it may be {allowed}")
-    found = Format(side, name, options.get(f"{side}.schema", ""), options.get(f"{side}.message", ""))
+    registered = registered_of(options, side, name)
+    message = options.get(f"{side}.message", "")
+    in_headers = registered is not None and ids_in_headers(options, side)
+    found = Format(side, name, options.get(f"{side}.schema", ""), message, registered, in_headers)
     found.codec()  # mistakes show before the query starts
     return found
 
@@ -99,6 +132,8 @@ def decode_column(
         if data is not None:
             try:
                 value = decode(data)
+            except CannotDecode:
+                raise
             except Exception as error:
                 errors = errors or [None] * len(column)
                 errors[row] = reason(error)
@@ -128,5 +163,6 @@ def reason(error: Exception) -> str:
 
 
 def encode_column(codec: Codec, column: pa.Array) -> pa.Array:
-    values = [None if value is None else codec.encode(value) for value in column.to_pylist()]
+    rows = column.to_pylist(maps_as_pydicts="strict")
+    values = [None if value is None else codec.encode(value) for value in rows]
     return pa.array(values, pa.binary())

@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
         console.print(f"written to {page}")
     for name, reason in comparison.failures.items():
         console.print(f"{name} was not measured: {reason}")
-    is_good = all(result.holds for result in results if result.ratios) and not comparison.failures
+    is_good = all(result.holds for result in results if result.is_judged) and not comparison.failures
     return 0 if is_good else 1
 
 

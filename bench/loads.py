@@ -59,6 +59,8 @@ class Trial:
         None  # runs once for each broker; trials that name the same function share it
     )
     overrides: Mapping[str, str] | None = None  # settings of brokers that are started for this trial
+    is_once: bool = False  # leaves topics and groups behind, so there is no second round
+    peer_may_fail: bool = False  # its floor is a number of our own, and not every machine is enough for both
 
 
 @dataclass(frozen=True, slots=True)

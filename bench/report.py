@@ -32,11 +32,11 @@ def cells(result: Result) -> tuple[str, ...]:
     ]
     limit = f"{number(result.limit)} {row.unit}" if result.limit else ""
     floor = f"{row.better.value} {row.floor:g}{' of its own' if row.of_own else ''}"
-    if not result.ratios:
-        return (row.title, *median, limit, "-", floor, "")
-    low, high = min(result.ratios), max(result.ratios)
-    ratio = f"{result.ratio:.2f} ({low:.2f} to {high:.2f})"
-    return (row.title, *median, limit, ratio, floor, "pass" if result.holds else "FAIL")
+    verdict = ("pass" if result.holds else "FAIL") if result.is_judged else ""
+    ratio = "-"
+    if result.ratios:
+        ratio = f"{result.ratio:.2f} ({min(result.ratios):.2f} to {max(result.ratios):.2f})"
+    return (row.title, *median, limit, ratio, floor, verdict)
 
 
 def _sides(result: Result) -> tuple[list[float], list[float]]:

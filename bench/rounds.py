@@ -44,6 +44,11 @@ class Result:
         return statistics.median(self.ratios)
 
     @property
+    def is_judged(self) -> bool:
+        """Whether there is enough for a verdict."""
+        return bool(self.ours) if self.row.of_own else bool(self.ratios)
+
+    @property
     def holds(self) -> bool:
         return self.row.holds(statistics.median(self.ours) if self.row.of_own else self.ratio)
 
@@ -169,10 +174,18 @@ class Comparison:
             trial.measure(broker, longer)
 
     def _rounds(self, trial: Trial, contenders: list[Contender]) -> None:
-        for number in range(self.rounds):
+        rounds = 1 if trial.is_once else self.rounds
+        for number in range(rounds):
             for broker in contenders:
-                self.say(f"{broker.name}: {trial.rows[0]}, round {number + 1} of {self.rounds}")
-                for name, value in trial.measure(broker, self.scale).items():
+                self.say(f"{broker.name}: {trial.rows[0]}, round {number + 1} of {rounds}")
+                try:
+                    measured = trial.measure(broker, self.scale)
+                except BrokerError as error:
+                    if broker.name == Barnabas.name or not trial.peer_may_fail:
+                        raise
+                    log.warning("%s: not measured on %s: %s", trial.rows[0], broker.name, error)
+                    continue
+                for name, value in measured.items():
                     result = self.results.setdefault(name, Result(ROWS[name]))
                     (result.ours if broker.name == Barnabas.name else result.theirs).append(value)
 

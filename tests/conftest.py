@@ -47,6 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # Warnings are errors, those inside client libraries apart: they are not ours to mend.
     for package in ("kafka", "aiokafka", r"importlib\.resources"):
         config.addinivalue_line("filterwarnings", rf"ignore::DeprecationWarning:{package}\..*")
+    # Threads that clients of earlier tests left behind use `random` while a strategy draws; it does not.
+    config.addinivalue_line(
+        "filterwarnings",
+        "ignore:Do not use the `random` module inside:hypothesis.errors.HypothesisDeprecationWarning",
+    )
     # kafka-python leaves the socket pair of its wake-ups to the garbage collector.
     config.addinivalue_line(
         "filterwarnings", r"ignore:unclosed <socket.socket fd=\d+, family=1,:ResourceWarning"

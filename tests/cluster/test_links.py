@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.testing.waiting import wait_until
 
 from .load import NUMBERS as TOPIC
@@ -36,7 +37,12 @@ def leader_of(cluster: HostCluster) -> int:
 
 def isr_of(cluster: HostCluster) -> set[int]:
     async def ask(admin: object) -> set[int]:
-        [topic] = await admin.describe_topics([TOPIC])  # type: ignore[attr-defined]
+        try:
+            [topic] = await admin.describe_topics([TOPIC])  # type: ignore[attr-defined]
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return set()  # this broker has not heard of the topic yet
         return set(topic.partitions[0].isr)
 
     return set(cluster.ask(ask))

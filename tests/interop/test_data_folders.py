@@ -159,7 +159,9 @@ def descriptions(bootstrap: str) -> dict[str, Any]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in ROUNDS]
     for resource, future in admin.describe_configs(resources).items():
         entries = future.result(30).values()
-        values = {each.name: each.value for each in entries if not each.name.startswith("barnabas.")}
+        values = {
+            each.name: each.value for each in entries if not each.name.startswith(("barnabas.", "confluent."))
+        }
         described[resource.name] += (values,)
     return described
 

@@ -32,7 +32,7 @@ LATER = {
 }
 
 
-@pytest.fixture(scope="module", params=[BARNABAS, APACHE])
+@pytest.fixture(scope="module", params=[BARNABAS, pytest.param(APACHE, marks=pytest.mark.long)])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A controller of either product; broker 2 is Apache Kafka's, 1 and 3 are ours."""
     made = Cluster(brokers=3, controllers=1, overrides=LATER)

@@ -40,7 +40,7 @@ $(VENV)/.kerberos: | $(VENV)/.dev tools
 install: $(VENV)/.dev tools $(VENV)/.kerberos  ## what `make test` needs, without running it
 	@$(BIN)/python tests/lanes prepare
 
-test: install    ## install what the tests need and run them: workers side by side, failed ones once more alone
+test: install    ## install what the tests need and run them: workers side by side, files with failed tests once more alone
 	@$(BIN)/python tests/lanes run $(ARGS)
 
 test-slowest: $(VENV)/.dev  ## where the time of the last run went: folders and slowest tests

@@ -1,9 +1,10 @@
 """`python tests/lanes run [pytest's arguments]` runs the tests; `python tests/lanes slowest` shows where the
 time of the last run went; `python tests/lanes prepare` fetches what tests need.
 
-A run has two steps. All tests run in workers side by side. Tests that failed there run once more, alone, one
-after the other: a test that fails again makes the run red; one that passes now is flaky, and is named at the
-very end and in `build/tests/flaky.txt`.
+A run has two steps. All tests run in workers side by side. The files of tests that failed there run once more,
+alone, one after the other: a test that fails in both steps makes the run red; one that passes now is flaky, and
+is named at the very end and in `build/tests/flaky.txt`. Whole files are repeated because the tests of a file may
+build on each other.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def run(arguments: list[str]) -> int:
         return status
     say(f"{len(failed)} failed. Once more, alone:")
     started = time.monotonic()
-    again = pytest("--keep=failed", "-n0", *options(arguments), *failed)
+    again = pytest("--keep=failed", "-n0", *options(arguments), *files_of(failed))
     say(f"That took {minutes(time.monotonic() - started)}.")
-    red = set(kept.failed()) if again in (0, TESTS_FAILED) else set(failed)
+    red = set(failed).intersection(kept.failed()) if again in (0, TESTS_FAILED) else set(failed)
     kept.save_flaky(test for test in failed if test not in red)
     for test in failed:
         say(f"{'FAILED' if test in red else 'FLAKY'}: {test}")
@@ -61,6 +62,11 @@ def workers(arguments: list[str]) -> list[str]:
 def options(arguments: list[str]) -> list[str]:
     """Those of the arguments that are options. Paths are left out, and so are options that choose tests."""
     return [each for each in arguments if each.startswith("--") and not each.startswith("--num")]
+
+
+def files_of(tests: list[str]) -> list[str]:
+    """The files of these tests, each once, in the order of the tests."""
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 def say(line: str) -> None:

@@ -69,6 +69,18 @@ def test_a_test_that_fails_again_makes_the_run_red(project: Path) -> None:
     ]
 
 
+def test_a_failed_test_is_repeated_after_the_tests_that_it_builds_on(project: Path) -> None:
+    builds_on_another = "THERE = []\n\ndef test_first():\n    THERE.append(1)\n" + FLAKY.replace(
+        "assert was_there", "assert was_there and THERE"
+    )
+    (project / "test_flaky.py").write_text(builds_on_another)
+
+    ran = run(project, "-n0")
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1] == "FLAKY: test_flaky.py::test_that_passes_when_repeated"
+
+
 @pytest.mark.parametrize(
     "text", ["import nothing_of_that_name\n", "import os\ndef test_it():\n    os._exit(0)\n"]
 )

@@ -78,6 +78,7 @@ class GroupShard:
         self.decisions = OffsetDecisions(settings, self.offsets, self._kind_of)
         self._expiry = Expiry(settings, self.offsets)
         self._removal = TopicRemoval(self.offsets)
+        self._timed: list[TopicRemoval | GroupKind] = [self._removal, *self._kinds]
         self._now_ms = now_ms
 
     # Called by the host
@@ -160,7 +161,8 @@ class GroupShard:
     def configure(self, settings: GroupSettings) -> None:
         """Change the settings at run time."""
         self.settings = self.decisions.settings = settings
-        self.classic.state.settings = self.consumer.state.settings = settings
+        for kind in self._kinds:
+            kind.configure(settings)
 
     def replayed(self, now_ms: int) -> Steps[None]:
         """Start the sessions of restored members, after everything was replayed. If more is replayed
@@ -177,11 +179,8 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         """When to call `on_timer`. It may be too early, never too late."""
         found = self._expiry.next_deadline_ms()
-        for deadline_ms in (
-            self._removal.next_deadline_ms(),
-            self.classic.next_deadline_ms(),
-            self.consumer.next_deadline_ms(),
-        ):
+        for source in self._timed:
+            deadline_ms = source.next_deadline_ms()
             if deadline_ms is not None and (found is None or deadline_ms < found):
                 found = deadline_ms
         return found
@@ -222,11 +221,11 @@ class GroupShard:
         return next((kind for kind in self._kinds if kind.owns(group_id)), None)
 
     def _group_ids(self) -> list[str]:
-        return [*self.classic.state.groups, *self.consumer.state.groups]
+        return [group_id for kind in self._kinds for group_id in kind.group_ids()]
 
     @property
     def group_count(self) -> int:
-        return len(self.classic.state.groups) + len(self.consumer.state.groups)
+        return sum(kind.group_count for kind in self._kinds)
 
     def is_much_to_delete(self, request: DeleteGroupsRequest) -> bool:
         names = request.groups_names

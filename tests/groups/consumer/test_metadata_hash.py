@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.groups.consumer.metadata_hash import MetadataHashes
-from barnabas.groups.consumer.xxh3 import xxh3_64
+from barnabas.groups.basics.metadata_hash import MetadataHashes
+from barnabas.groups.basics.xxh3 import xxh3_64
 
 from ..host import image_of
 

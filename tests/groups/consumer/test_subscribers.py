@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from barnabas.groups.consumer.member import ConsumerMember
-from barnabas.groups.consumer.subscribers import Subscribers
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 from ..host import Host

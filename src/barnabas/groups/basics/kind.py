@@ -1,4 +1,4 @@
-"""The interface of every kind of group (classic, consumer; later share and streams).
+"""The interface of every kind of group (classic, consumer, share, streams).
 
 One object holds all groups of its kind in a shard. `handle` and `on_timer` decide, `apply` applies records.
 The other methods serve offsets and administration and mean the same for all kinds.
@@ -11,17 +11,19 @@ from typing import Protocol
 
 from barnabas.groups.basics.outcome import Caller, Outcome, Token
 from barnabas.groups.basics.records import Entry
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.metadata.topic_changes import TopicChanges
+from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 KEEP_ALL = None  # offsets of the group do not expire now
 SINCE_COMMIT = -1  # each offset expires counted from its own commit
 
-PartitionCheck = Callable[[bytes, int], ErrorCode]
-"""Takes a topic id and partition, returns the error of committing to it, or NONE."""
+PartitionCheck = Callable[[TopicImage, int], ErrorCode]
+"""Takes a topic and a partition, returns the error of committing to it, or NONE."""
 
 
 class GroupKind(Protocol):
@@ -89,6 +91,13 @@ class GroupKind(Protocol):
 
     def group_ids(self) -> list[str]:
         """The ids of all groups."""
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups."""
+
+    def configure(self, settings: GroupSettings) -> None:
+        """Change the settings at run time."""
 
     def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
         """The group with state and type as ListGroups names them; None if it does not exist."""

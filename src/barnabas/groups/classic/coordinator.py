@@ -260,6 +260,13 @@ class ClassicGroups:
     def group_ids(self) -> list[str]:
         return list(self.state.groups)
 
+    @property
+    def group_count(self) -> int:
+        return len(self.state.groups)
+
+    def configure(self, settings: GroupSettings) -> None:
+        self.state.settings = settings
+
     def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
         group = self.state.groups.get(group_id)
         if group is None:

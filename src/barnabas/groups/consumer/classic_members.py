@@ -94,9 +94,9 @@ def join(
     assert after.classic is not None
     reported = embedded.owned(embedded.subscription(after.classic.protocols[0][1]), image)
     after = at_once(advance_member(state, group, before, after, reported, records, clock))
-    state.cancel_timer(Due.JOIN, group.group_id, member_id)
-    state.set_timer(Due.SESSION, group.group_id, member_id, now_ms + request.session_timeout_ms)
-    state.set_timer(Due.SYNC, group.group_id, member_id, now_ms + after.rebalance_timeout_ms)
+    state.timers.cancel(Due.JOIN, group.group_id, member_id)
+    state.timers.set(Due.SESSION, group.group_id, member_id, now_ms + request.session_timeout_ms)
+    state.timers.set(Due.SYNC, group.group_id, member_id, now_ms + after.rebalance_timeout_ms)
     return Outcome(records=records, reply=joined(after))
 
 
@@ -140,7 +140,7 @@ def sync(
     if group.assignment_epoch > member.epoch and not is_revoking:
         request_rejoin(state, group, member, now_ms)
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-    state.cancel_timer(Due.SYNC, group.group_id, member.member_id)
+    state.timers.cancel(Due.SYNC, group.group_id, member.member_id)
     renew_session(state, group, member, now_ms)
     reply = SyncGroupResponse(
         protocol_type=request.protocol_type,
@@ -184,14 +184,14 @@ def check_generation(member: ConsumerMember, generation: int) -> None:
 def renew_session(state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
     assert member.classic is not None
     at_ms = now_ms + member.classic.session_timeout_ms
-    state.set_timer(Due.SESSION, group.group_id, member.member_id, at_ms)
+    state.timers.set(Due.SESSION, group.group_id, member.member_id, at_ms)
 
 
 def request_rejoin(state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
     """Ask the member to rejoin. Its rebalance timeout counts from the first time."""
-    if not state.is_set(Due.JOIN, group.group_id, member.member_id):
+    if not state.timers.is_set(Due.JOIN, group.group_id, member.member_id):
         at_ms = now_ms + member.rebalance_timeout_ms
-        state.set_timer(Due.JOIN, group.group_id, member.member_id, at_ms)
+        state.timers.set(Due.JOIN, group.group_id, member.member_id, at_ms)
 
 
 def leave(

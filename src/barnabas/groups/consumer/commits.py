@@ -10,6 +10,7 @@ from __future__ import annotations
 from barnabas.groups.basics.kind import PartitionCheck
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
+from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import ErrorCode, KafkaError
 
 VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
@@ -35,8 +36,8 @@ def check_commit(
         word = "generation id" if member.is_classic else "member epoch"
         refuse(member, f"Received {word} {epoch} is newer than current member epoch {member.epoch}.")
 
-    def check_partition(topic_id: bytes, partition: int) -> ErrorCode:
-        since = member.assignment_epoch(topic_id, partition)
+    def check_partition(topic: TopicImage, partition: int) -> ErrorCode:
+        since = member.assignment_epoch(topic.id, partition)
         return ErrorCode.NONE if since is not None and epoch >= since else epoch_error(member)
 
     return check_partition

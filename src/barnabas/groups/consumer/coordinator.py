@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from barnabas.groups.assignors.spec import Assignor
-from barnabas.groups.basics.deadlines import Deadlines
 from barnabas.groups.basics.kind import SINCE_COMMIT, PartitionCheck
 from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Caller, Outcome, Token
@@ -191,33 +190,31 @@ class ConsumerGroups:
     def replayed(self, now_ms: int) -> Steps[None]:
         """Start sessions with the broker's default timeout; the first heartbeat applies the group's own."""
         state = self.state
-        state.deadlines = Deadlines()
         state.timers.clear()
         timeout_ms = state.settings.consumer_session_timeout_ms
         for group in list(state.groups.values()):
             yield
             for member in group.members.values():
                 session_ms = member.classic.session_timeout_ms if member.classic else timeout_ms
-                state.set_timer(Due.SESSION, group.group_id, member.member_id, now_ms + session_ms)
+                state.timers.set(Due.SESSION, group.group_id, member.member_id, now_ms + session_ms)
                 if member.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic:
                     at_ms = now_ms + member.rebalance_timeout_ms
-                    state.set_timer(Due.REBALANCE, group.group_id, member.member_id, at_ms)
+                    state.timers.set(Due.REBALANCE, group.group_id, member.member_id, at_ms)
 
     def unload(self) -> list[tuple[Token, Message]]:
         self.state.groups.clear()
         self.state.subscribers.clear()
         self.state.matches.clear()
         self.state.timers.clear()
-        self.state.deadlines = Deadlines()
         return []
 
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        return self.state.deadlines.next_ms()
+        return self.state.timers.next_ms()
 
     def on_clock_set(self, by_ms: int) -> None:
-        self.state.deadlines.shift(by_ms)
+        self.state.timers.shift(by_ms)
 
     def on_timer(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         """Handle timers that are due. Returns at most one outcome per group: its records must be applied
@@ -226,7 +223,7 @@ class ConsumerGroups:
         to_resolve: list[str] = []
         state = self.state
         for _ in range(TIMERS_PER_TURN):
-            deadline = state.pop_due(now_ms)
+            deadline = state.timers.pop_due(now_ms)
             if deadline is None:
                 break
             group = state.groups.get(deadline.group_id)
@@ -246,7 +243,7 @@ class ConsumerGroups:
                 records = regexes.resolve(state, state.groups[group_id], image, now_ms)
                 is_searching = records is None
             if records is None:  # in the next turn
-                state.set_timer(Due.REGEX, group_id, regexes.WHOLE_GROUP, now_ms)
+                state.timers.set(Due.REGEX, group_id, regexes.WHOLE_GROUP, now_ms)
             elif records:
                 outcomes.append(Outcome(records=records))
         return outcomes
@@ -277,6 +274,13 @@ class ConsumerGroups:
 
     def group_ids(self) -> list[str]:
         return list(self.state.groups)
+
+    @property
+    def group_count(self) -> int:
+        return len(self.state.groups)
+
+    def configure(self, settings: GroupSettings) -> None:
+        self.state.settings = settings
 
     def check_commit(
         self, group_id: str, member_id: str, instance_id: str | None, epoch: int, version: int, now_ms: int

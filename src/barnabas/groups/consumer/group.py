@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from barnabas.groups.assignors.spec import NO_PARTITIONS, Assignment
+from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.consumer.member import ConsumerMember, Owned
-from barnabas.groups.consumer.subscribers import Subscribers
 
 FIRST_EPOCH = 1  # of a group without members; the first member makes it 2
 
@@ -58,7 +58,7 @@ class ConsumerGroup:
         "topic_regex_counts",
     )
 
-    def __init__(self, group_id: str, subscribers: Subscribers | None = None) -> None:
+    def __init__(self, group_id: str, subscribers: Subscribers[ConsumerGroup] | None = None) -> None:
         """`subscribers` is the index of the shard; a group outside the shard has none."""
         self._subscribers = subscribers
         self.group_id = group_id

@@ -74,7 +74,7 @@ def renew_and_respond(
 ) -> Response:
     """Renew the member's session, and return the minimal response."""
     times = state.times(group.group_id, image)
-    state.set_timer(Due.SESSION, group.group_id, member.member_id, now_ms + times.session_timeout_ms)
+    state.timers.set(Due.SESSION, group.group_id, member.member_id, now_ms + times.session_timeout_ms)
     return Response(
         member_id=member.member_id,
         member_epoch=member.epoch,
@@ -218,9 +218,9 @@ def watch_revocation(state: ConsumerState, group_id: str, member: ConsumerMember
     """Limit the time of a revocation. Classic members have other timers."""
     if member.is_classic:
         return
-    state.cancel_timer(Due.REBALANCE, group_id, member.member_id)
+    state.timers.cancel(Due.REBALANCE, group_id, member.member_id)
     if member.state is MemberState.UNREVOKED_PARTITIONS:
-        state.set_timer(Due.REBALANCE, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+        state.timers.set(Due.REBALANCE, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def with_request(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:

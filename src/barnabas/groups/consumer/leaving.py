@@ -70,7 +70,7 @@ def remove(
     metadata_hash = state.hashes.of_group({*topics, *by_regex}, image)
     records.append(entries.epoch(group_id, group.epoch + 1, metadata_hash))
     for member in removed:
-        state.cancel_timers(group_id, member.member_id)
+        state.timers.cancel_all(group_id, member.member_id)
     return records
 
 

@@ -115,7 +115,7 @@ def finish_upgrade(state: ConsumerState, classic: ClassicGroup, outcome: Outcome
         respond_to_join(classic, member, refusal, outcome)
         respond_to_sync(member, SyncGroupResponse(error_code=error), outcome)
         at_ms = now_ms + member.session_timeout_ms
-        state.set_timer(Due.SESSION, classic.group_id, member.member_id, at_ms)
+        state.timers.set(Due.SESSION, classic.group_id, member.member_id, at_ms)
 
 
 # Downgrade
@@ -159,7 +159,7 @@ def downgrade(
     outcome = Outcome(records=[*tombstones(group), group_record(new, new.value(assignments))])
     classic.adopt(new, outcome, now_ms, rebalances=rebalances)
     for member_id in group.members:
-        state.cancel_timers(group.group_id, member_id)
+        state.timers.cancel_all(group.group_id, member_id)
     return outcome
 
 

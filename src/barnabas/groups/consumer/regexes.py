@@ -55,13 +55,13 @@ def update(
             change = Change.UPDATED_AND_RESOLVED
     if not must_resolve and not group.regex_counts:
         return change
-    if state.is_set(Due.REGEX, group.group_id, WHOLE_GROUP):
+    if state.timers.is_set(Due.REGEX, group.group_id, WHOLE_GROUP):
         return change
     last = next(iter(group.resolved.values()), None)
     if last is not None and now_ms <= last.timestamp_ms + REFRESH_INTERVAL_MS_MIN:
         return change
     if must_resolve or is_outdated(state, group, (old, new), now_ms):
-        state.set_timer(Due.REGEX, group.group_id, WHOLE_GROUP, now_ms)
+        state.timers.set(Due.REGEX, group.group_id, WHOLE_GROUP, now_ms)
     return change
 
 

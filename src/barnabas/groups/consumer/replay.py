@@ -41,7 +41,7 @@ def remove_group(state: ConsumerState, group_id: str) -> None:
     if group is not None:
         group.leave_index()
         for member_id in group.members:
-            state.cancel_timers(group_id, member_id)
+            state.timers.cancel_all(group_id, member_id)
 
 
 def epoch(group: ConsumerGroup, key: Any, value: log.ConsumerGroupMetadataValue | None) -> None:

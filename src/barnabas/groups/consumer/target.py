@@ -18,11 +18,11 @@ from barnabas.groups.assignors.spec import (
     SteppingAssignor,
     TopicSpec,
 )
+from barnabas.groups.basics.metadata_hash import Racks
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer import entries
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
-from barnabas.groups.consumer.metadata_hash import Racks
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError

@@ -143,7 +143,7 @@ class Commit:
         """The error of the first partition that may not be committed; then none is, as in Kafka."""
         _, found, partitions = self.accepted[position]
         for partition in partitions:
-            error = check(found.id, partition.partition_index)
+            error = check(found, partition.partition_index)
             if error:
                 return error
         return ErrorCode.NONE

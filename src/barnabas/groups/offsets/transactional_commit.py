@@ -78,7 +78,7 @@ class TransactionalCommit:
                 for partition in some:
                     if len(partition.committed_metadata or "") > metadata_bytes_max:
                         continue
-                    error = check(found.id, partition.partition_index)
+                    error = check(found, partition.partition_index)
                     if error:
                         raise KafkaError(error)
                 yield

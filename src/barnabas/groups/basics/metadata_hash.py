@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import pack
 
-from barnabas.groups.consumer.xxh3 import in_steps
+from barnabas.groups.basics.xxh3 import in_steps
 from barnabas.metadata.cluster import ClusterImage
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.marker_sender import MarkerSender
+from barnabas.broker.coordinators.share_coordinator import ShareCoordinator
+from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.broker.logins.node_security import NodeSecurity
 from barnabas.broker.produce.preparing import Preparing
@@ -28,10 +31,11 @@ from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
+    import random
+
     from barnabas.broker.access.access import Access
-    from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+    from barnabas.broker.coordinators.coordinator import Coordinator
     from barnabas.broker.coordinators.producer_ids import ProducerIds
-    from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
     from barnabas.broker.logins.offers import Offers
     from barnabas.broker.metrics import Metrics
     from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quorum.topology import BrokerAddress
     from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
     from barnabas.broker.replicas.isr import InSyncReplicas
+    from barnabas.broker.shares.persister import SharePersister
     from barnabas.broker.upkeep.cleaning import Cleaning
     from barnabas.broker.upkeep.log_dir_moves import LogDirMoves
     from barnabas.metadata.partitions import PartitionRegistration
@@ -110,6 +115,8 @@ class Broker:
         self.groups: GroupCoordinator
         self.client_metrics: LazyTelemetry
         self.transactions: TransactionCoordinator
+        self.share_coordinator: ShareCoordinator
+        self._share_persister: SharePersister | None = None
         self.cleaning: Cleaning
         self.logins: Offers
 
@@ -144,7 +151,31 @@ class Broker:
         """Note that a follower has fetched."""
         self.follower_fetches_ms[broker_id] = int(self.loop.time() * 1000)
 
+    # -- coordinators ------------------------------------------------------------------------------
+
+    def make_coordinators(self, rng: random.Random) -> None:
+        self.groups = GroupCoordinator(self, rng)
+        self.transactions = TransactionCoordinator(self)
+        self.share_coordinator = ShareCoordinator(self)
+
+    @property
+    def coordinators(self) -> tuple[Coordinator[Any], ...]:
+        return self.groups, self.transactions, self.share_coordinator
+
+    @property
+    def share_persister(self) -> SharePersister:
+        """Keeps the state of share partitions; made when first needed."""
+        if self._share_persister is None:
+            from barnabas.broker.shares.persister import SharePersister
+
+            self._share_persister = SharePersister(self)
+        return self._share_persister
+
+    async def close_coordinators(self) -> None:
+        for coordinator in reversed(self.coordinators):
+            await coordinator.close()
+
     def leadership_changed(self, partition: Partition) -> None:
-        """Tell the coordinator that this broker begins or stops to lead an internal partition."""
-        self.groups.leadership_changed(partition)
-        self.transactions.leadership_changed(partition)
+        """Tell the coordinators that this broker begins or stops to lead an internal partition."""
+        for coordinator in self.coordinators:
+            coordinator.leadership_changed(partition)

@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.access.access import access_of
 from barnabas.broker.broker import Broker
-from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.producer_ids import ProducerIds
-from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.logins.offers import prepare_logins
 from barnabas.broker.metrics import (
     Metrics,
@@ -242,8 +240,7 @@ class Node:
         )
         broker.dynamic.take(metadata.image.configs)
         replicas = self._replicas = Replicas(broker, tick)
-        broker.groups = GroupCoordinator(broker, self._rng)
-        broker.transactions = TransactionCoordinator(broker)
+        broker.make_coordinators(self._rng)
         replicas.on_leadership = broker.leadership_changed
         broker.directories = DirectoryAssignments(
             settings.node_id, lambda: self._lifecycle.epoch, seat.channel.send
@@ -259,8 +256,7 @@ class Node:
         broker.cleaning = Cleaning(broker)
         for listener in (
             replicas.publish,
-            broker.groups.publish,
-            broker.transactions.publish,
+            *(coordinator.publish for coordinator in broker.coordinators),
             broker.quotas.publish,
             broker.client_metrics.publish,
             broker.cleaning.publish,
@@ -272,8 +268,8 @@ class Node:
         await seat.wait_until(lambda image: image.cluster.is_active(settings.node_id))
         metadata.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._listen(self._listening.start)
-        broker.groups.start()
-        broker.transactions.start()
+        for coordinator in broker.coordinators:
+            coordinator.start()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
         broker.moves.resume()
@@ -477,9 +473,9 @@ class Node:
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS, lambda: self._seat.quorum.member.is_led)
         await self._replicas.close()
         await self.broker.markers.close()
+        await self.broker.share_persister.close()
         await self.broker.others.close()
-        await self.broker.transactions.close()
-        await self.broker.groups.close()
+        await self.broker.close_coordinators()
         await self._listening.close_for_clients()
 
 

@@ -142,12 +142,14 @@ class InProcess:
         # threads parse at once (gh-106905).
         from barnabas.broker import node
         from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+        from barnabas.broker.coordinators.share_coordinator import ShareCoordinator
         from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
         from barnabas.broker.upkeep import log_cleaner
 
         assert node and log_cleaner
         GroupCoordinator.import_modules()
         TransactionCoordinator.import_modules()
+        ShareCoordinator.import_modules()
         load_handlers()
         ready = threading.Event()
         self._error = None

@@ -1,7 +1,7 @@
-"""FindCoordinator: which broker coordinates a group or a transactional id.
+"""FindCoordinator: which broker coordinates a group, a transactional id or a share partition.
 
-The first request for a coordinator creates its topic, and gets its response when the topic exists. Share
-groups have no coordinator here: requests for one are refused at once, so that clients do not retry for ever.
+The first request for a coordinator creates its topic, and gets its response when the topic exists. The key of
+a share partition is `group:topicId:partition`; brokers ask for it, since version 6.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from barnabas.broker.api.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.security.acls.vocabulary import Operation
+from barnabas.shares.state.keys import parse as parse_share_key
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -58,16 +59,18 @@ def needs() -> Needs:
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    coordinator = coordinator_for(request.key_type, context.broker)
+    coordinator = coordinator_for(request.key_type, context.broker, context.version)
     if coordinator is not None and not (coordinator.is_started and coordinator.topic.exists):
         return create_then_respond(coordinator, request, context, context.version)
     return build_response(request, context, context.version)
 
 
-def coordinator_for(key_type: int, broker: Broker) -> Coordinator[Any] | None:
+def coordinator_for(key_type: int, broker: Broker, version: int) -> Coordinator[Any] | None:
     if key_type == GROUP_KEY:
         return broker.groups
-    return broker.transactions if key_type == TRANSACTION_KEY else None
+    if key_type == TRANSACTION_KEY:
+        return broker.transactions
+    return broker.share_coordinator if key_type == SHARE_KEY and version >= SHARE_SINCE else None
 
 
 async def create_then_respond(
@@ -97,16 +100,20 @@ def build_response(
     )
 
 
+def share_key(text: str) -> str:
+    """The key of a share partition in the form that its place is computed from."""
+    try:
+        return str(parse_share_key(text))
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
 def find(key: str, key_type: int, context: RequestContext, version: int) -> CoordinatorResult:
     try:
-        coordinator = coordinator_for(key_type, context.broker)
+        coordinator = coordinator_for(key_type, context.broker, version)
         if coordinator is None:
-            if key_type == SHARE_KEY and version >= SHARE_SINCE:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "Share groups have no coordinator: they are not built yet."
-                )
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type: {key_type}")
-        leader = coordinator.topic.leader_of(key)
+        leader = coordinator.topic.leader_of(share_key(key) if key_type == SHARE_KEY else key)
         for node in context.broker.nodes(context.listener):
             if node.id == leader:
                 return CoordinatorResult(key=key, node_id=node.id, host=node.host, port=node.port)

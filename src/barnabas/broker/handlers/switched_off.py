@@ -72,30 +72,6 @@ def share_offsets_not_described(request: Any, context: RequestContext, response:
     return response(groups=described)  # type: ignore[no-any-return]
 
 
-def share_state_refused(result_name: str) -> Build:
-    """The error in each partition of the request."""
-
-    def build(request: Any, context: RequestContext, response: Any) -> Message:
-        result = getattr(response, result_name)
-        results = [
-            result(
-                topic_id=topic.topic_id,
-                partitions=[
-                    result.PartitionResult(
-                        partition=asked.partition,
-                        error_code=ErrorCode.UNSUPPORTED_VERSION,
-                        error_message=NO_SHARE_GROUPS,
-                    )
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-        return response(results=results)  # type: ignore[no-any-return]
-
-    return build
-
-
 # These APIs respond UNSUPPORTED_VERSION to everybody who may use them. Needs that a handler would ask are
 # declared, so that the declarations are complete.
 describe_groups = each(GROUP, Operation.DESCRIBE, "group_ids.", "groups")
@@ -131,14 +107,6 @@ serve_refusal(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "0-0", (needs.read_group, read_t
 serve_refusal(
     ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0-0", (needs.group(Operation.DELETE), read_topics), no_share
 )
-for state, last_version, result in (
-    (ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, "InitializeStateResult"),
-    (ApiKey.READ_SHARE_GROUP_STATE, 0, "ReadStateResult"),
-    (ApiKey.WRITE_SHARE_GROUP_STATE, 1, "WriteStateResult"),
-    (ApiKey.DELETE_SHARE_GROUP_STATE, 0, "DeleteStateResult"),
-    (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, "ReadStateSummaryResult"),
-):
-    serve_refusal(state, f"0-{last_version}", needs.cluster_action, share_state_refused(result))
 
 serve_refusal(
     ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", (needs.read_group, topology_topics, create_topics), no_streams

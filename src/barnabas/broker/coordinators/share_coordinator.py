@@ -1,0 +1,167 @@
+"""The share coordinator of this broker: a shard for every partition of `__share_group_state` that it leads.
+
+In: settings, requests about share partitions. Out: shards and their hosts; responses, when the records they
+depend on are committed. A request is split by shard, and further so that one record batch holds each part.
+Does not know: leadership (see `coordinator`), the state of share partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.api.context import NO_CONTEXT
+from barnabas.broker.api.deferred import Deferred, Response
+from barnabas.broker.api.large_requests import encode_in_steps, resolved
+from barnabas.broker.coordinators.coordinator import KEYS_AT_ONCE, Coordinator
+from barnabas.broker.coordinators.split_requests import CombinedResponse, gather
+from barnabas.broker.coordinators.topic import FittedSettings, TopicLayout
+from barnabas.protocol import ApiKey, KafkaError, Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.coordinators.share_host import ShareHost
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.settings import BrokerSettings
+    from barnabas.shares.state.apis import Item, Result
+    from barnabas.shares.state.keys import ShareKey
+    from barnabas.shares.state.settings import ShareStateSettings
+    from barnabas.shares.state.shard import ShareStateShard
+
+SHARE_TOPIC = "__share_group_state"
+LATENCIES_REMEMBERED = 1000
+PART_BYTES_MAX = 256 << 10  # of records of one part of a request, estimated
+ITEM_BYTES, BATCH_BYTES = 80, 20
+
+
+def configs(settings: BrokerSettings, fitted: FittedSettings) -> dict[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": str(fitted["share.coordinator.state.topic.min.isr"]),
+        "retention.ms": "-1",  # the coordinator itself deletes what is not needed
+        "segment.bytes": str(settings["share.coordinator.state.topic.segment.bytes"]),
+    }
+
+
+LAYOUT = TopicLayout(
+    SHARE_TOPIC,
+    "share.coordinator.state.topic.num.partitions",
+    "share.coordinator.state.topic.replication.factor",
+    configs,
+)
+
+
+class ShareCoordinator(Coordinator["ShareHost"]):
+    modules = "barnabas.broker.coordinators.share_host", "barnabas.shares.state.shard"
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, LAYOUT)
+        self.write_latencies_ms: deque[float] = deque(maxlen=LATENCIES_REMEMBERED)
+        self._writes_before = 0  # of shards that are closed
+
+    def new_host(self, partition: Partition) -> ShareHost:
+        from barnabas.broker.coordinators.share_host import ShareHost
+
+        return ShareHost(self, partition)
+
+    def new_shard(self) -> ShareStateShard:
+        from barnabas.shares.state.shard import ShareStateShard
+
+        return ShareStateShard(self.settings(), self.broker.clock.now_ms())
+
+    def settings(self) -> ShareStateSettings:
+        from barnabas.shares.state.settings import ShareStateSettings
+
+        return ShareStateSettings.of(self.broker.settings)
+
+    def configure(self, host: ShareHost) -> None:
+        host.shard.configure(self.settings())
+
+    def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
+        from barnabas.shares.state.apis import refusal
+
+        found: Message = refusal(request, error)
+        return found
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def handle_state(self, request: Message, context: RequestContext) -> CombinedResponse:
+        """Handle one of the five requests about share state."""
+        from barnabas.shares.state.apis import is_empty, items_of, response_of
+
+        kind = type(request)
+        if is_empty(request):
+            empty: Message = response_of(kind, ())
+            return empty
+        parts = list(in_parts(items_of(request)))
+        if len(parts) == 1:
+            return self._handle_part(kind, parts[0])
+        return self._handle_parts(kind, parts, context.version)
+
+    async def _handle_parts(self, kind: type[Message], parts: list[list[Item]], version: int) -> Response:
+        from barnabas.shares.state.apis import response_of
+
+        results = [result for part in parts for result in await self.results(kind, part)]
+        return await self.broker.pieces.run(encode_in_steps(response_of(kind, results), version))
+
+    async def ask(self, kind: type[Message], items: Iterable[Item]) -> list[Result]:
+        """The results for items of a request of this broker. A shard that is not here refuses its items."""
+        return [result for part in in_parts(items) for result in await self.results(kind, part)]
+
+    async def results(self, kind: type[Message], part: list[Item]) -> list[Result]:
+        from barnabas.shares.state.apis import results_of
+
+        response: Any = self._handle_part(kind, part)
+        if isinstance(response, Deferred):
+            response = await resolved(response)
+        else:
+            await asyncio.sleep(0)  # others have a turn between parts
+        return results_of(response)
+
+    def _handle_part(self, kind: type[Message], items: list[Item]) -> Message | Deferred:
+        from barnabas.shares.state.apis import request_of, response_of, results_of
+
+        by_host: dict[ShareHost | None, list[Item]] = {}
+        for item in items:
+            by_host.setdefault(self.host_of(str(item.key)), []).append(item)
+        responses: list[Message | Deferred] = []
+        for host, some in by_host.items():
+            request = request_of(kind, some)
+            if host is None:
+                responses.append(self.refusal(request, self.error_without_host(str(some[0].key)), 0))
+            else:
+                responses.append(host.handle_part(request, NO_CONTEXT))
+        started = self.broker.loop.time()
+
+        def combine(found: list[Any]) -> Message:
+            if kind.schema.key == ApiKey.WRITE_SHARE_GROUP_STATE:
+                self.write_latencies_ms.append((self.broker.loop.time() - started) * 1000)
+            whole: Message = response_of(
+                kind, [result for response in found for result in results_of(response)]
+            )
+            return whole
+
+        return gather(responses, combine)
+
+
+def in_parts(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Cut a request into parts: each names a share partition once, and its records fit into one batch."""
+    part: list[Item] = []
+    named: set[ShareKey] = set()
+    size = 0
+    for item in items:
+        batches = getattr(item.data, "state_batches", ())
+        size_here = ITEM_BYTES + len(item.key.group_id) + BATCH_BYTES * len(batches)
+        if part and (item.key in named or size + size_here > PART_BYTES_MAX or len(part) >= KEYS_AT_ONCE):
+            yield part
+            part, size = [], 0
+            named.clear()
+        part.append(item)
+        named.add(item.key)
+        size += size_here
+    if part:
+        yield part

@@ -13,12 +13,12 @@ import pytest
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.coordinators import uncommitted
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.group_host import GroupHost
 from barnabas.broker.coordinators.journal import CoordinatorJournal
 from barnabas.broker.handlers.txn_offset_commit import commit_later
 from barnabas.broker.produce.verifying import Verified
+from barnabas.decisions import uncommitted
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue

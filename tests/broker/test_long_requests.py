@@ -17,6 +17,7 @@ from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.group_host import GroupHost
 from barnabas.broker.coordinators.journal import CoordinatorJournal
 from barnabas.broker.handlers.txn_offset_commit import refused
+from barnabas.decisions import work_queue
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -26,7 +27,6 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.records.batch import headers
 from barnabas.replication.verification import NOT_REQUIRED
-from barnabas.runtime import work_queue
 from barnabas.transactions.outcome import TransactionEnd
 from groups.host import image_of
 

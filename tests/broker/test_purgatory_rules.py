@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from barnabas.broker.coordinators.uncommitted import TOO_LATE, UncommittedResponses
-from barnabas.broker.partitions.commit_waits import CommitCall, CommitWaits
+from barnabas.broker.coordinators.host import TOO_LATE
 from barnabas.broker.produce.purgatory import SWEEP_SECONDS
 from barnabas.broker.produce.tick import Tick
+from barnabas.decisions.commit_waits import CommitCall, CommitWaits
+from barnabas.decisions.uncommitted import UncommittedResponses
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
@@ -347,10 +347,8 @@ class Waiting:
         self.timers = Timers()
         self.unexpected = UnexpectedErrors()
         self.given: list[tuple[str, ErrorCode]] = []
-        self.state = SimpleNamespace(high_watermark=0)
-        tick = SimpleNamespace(unexpected=self.unexpected, send_committed=lambda: None)
-        waits: CommitWaits[Any] = CommitWaits(self, tick)  # type: ignore[arg-type]
-        self.held = UncommittedResponses(self.timers, 2_000, self.turn_into_error, waits)  # type: ignore[arg-type]
+        waits: CommitWaits[Any] = CommitWaits(self, self.unexpected)
+        self.held = UncommittedResponses(self.timers, 2_000, TOO_LATE, self.turn_into_error, waits)  # type: ignore[arg-type]
 
     def turn_into_error(self, answer: list[Any], error: KafkaError) -> None:
         answer[1] = error.code
@@ -359,8 +357,7 @@ class Waiting:
         self.held.hold(offset, give or self.give, [name, ErrorCode.NONE])
 
     def committed(self, high_watermark: int) -> None:
-        self.state.high_watermark = high_watermark
-        self.held.committed()
+        self.held.committed(high_watermark)
 
     def give(self, answer: list[Any]) -> None:
         self.given.append((answer[0], answer[1]))

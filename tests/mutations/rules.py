@@ -39,7 +39,7 @@ def purgatory(broken: str, text: str, bug: str, test: str) -> Rule:
 
 
 def coordinators(broken: str, text: str, bug: str, test: str) -> Rule:
-    module = "barnabas.broker.coordinators.uncommitted"
+    module = "barnabas.decisions.uncommitted"
     return Rule(broken, module, text, bug, f"{PURGATORY}::{test}")
 
 
@@ -119,21 +119,21 @@ RULES = (
     ),
     Rule(
         "a waiter is told before its record is committed",
-        "barnabas.broker.partitions.commit_waits",
+        "barnabas.decisions.commit_waits",
         "self[0][0] < high_watermark",
         "self[0][0] <= high_watermark",
         f"{PURGATORY}::test_a_commit_call_comes_once_unless_it_was_cancelled",
     ),
     Rule(
         "records that are not lost are told to be",
-        "barnabas.broker.partitions.commit_waits",
+        "barnabas.decisions.commit_waits",
         "if offset < from_offset:",
         "if False:",
         f"{PURGATORY}::test_a_commit_call_comes_once_unless_it_was_cancelled",
     ),
     Rule(
         "waiters that are still wanted are forgotten",
-        "barnabas.broker.partitions.commit_waits",
+        "barnabas.decisions.commit_waits",
         "            self.extend(waiting)\n",
         "",
         f"{PURGATORY}::test_a_commit_call_comes_once_unless_it_was_cancelled",

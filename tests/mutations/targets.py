@@ -29,14 +29,14 @@ TARGETS = (
         (*PURGATORY, "tests/broker/test_producers_give_up.py", "tests/broker/test_isolation.py"),
     ),
     Target(
-        "barnabas.broker.partitions.commit_waits",
+        "barnabas.decisions.commit_waits",
         (*PURGATORY, "tests/broker/test_isolation.py"),
         same={
             "super().__init__(): left out": "an empty deque is empty",
             "len(waiting) < len(self): Lt becomes LtE": "only spares putting back the same",
         },
     ),
-    Target("barnabas.broker.coordinators.uncommitted", PURGATORY),
+    Target("barnabas.decisions.uncommitted", PURGATORY),
     Target(
         "barnabas.broker.replicas.isr",
         ("tests/broker/test_isr_rules.py",),

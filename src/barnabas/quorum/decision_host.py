@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from barnabas.decisions.work_queue import WorkQueue
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.pieces import Pieces, Steps
-from barnabas.runtime.work_queue import WorkQueue
 
 RECORDS_AT_ONCE_MAX = 100  # more are prepared in pieces
 ATTEMPTS_MAX = 3  # for a decision made in pieces

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from barnabas.decisions.commit_waits import CommitFuture, CommitWaits, committed_future
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage, Provenance
 from barnabas.metadata.steps import Steps, at_once
@@ -67,7 +68,7 @@ class MetadataLog(MetadataReplica):
         self.leader: Leader | None = None
         self.last_append_ms = clock.now_ms()
         self._appended: deque[_Appended] = deque()
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._commit_waits: CommitWaits[CommitFuture] = CommitWaits(self)
         self._flushing = False
         self._committed_transactions = self.uncommitted.transactions
 
@@ -214,7 +215,7 @@ class MetadataLog(MetadataReplica):
         for each in appended:
             self.uncommitted.batches.extend(each.batches)
         self.uncommitted.transactions = self._committed_transactions.copy()
-        self._refuse_waiting(error)
+        self._commit_waits.tell_lost(-1, error)
         self._wake()
 
     # Committing
@@ -226,9 +227,7 @@ class MetadataLog(MetadataReplica):
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller any more")
         if offset <= self.high_watermark:
             return None
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((offset, future))
-        return future
+        return committed_future(self._commit_waits, offset - 1)
 
     def _flush(self) -> None:
         """Write and sync everything appended so far."""
@@ -307,24 +306,14 @@ class MetadataLog(MetadataReplica):
             appended = self._appended.popleft()
             self._committed_transactions = appended.transactions
             self._notify_listeners(appended.delta, appended.image)
-        while self._waiting and self._waiting[0][0] <= high_watermark:
-            _, future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
+        self._commit_waits.tell_committed(high_watermark)
         self._wake()
 
     def _fail(self, error: KafkaError) -> None:
         """Fail after a disk error: what waits was not committed, and nothing can be appended any more."""
         self._appended.clear()
-        self._refuse_waiting(error)
+        self._commit_waits.tell_lost(-1, error)
         super()._fail(error)
-
-    def _refuse_waiting(self, error: KafkaError) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for _, future in waiting:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # the waiting task may be cancelled: mark the exception as retrieved
 
     async def close(self) -> None:
         """Wait for writes in progress, then leave files that open as clean."""

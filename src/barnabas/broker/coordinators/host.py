@@ -25,11 +25,11 @@ from barnabas.broker.coordinators.journal import (
     as_coordinator_error,
 )
 from barnabas.broker.coordinators.long_requests import LongRequest
-from barnabas.broker.coordinators.uncommitted import FULL, UncommittedResponses
+from barnabas.decisions.uncommitted import UncommittedResponses
+from barnabas.decisions.work_queue import WorkQueue, as_steps
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
-from barnabas.runtime.work_queue import WorkQueue, as_steps
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from barnabas.metadata.steps import Steps
 
 log = logging.getLogger("barnabas.coordinator")
+TOO_LATE = KafkaError(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, "The followers have not replicated the records in time."
+)
+FULL = KafkaError(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, "Too many requests wait for the coordinator's followers."
+)
 QUEUE_FULL = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait for a long one.")
 Token = Any
 """Identifies a waiting request; the shard chooses it."""
@@ -97,7 +103,11 @@ class CoordinatorHost(Generic[S]):
         self._waiting: dict[Token, Deferred] = {}
         self.work_queue = WorkQueue(self._broker.pieces, QUEUE_FULL)
         self._uncommitted = UncommittedResponses(
-            self._broker.loop, self.commit_timeout_ms(), self.turn_into_error, partition.new_commit_waits()
+            self._broker.loop,
+            self.commit_timeout_ms(),
+            TOO_LATE,
+            self.turn_into_error,
+            partition.new_commit_waits(),
         )
 
     # -- what subclasses define ----------------------------------------------
@@ -447,4 +457,4 @@ class CoordinatorHost(Generic[S]):
 
     def _on_high_watermark(self, partition: Partition) -> None:
         """The high watermark has moved: send the responses that waited for it."""
-        self._uncommitted.committed()
+        self._uncommitted.committed(partition.state.high_watermark)

@@ -9,7 +9,6 @@ Does not know: appending, waiting, loading (see `host`), the state of transactio
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.coordinators.journal import KeyAndValue, as_coordinator_error
 from barnabas.broker.coordinators.loading import Loading
 from barnabas.broker.coordinators.transaction_markers import MarkerWriter
+from barnabas.decisions.commit_waits import CommitCall, CommitWaits
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
@@ -44,7 +44,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         self._coordinator = coordinator
         super().__init__(coordinator, partition)
         self._markers = MarkerWriter(self._broker, self._written)
-        self._due: deque[tuple[int, Markers]] = deque()  # with the offset whose commit they wait for
+        self._due: CommitWaits[CommitCall] = partition.new_commit_waits()  # markers that wait for a commit
 
     # -- what `CoordinatorHost` calls ------------------------------------------------------------------------
 
@@ -121,7 +121,8 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
                 self._markers.write(markers)
         else:
             offset = self.journal.end_offset
-            self._due.extend((offset, markers) for markers in outcome.markers)
+            for markers in outcome.markers:
+                self._due.append((offset - 1, CommitCall(partial(self._write_markers, markers))))
 
     def _try_commit_now(self) -> bool:
         """Write everything now if writing commits it. Out: whether everything is committed. KafkaError: the
@@ -149,10 +150,10 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
 
     def _on_high_watermark(self, partition: Partition) -> None:
         super()._on_high_watermark(partition)
-        due = self._due
-        while due and due[0][0] <= partition.high_watermark:
-            _, markers = due.popleft()
-            self._markers.write(markers)
+        self._due.tell_committed(partition.high_watermark)
+
+    def _write_markers(self, markers: Markers, error: KafkaError | None) -> None:
+        self._markers.write(markers)
 
     def _refuse(self, why: KafkaError, lost: KafkaError | None = None) -> None:
         self._due.clear()

@@ -15,8 +15,8 @@ from barnabas.broker.api.needs import Instead, alter_cluster
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.group_host import GROUPS_NOT_READY
 from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
-from barnabas.broker.partitions.commit_waits import CommitCall
 from barnabas.broker.partitions.partition import Partition
+from barnabas.decisions.commit_waits import CommitCall
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from barnabas.transactions.outcome import TransactionEnd

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.partitions.commit_waits import CommitCall, Committed, CommitWaiter, CommitWaits
+from barnabas.decisions.commit_waits import CommitCall, Committed, CommitWaiter, CommitWaits
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, BatchHeader, whole_batches
 from barnabas.records.control import EndMarker, build_end_marker
@@ -106,7 +106,7 @@ class Partition:
         now_ms = self._tick.now_ms()
         state.become_leader(leader_epoch, isr, replicas, partition_epoch, now_ms, was_leading=was_leading)
         if self._committing:
-            self._committing.tell_committed()
+            self._committing.tell_committed(self.state.high_watermark)
         self.wake_all()
 
     def become_follower(self, leader_epoch: int, partition_epoch: int = NO_EPOCH) -> None:
@@ -310,7 +310,7 @@ class Partition:
             for tail in self._tails.values():
                 tail.mark()
         if self._committing:
-            self._committing.tell_committed()
+            self._committing.tell_committed(self.state.high_watermark)
         if self._waiters:
             self.wake_readers()
 
@@ -395,12 +395,12 @@ class Partition:
 
     def wait_for_commit(self, offset: int, waiter: CommitWaiter) -> None:
         if self._committing is None:
-            self._committing = CommitWaits(self, self._tick)
+            self._committing = self.new_commit_waits()
         self._committing.append((offset, waiter))
 
     def new_commit_waits(self) -> CommitWaits[Any]:
         """A queue for an owner that calls `tell_committed` and `tell_lost` itself."""
-        return CommitWaits(self, self._tick)
+        return CommitWaits(self, self._tick.unexpected, self._tick.send_committed)
 
     def forget_ready(self) -> None:
         """Drop waiters for commits that need no call any more."""

@@ -8,8 +8,6 @@ the one that it read. Does not know: what records mean, who writes them.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +19,7 @@ from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.fetching import ConsumerRecord, DamagedBatch
 from barnabas.client.core.topology import TopicPartition
+from barnabas.decisions.commit_waits import CommitFuture, CommitWaits, committed_future
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.registry.log.changes import KeyValue, Replica
 
@@ -47,8 +46,7 @@ class LogReader:
         self._topic_id = topic_id
         self._state = state
         self._consumer = Consumer(cluster, FOLLOWING)
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._numbers = itertools.count()
+        self._waits: CommitWaits[CommitFuture] = CommitWaits(place)
         self._is_caught_up = False
         self._problem = ""  # the last one that was logged
         self._task: asyncio.Task[None] | None = None
@@ -67,7 +65,7 @@ class LogReader:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._consumer.close()
-        self._give_up(ClientError("the reader of the registry was stopped"))
+        self._waits.tell_lost(-1, ClientError("the reader of the registry was stopped"))
 
     async def end_offset(self) -> int:
         """The offset behind the last record that is committed now."""
@@ -83,9 +81,7 @@ class LogReader:
             raise self.failure
         if self.next_offset > offset:
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (offset, next(self._numbers), future))
-        await future
+        await committed_future(self._waits, offset)
 
     # -- records of this node ----------------------------------------------------------------------
 
@@ -114,7 +110,7 @@ class LogReader:
         except Exception as error:
             log.exception("the reader of %s ended", self._place.topic)
             self.failure = error
-            self._give_up(error)
+            self._waits.tell_lost(-1, error)
 
     async def _poll(self) -> list[ConsumerRecord]:
         try:
@@ -144,21 +140,12 @@ class LogReader:
 
     def _advance(self) -> None:
         self.next_offset = self._consumer.positions[self._place]
-        while self._waiting and self._waiting[0][0] < self.next_offset:
-            future = heapq.heappop(self._waiting)[2]
-            if not future.done():
-                future.set_result(None)
+        self._waits.tell_committed(self.next_offset)
 
     def _check_topic(self) -> None:
         known = self._cluster.topology.topics.get(self._place.topic)
         if known is not None and not known.error_code and known.topic_id != self._topic_id:
             raise TopicReplaced(self._place.topic)
-
-    def _give_up(self, error: Exception) -> None:
-        waiting, self._waiting = self._waiting, []
-        for _, _, future in waiting:
-            if not future.done():
-                future.set_exception(error)
 
 
 class TopicReplaced(ClientError):

@@ -1,9 +1,9 @@
-"""Responses of a coordinator's shard that wait until the records they depend on are committed.
+"""Responses that wait until the records they depend on are committed, for a limited time.
 
 In: responses with the offset they wait for; `committed` when the high watermark has moved. Out: each response
 is given once, turned into an error if its records were lost or if followers take too long. As in Kafka such
 records stay in the log and may be committed later: clients retry.
-The queue is a `CommitWaits` of its own; deadlines are added here.
+The queue is a `CommitWaits` of its own; deadlines are added here. No response needs a future or a task.
 Does not know: what the responses say.
 """
 
@@ -11,21 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.decisions.commit_waits import CommitWaits
+from barnabas.protocol import KafkaError
 
-if TYPE_CHECKING:
-    from barnabas.broker.partitions.commit_waits import CommitWaits
-    from barnabas.broker.partitions.partition import Partition
-
-TOO_LATE = KafkaError(
-    ErrorCode.COORDINATOR_NOT_AVAILABLE, "The followers have not replicated the records in time."
-)
-FULL = KafkaError(
-    ErrorCode.COORDINATOR_NOT_AVAILABLE, "Too many requests wait for the coordinator's followers."
-)
-WAITING_MAX = 10_000  # responses of one shard; further requests are refused before anything is appended
+WAITING_MAX = 10_000  # responses of one host; further requests are refused before anything is appended
 
 Give = Callable[[Any], None]
 TurnIntoError = Callable[[Any, KafkaError], None]
@@ -41,24 +32,26 @@ class UncommittedResponse:
         self._response = response
         self._turn_into_error = turn_into_error
 
-    def on_commit(self, where: Partition, error: KafkaError | None) -> None:
+    def on_commit(self, log: Any, error: KafkaError | None) -> None:
         if error is not None:
             self._turn_into_error(self._response, error)
         self._give(self._response)
 
 
 class UncommittedResponses:
-    __slots__ = ("_loop", "_timeout_s", "_timer", "_turn_into_error", "_waits")
+    __slots__ = ("_loop", "_timeout_s", "_timer", "_too_late", "_turn_into_error", "_waits")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         timeout_ms: int,
+        too_late: KafkaError,
         turn_into_error: TurnIntoError,
         waits: CommitWaits[UncommittedResponse],
     ) -> None:
         self._loop = loop
         self._timeout_s = timeout_ms / 1000
+        self._too_late = too_late  # the error of responses that timed out
         self._turn_into_error = turn_into_error
         self._waits = waits  # in the order of offsets, and of deadlines
         self._timer: asyncio.TimerHandle | None = None
@@ -77,12 +70,12 @@ class UncommittedResponses:
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._on_time)
 
-    def committed(self) -> None:
+    def committed(self, high_watermark: int) -> None:
         """Give the responses that the high watermark has reached."""
-        self._waits.tell_committed()
+        self._waits.tell_committed(high_watermark)
 
     def fail_all(self, error: KafkaError) -> None:
-        """Turn all responses into errors: this broker will not commit their records."""
+        """Turn all responses into errors: this node will not commit their records."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -93,6 +86,6 @@ class UncommittedResponses:
         self._timer = None
         waits, now = self._waits, self._loop.time()
         while waits and waits[0][1].deadline <= now:
-            waits.tell(waits.popleft()[1], TOO_LATE)
+            waits.tell(waits.popleft()[1], self._too_late)
         if waits and self._timer is None:
             self._timer = self._loop.call_at(waits[0][1].deadline, self._on_time)

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from barnabas.runtime.pieces import Work
 
 if TYPE_CHECKING:
-    from barnabas.metadata.steps import Steps
     from barnabas.protocol import KafkaError
-    from barnabas.runtime.pieces import Pieces
+    from barnabas.runtime.pieces import Pieces, Steps
 
 log = logging.getLogger("barnabas.pieces")
 WAITING_MAX = 10_000

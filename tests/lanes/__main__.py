@@ -1,10 +1,10 @@
 """`python tests/lanes run [pytest's arguments]` runs the tests; `python tests/lanes slowest` shows where the
 time of the last run went; `python tests/lanes prepare` fetches what tests need.
 
-A run has two steps. All tests run in workers side by side. The files of tests that failed there run once more,
-alone, one after the other: a test that fails in both steps makes the run red; one that passes now is flaky, and
-is named at the very end and in `build/tests/flaky.txt`. Whole files are repeated because the tests of a file may
-build on each other.
+A run has two steps. All tests run in workers side by side. The files of tests that failed there run once
+more, alone, one after the other: a test that fails in both steps makes the run red; one that passes now is
+flaky, and is named at the very end and in `build/tests/flaky.txt`. Whole files are repeated because the tests
+of a file may build on each other.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from barnabas.testing.waiting import until
 from .conftest import RunTool
 from .group_members import Members
 from .open_transactions import Transactions
+from .share_members import ShareMembers
 from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
 
 SEGMENTS = Path(__file__).parent / "segments"
@@ -80,9 +81,12 @@ def replay(talk: str, broker: str, run_tool: RunTool) -> None:
 class Clients:
     """Starts and stops the group members and transactions that steps of a transcript name."""
 
-    def __init__(self, broker: str, members: Members, transactions: Transactions) -> None:
+    def __init__(
+        self, broker: str, members: Members, share_members: ShareMembers, transactions: Transactions
+    ) -> None:
         self._broker = broker
         self._members = members
+        self._share_members = share_members
         self._transactions = transactions
 
     def do(self, step: Step) -> bool:
@@ -91,8 +95,11 @@ class Clients:
         given = dict(zip(names, arguments[1::2], strict=False))
         if program == "member-joins":
             self._members.join(**given)
+        elif program == "share-member-joins":
+            self._share_members.join(**given)
         elif program == "members-leave":
             self._members.leave()
+            self._share_members.leave()
         elif program == "transaction":
             partitions = [int(each) for each in given["partition"].split(",")]
             self._transactions.write(given["id"], given["topic"], partitions, given.get("end"))
@@ -105,8 +112,8 @@ class Clients:
 def clients_of(broker: str) -> Iterator[Clients]:
     transactions = Transactions(broker)
     try:
-        with Members(broker) as members:
-            yield Clients(broker, members, transactions)
+        with Members(broker) as members, ShareMembers(broker) as share_members:
+            yield Clients(broker, members, share_members, transactions)
     finally:
         transactions.close()
 

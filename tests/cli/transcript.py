@@ -6,9 +6,9 @@
 
 Lines after the command that start with `<` are its standard input. `!` marks standard error, `exit` a status
 other than 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`,
-`members-leave` and `transaction --id I --topic T --partition 0,1 --end commit` are no tools: they start and
-stop clients that live while the following tools run. `pytest tests/cli --record` records the transcripts
-again.
+`share-member-joins` with the same options, `members-leave` and
+`transaction --id I --topic T --partition 0,1 --end commit` are no tools: they start and stop clients that
+live while the following tools run. `pytest tests/cli --record` records the transcripts again.
 """
 
 import re
@@ -26,6 +26,9 @@ JAVA_CLASSES = {
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "kafka-share-consumer-perf-test": "org.apache.kafka.tools.ShareConsumerPerformance",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",

@@ -28,6 +28,12 @@ TOOLS = (
     ),
     Tool("consume", "records.consume", "print the records of topics", "kafka-console-consumer"),
     Tool(
+        "share-consume",
+        "records.share_consume",
+        "print records as a member of a share group",
+        "kafka-console-share-consumer",
+    ),
+    Tool(
         "get-offsets",
         "topics.get_offsets",
         "print the first or last offsets of partitions, or those at a time",
@@ -38,6 +44,12 @@ TOOLS = (
         "groups.consumer_groups",
         "list and describe consumer groups, reset offsets",
         "kafka-consumer-groups",
+    ),
+    Tool(
+        "share-groups",
+        "groups.share_groups",
+        "list and describe share groups, set offsets",
+        "kafka-share-groups",
     ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
     Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time"),
@@ -132,6 +144,24 @@ TOOLS = (
         "browse a metadata snapshot or log like a file system",
         "kafka-metadata-shell",
     ),
+    Tool(
+        "verifiable-producer",
+        "verifiable.producer",
+        "produce numbers and print each result as JSON",
+        "kafka-verifiable-producer",
+    ),
+    Tool(
+        "verifiable-consumer",
+        "verifiable.consumer",
+        "consume in a group and print events as JSON",
+        "kafka-verifiable-consumer",
+    ),
+    Tool(
+        "verifiable-share-consumer",
+        "verifiable.share_consumer",
+        "consume in a share group and print events as JSON",
+        "kafka-verifiable-share-consumer",
+    ),
     Tool("registry", "services.registry", "start the schema registry"),
     Tool("rest", "services.rest", "start the REST proxy"),
     Tool("registry-start", "services.registry_start", "start the schema registry", "schema-registry-start"),
@@ -141,6 +171,12 @@ TOOLS = (
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),
     Tool("consumer-perf-test", "perf.perf_consumer", "measure consuming", "kafka-consumer-perf-test"),
     Tool(
+        "share-consumer-perf-test",
+        "perf.perf_share_consumer",
+        "measure consuming in a share group",
+        "kafka-share-consumer-perf-test",
+    ),
+    Tool(
         "e2e-latency",
         "perf.perf_latency",
         "measure latency from produce to consume",
@@ -149,6 +185,13 @@ TOOLS = (
 )
 
 # The overview lists `perf`, `registry` and `rest` instead.
-HIDDEN = {"producer-perf-test", "consumer-perf-test", "e2e-latency", "registry-start", "rest-start"}
+HIDDEN = {
+    "producer-perf-test",
+    "consumer-perf-test",
+    "share-consumer-perf-test",
+    "e2e-latency",
+    "registry-start",
+    "rest-start",
+}
 BY_NAME = {tool.name: tool for tool in TOOLS}
 BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

@@ -10,6 +10,7 @@ from typing import TypeVar
 from barnabas.cli.frame.connecting import whole_number
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.client.consumer import ConsumerSettings, OnOutOfRange
+from barnabas.client.core.share_session import AcquireMode, ShareLimits
 from barnabas.client.producer import ProducerSettings
 from barnabas.records.compression import Compression
 
@@ -19,6 +20,7 @@ ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 CODECS = {codec.name.lower(): codec for codec in Compression}
 RESETS = {"earliest": OnOutOfRange.EARLIEST, "latest": OnOutOfRange.LATEST, "none": OnOutOfRange.FAIL}
 ISOLATION = {"read_uncommitted": False, "read_committed": True}
+ACQUIRE_MODES = {mode.name.lower(): mode for mode in AcquireMode}
 BOOLEANS = {"true": True, "false": False}
 
 CLIENT_NAMES = {
@@ -51,6 +53,17 @@ CONSUMER_NAMES = CLIENT_NAMES | {
     "group.id",
     "isolation.level",
     "max.partition.fetch.bytes",
+}
+
+SHARE_NAMES = CLIENT_NAMES | {
+    "client.rack",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "group.id",
+    "max.poll.records",
+    "share.acknowledgement.mode",
+    "share.acquire.mode",
 }
 
 
@@ -89,6 +102,17 @@ def consumer_settings(properties: Mapping[str, str]) -> ConsumerSettings:
         ),
         read_committed=choice(properties, "isolation.level", ISOLATION, "read_uncommitted"),
         on_out_of_range=choice(properties, "auto.offset.reset", RESETS, "latest"),
+    )
+
+
+def share_limits(properties: Mapping[str, str]) -> ShareLimits:
+    default = ShareLimits()
+    return ShareLimits(
+        wait_ms_max=whole_number(properties, "fetch.max.wait.ms", default.wait_ms_max),
+        bytes_min=whole_number(properties, "fetch.min.bytes", default.bytes_min),
+        bytes_max=whole_number(properties, "fetch.max.bytes", default.bytes_max),
+        records_max=whole_number(properties, "max.poll.records", default.records_max),
+        acquire_mode=choice(properties, "share.acquire.mode", ACQUIRE_MODES, "batch_optimized"),
     )
 
 

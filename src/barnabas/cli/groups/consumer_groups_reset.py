@@ -13,11 +13,12 @@ from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.groups.consumer_groups_plan import Plan, csv_text, read_plan
 from barnabas.cli.groups.consumer_groups_problems import Problems
 from barnabas.cli.groups.consumer_groups_topics import partitions_named
+from barnabas.cli.groups.reset_offsets import Offsets, at_time, log_offsets
 from barnabas.cli.groups.reset_times import parse_datetime, parse_duration
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_offsets import Committed
 from barnabas.client.admin.groups import GroupDescription
-from barnabas.client.admin.offsets import NO_OFFSET, OffsetSpec
+from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
@@ -32,8 +33,6 @@ FORMS = (
     "from-file",
 )
 INACTIVE = ("Empty", "Dead")
-
-Offsets = dict[TopicPartition, int]
 
 
 async def reset(
@@ -130,30 +129,10 @@ class Planner:
         return []
 
     async def _log_offsets(self, partitions: Iterable[TopicPartition], spec: int) -> Offsets:
-        """Look up offsets with ListOffsets; -1 means that there is no such record."""
-        found: Offsets = {}
-        absent: list[TopicPartition] = []
-        for where, result in (await self._admin.list_offsets(dict.fromkeys(partitions, spec))).items():
-            if not isinstance(result, KafkaError):
-                found[where] = result.offset
-            elif result.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                absent.append(where)
-            else:
-                raise KafkaError(result.code, f"{where}: {result.message}")
-        if absent:
-            names = ",".join(map(str, sorted(absent)))
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'The partitions "{names}" do not exist')
-        return found
+        return await log_offsets(self._admin, partitions, spec)
 
     async def _at_time(self, partitions: list[TopicPartition], timestamp_ms: int) -> Offsets:
-        found = await self._log_offsets(partitions, max(timestamp_ms, 0))
-        younger = [where for where, offset in found.items() if offset == NO_OFFSET]
-        for where in sorted(younger):
-            self._out.line(
-                f"\nWarn: Partition {where.partition} from topic {where.topic} is empty. "
-                "Falling back to latest known offset."
-            )
-        return found | await self._log_offsets(younger, OffsetSpec.LATEST)
+        return await at_time(self._admin, partitions, timestamp_ms, self._out)
 
     async def _shifted(self, partitions: list[TopicPartition], committed: Committed, by: int) -> Offsets:
         for where in partitions:

@@ -6,7 +6,7 @@ from typing import Any
 
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolParser, UsageError
-from barnabas.cli.perf import perf_consumer, perf_latency, perf_producer
+from barnabas.cli.perf import perf_consumer, perf_latency, perf_producer, perf_share_consumer
 
 EXAMPLES = (
     "producer --topic load --num-records 1000000 --record-size 100 --throughput -1",
@@ -16,14 +16,13 @@ EXAMPLES = (
 KINDS: dict[str, ModuleType] = {
     "producer": perf_producer,
     "consumer": perf_consumer,
+    "share-consumer": perf_share_consumer,
     "latency": perf_latency,
 }
 
 
 def add_arguments(parser: ToolParser) -> None:
-    commands = parser.add_subparsers(
-        dest="kind", metavar="producer|consumer|latency", parser_class=ToolParser
-    )
+    commands = parser.add_subparsers(dest="kind", metavar="|".join(KINDS), parser_class=ToolParser)
     for name, module in KINDS.items():
         examples = "\n".join(f"  barnabas perf {name} {line}" for line in module.EXAMPLES)
         summary = f"measure {name}"
@@ -37,5 +36,5 @@ def add_arguments(parser: ToolParser) -> None:
 
 def run(options: argparse.Namespace, out: Output) -> Any:
     if options.kind is None:
-        raise UsageError("too few arguments: one of producer, consumer, latency is needed")
+        raise UsageError(f"too few arguments: one of {', '.join(KINDS)} is needed")
     return KINDS[options.kind].run(options, out)

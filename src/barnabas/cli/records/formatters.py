@@ -9,9 +9,11 @@ from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.records.deserializers import Deserializer, deserializer, raw
 from barnabas.cli.records.line_reader import is_true
 from barnabas.client.core.fetching import ConsumerRecord
+from barnabas.client.core.share_fetching import ShareRecord
 from barnabas.records.batch import TimestampType
 
-Formatter = Callable[[ConsumerRecord], bytes]
+AnyRecord = ConsumerRecord | ShareRecord
+Formatter = Callable[[AnyRecord], bytes]
 
 TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: b"CreateTime", TimestampType.LOG_APPEND_TIME: b"LogAppendTime"}
 
@@ -39,7 +41,7 @@ class DefaultFormatter:
         self._value_reader = reader(properties, "value.deserializer")
         self._headers_reader = reader(properties, "headers.deserializer", "header.deserializer")
 
-    def __call__(self, record: ConsumerRecord) -> bytes:
+    def __call__(self, record: AnyRecord) -> bytes:
         parts = []
         if self._timestamp:
             parts.append(b"%b:%d" % (TIMESTAMP_NAMES[record.timestamp_type], record.timestamp))
@@ -48,9 +50,9 @@ class DefaultFormatter:
         if self._offset:
             parts.append(b"Offset:%d" % record.offset)
         if self._delivery:
-            parts.append(b"Delivery:NOT_PRESENT")
+            parts.append(delivery_text(record))
         if self._epoch:
-            known = record.leader_epoch >= 0
+            known = record.leader_epoch >= 0 and not isinstance(record, ShareRecord)  # as Kafka's tools do
             parts.append(b"Epoch:%d" % record.leader_epoch if known else b"Epoch:NOT_PRESENT")
         if self._headers:
             parts.append(self._header_text(record))
@@ -60,7 +62,7 @@ class DefaultFormatter:
             parts.append(self._read(self._value_reader, record.value))
         return self._separator.join(parts) + self._line_end if parts else b""
 
-    def _header_text(self, record: ConsumerRecord) -> bytes:
+    def _header_text(self, record: AnyRecord) -> bytes:
         pairs = (
             name.encode() + b":" + self._read(self._headers_reader, data) for name, data in record.headers
         )
@@ -70,6 +72,12 @@ class DefaultFormatter:
         return self._null if data is None else convert(data)
 
 
+def delivery_text(record: AnyRecord) -> bytes:
+    return (
+        b"Delivery:%d" % record.delivery_count if isinstance(record, ShareRecord) else b"Delivery:NOT_PRESENT"
+    )
+
+
 def reader(properties: Mapping[str, str], *names: str) -> Deserializer:
     for name in names:
         if name in properties:
@@ -77,7 +85,7 @@ def reader(properties: Mapping[str, str], *names: str) -> Deserializer:
     return raw
 
 
-def logging_format(record: ConsumerRecord) -> bytes:
+def logging_format(record: AnyRecord) -> bytes:
     kind = TIMESTAMP_NAMES[record.timestamp_type].decode()
     key = "null" if record.key is None else record.key.decode("utf-8", "replace")
     value = "null" if record.value is None else record.value.decode("utf-8", "replace")
@@ -85,7 +93,7 @@ def logging_format(record: ConsumerRecord) -> bytes:
     return f"{kind}:{record.timestamp}, key:{key}, value:{value}, size:{size}\n".encode()
 
 
-def no_format(record: ConsumerRecord) -> bytes:
+def no_format(record: AnyRecord) -> bytes:
     return b""
 
 

@@ -15,6 +15,7 @@ from barnabas.client.admin.quotas import QuotaAdmin
 from barnabas.client.admin.reassignments import ReassignmentAdmin
 from barnabas.client.admin.records import RecordAdmin
 from barnabas.client.admin.scram import ScramAdmin
+from barnabas.client.admin.share_groups import ShareGroupAdmin
 from barnabas.client.admin.tokens import TokenAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
@@ -37,6 +38,7 @@ class Admin(
     TokenAdmin,
     GroupAdmin,
     GroupOffsetAdmin,
+    ShareGroupAdmin,
     TransactionAdmin,
 ):
     """Every part of an administrator's work."""

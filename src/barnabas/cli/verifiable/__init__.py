@@ -1,0 +1,1 @@
+"""Verifiable clients for system tests: they print what happens to them as JSON events, a line each."""

@@ -1,0 +1,60 @@
+"""Verifiable clients print the events of Kafka's own, with the same fields in the same order."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import RunTool
+
+
+@pytest.fixture
+def topic(broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> str:
+    name = fresh_name()
+    run_tool("kafka-topics", "--bootstrap-server", broker, "--create", "--topic", name)
+    return name
+
+
+def events(run_tool: RunTool, tool: str, *arguments: str) -> list[dict[str, Any]]:
+    ran = run_tool(tool, *arguments)
+    assert ran.status == 0, ran.errors
+    return [json.loads(line) for line in ran.lines]
+
+
+def produce(run_tool: RunTool, broker: str, topic: str, count: int) -> list[dict[str, Any]]:
+    named = ("--bootstrap-server", broker, "--topic", topic, "--max-messages", str(count))
+    return events(run_tool, "kafka-verifiable-producer", *named, "--repeating-keys", "2")
+
+
+def test_a_producer_tells_where_each_record_is(broker: str, topic: str, run_tool: RunTool) -> None:
+    told = produce(run_tool, broker, topic, 3)
+    assert [event["name"] for event in told] == [
+        "startup_complete",
+        *["producer_send_success"] * 3,
+        "shutdown_complete",
+        "tool_data",
+    ]
+    fields = ["timestamp", "name", "key", "value", "offset", "topic", "partition"]
+    assert list(told[1]) == fields
+    assert [(event["key"], event["value"], event["offset"]) for event in told[1:4]] == [
+        ("0", "0", 0),
+        ("1", "1", 1),
+        ("0", "2", 2),
+    ]
+    assert (told[-1]["sent"], told[-1]["acked"], told[-1]["target_throughput"]) == (3, 3, -1)
+
+
+def test_a_consumer_tells_of_records_and_commits(broker: str, topic: str, run_tool: RunTool) -> None:
+    produce(run_tool, broker, topic, 3)
+    named = ("--bootstrap-server", broker, "--topic", topic, "--group-id", topic, "--max-messages", "2")
+    told = events(run_tool, "kafka-verifiable-consumer", *named, "--verbose")
+    names = [event["name"] for event in told]
+    assert names[:2] == ["startup_complete", "partitions_assigned"]
+    assert names[-2:] == ["partitions_revoked", "shutdown_complete"]
+    records = [event for event in told if event["name"] == "record_data"]
+    assert [list(event) for event in records] == [
+        ["timestamp", "name", "key", "value", "topic", "partition", "offset"]
+    ] * 2
+    commits = [event["offsets"] for event in told if event["name"] == "offsets_committed"]
+    assert commits[-1] == [{"topic": topic, "partition": 0, "offset": 2}]

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.groups.administration import GroupAdministration
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.basics.kind import GroupKind
 from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.basics.settings import GroupSettings
-from barnabas.groups.basics.steps import PORTION, portions
+from barnabas.groups.basics.steps import PORTION
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.consumer.coordinator import ConsumerGroups
 from barnabas.groups.offsets import offset_commit, transactional_commit
@@ -25,6 +26,7 @@ from barnabas.groups.offsets.offset_decisions import OffsetDecisions
 from barnabas.groups.offsets.offset_requests import is_long_deletion, is_long_fetch
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.groups.offsets.topic_removal import TopicRemoval
+from barnabas.groups.share.coordinator import ShareGroups
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges
@@ -36,25 +38,31 @@ from barnabas.protocol.log_records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
 )
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest
-from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+)
+from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-NOT_FOUND_IS_AN_ERROR_VERSION = 6  # of DescribeGroups: older versions show an unknown group as Dead
+NULL_PROTOCOL_VERSION = 7  # of JoinGroup: older versions have no null name
 CONSUMER_RECORDS = "ConsumerGroup"
+SHARE_RECORDS = "ShareGroup"
 
 Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
 StepsHandler = Callable[[Any, Caller, MetadataImage, int], Steps[Outcome]]
@@ -72,9 +80,19 @@ class GroupShard:
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
-        self.consumer = ConsumerGroups(settings, rng, self.classic, assignors)
+        self.consumer = ConsumerGroups(
+            settings,
+            rng,
+            self.classic,
+            lambda group_id: self._is_other(group_id, self.classic, self.consumer),
+            assignors,
+        )
+        self.share = ShareGroups(settings, tokens, lambda group_id: self._is_other(group_id, self.share))
         self.offsets = Offsets()
-        self._kinds: list[GroupKind] = [self.classic, self.consumer]
+        self._kinds: list[GroupKind] = [self.classic, self.consumer, self.share]
+        self.administration = GroupAdministration(
+            (self.classic, self.consumer, self.share), self.offsets, self._kind_of
+        )
         self.decisions = OffsetDecisions(settings, self.offsets, self._kind_of)
         self._expiry = Expiry(settings, self.offsets)
         self._removal = TopicRemoval(self.offsets)
@@ -99,6 +117,8 @@ class GroupShard:
         """Whether the decision takes so long that it should be made in steps."""
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             return self.consumer.is_long(request, image)
+        if isinstance(request, ShareGroupHeartbeatRequest):
+            return self.share.is_long(request, image)
         is_long = IS_LONG.get(type(request))
         return is_long is not None and is_long(self, request)
 
@@ -144,6 +164,8 @@ class GroupShard:
             if value is not None:
                 self.classic.remove_simple(key.group_id)  # type: ignore[attr-defined]
             self.consumer.apply(entry)
+        elif type(key).__name__.startswith(SHARE_RECORDS):
+            self.share.apply(entry)
 
     def apply_pending(self, producer_id: int, entry: Entry) -> None:
         """Apply a record of an open transaction. It takes effect in `complete_transaction`."""
@@ -157,6 +179,10 @@ class GroupShard:
     def complete_transaction(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
         """End a transaction whose marker is in the log: its offsets become committed, or are dropped."""
         self.offsets.end_transaction(producer_id, is_commit=is_commit)
+
+    def state_response(self, number: int, response: Message, image: MetadataImage, now_ms: int) -> Outcome:
+        """Go on with what waited for a response of share coordinators (`Outcome.state_calls`)."""
+        return self.administration.state_response(number, response, image)
 
     def configure(self, settings: GroupSettings) -> None:
         """Change the settings at run time."""
@@ -220,16 +246,17 @@ class GroupShard:
             return self.classic
         return next((kind for kind in self._kinds if kind.owns(group_id)), None)
 
+    def _is_other(self, group_id: str, *kinds: GroupKind) -> bool:
+        """Whether the group exists and is of another kind than these."""
+        found = self._kind_of(group_id)
+        return found is not None and found not in kinds
+
     def _group_ids(self) -> list[str]:
         return [group_id for kind in self._kinds for group_id in kind.group_ids()]
 
     @property
     def group_count(self) -> int:
         return sum(kind.group_count for kind in self._kinds)
-
-    def is_much_to_delete(self, request: DeleteGroupsRequest) -> bool:
-        names = request.groups_names
-        return len(names) > PORTION or sum(map(self.offsets.count_of, names)) > PORTION
 
     def _apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
@@ -247,6 +274,8 @@ class GroupShard:
     def _classic_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         consumer = self.consumer
         if not consumer.owns(request.group_id):
+            if isinstance(request, JoinGroupRequest) and self._is_other(request.group_id, self.classic):
+                return Outcome(reply=inconsistent_protocol(caller.version))
             return self.classic.handle(request, caller, image, now_ms)
         if not isinstance(request, JoinGroupRequest) or not consumer.is_empty(request.group_id):
             return consumer.handle(request, caller, image, now_ms)
@@ -260,81 +289,17 @@ class GroupShard:
     def _consumer_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         return self.consumer.handle(request, caller, image, now_ms)
 
+    def _share_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        return self.share.handle(request, caller, image, now_ms)
+
     def _commit(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         return self.decisions.commit(request, caller, image, now_ms)
 
-    # Administration
 
-    def _delete_groups(
-        self, request: DeleteGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Steps[Outcome]:
-        response = DeleteGroupsResponse()
-        records: list[Entry] = []
-        for group_id in dict.fromkeys(request.groups_names):
-            result = DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)
-            response.results.append(result)
-            kind = self._kind_of(group_id)
-            if kind is None:
-                result.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-                continue
-            try:
-                kind.check_delete(group_id)
-            except KafkaError as refused:
-                result.error_code = refused.code
-            else:
-                records += yield from self.offsets.tombstones(group_id)
-                records += kind.tombstones(group_id)
-            yield
-        return Outcome(records, response)
-
-    def _list_groups(
-        self, request: ListGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Steps[Outcome]:
-        """List groups. Filters ignore case; unknown states and types match nothing."""
-        states = {state.strip().lower() for state in request.states_filter}
-        types = {kind.lower() for kind in request.types_filter}
-        listed = []
-        for kind in self._kinds:
-            for some in portions(kind.group_ids()):
-                for group_id in some:
-                    group = kind.listed(group_id)
-                    if (
-                        group is not None
-                        and (not states or group.group_state.lower() in states)
-                        and (not types or group.group_type.lower() in types)
-                    ):
-                        listed.append(group)
-                yield
-        return Outcome(reply=ListGroupsResponse(groups=listed))
-
-    def _describe_groups(
-        self, request: DescribeGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Steps[Outcome]:
-        response = DescribeGroupsResponse()
-        for group_id in request.groups:
-            response.groups.append(self._describe(group_id, caller.version))
-            yield
-        return Outcome(reply=response)
-
-    def _describe_consumer_groups(
-        self, request: ConsumerGroupDescribeRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Steps[Outcome]:
-        response = ConsumerGroupDescribeResponse()
-        for group_id in request.group_ids:
-            response.groups.append(self.consumer.describe(group_id, image))
-            yield
-        return Outcome(reply=response)
-
-    def _describe(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
-        found = self.classic.describe(group_id)
-        if found is not None:
-            return found
-        dead = DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state="Dead")
-        if version >= NOT_FOUND_IS_AN_ERROR_VERSION:
-            dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            is_other = self._kind_of(group_id) is not None
-            dead.error_message = f"Group {group_id} {'is not a classic group' if is_other else 'not found'}."
-        return dead
+def inconsistent_protocol(version: int) -> JoinGroupResponse:
+    """The response to a join of a group whose kind has other protocols."""
+    name = None if version >= NULL_PROTOCOL_VERSION else ""
+    return JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, protocol_name=name)
 
 
 def reply_if_done(outcome: Outcome) -> None:
@@ -364,31 +329,37 @@ HANDLERS: dict[type[Message], Handler] = {
     SyncGroupRequest: GroupShard._classic_protocol,
     LeaveGroupRequest: GroupShard._classic_protocol,
     ConsumerGroupHeartbeatRequest: GroupShard._consumer_protocol,
+    ShareGroupHeartbeatRequest: GroupShard._share_protocol,
+    AlterShareGroupOffsetsRequest: GroupShard._share_protocol,
+    DeleteShareGroupOffsetsRequest: GroupShard._share_protocol,
     OffsetCommitRequest: GroupShard._commit,
 }
 IN_STEPS: dict[type[Message], Callable[[GroupShard], StepsHandler]] = {
     ConsumerGroupHeartbeatRequest: lambda shard: shard.consumer.heartbeat,
+    ShareGroupHeartbeatRequest: lambda shard: shard.share.heartbeat,
     OffsetCommitRequest: lambda shard: shard.decisions.commit_in_steps,
     TxnOffsetCommitRequest: lambda shard: shard.decisions.commit_in_transaction,
     OffsetFetchRequest: lambda shard: shard.decisions.fetch,
     OffsetDeleteRequest: lambda shard: shard.decisions.delete,
-    DeleteGroupsRequest: lambda shard: shard._delete_groups,
-    ListGroupsRequest: lambda shard: shard._list_groups,
-    DescribeGroupsRequest: lambda shard: shard._describe_groups,
-    ConsumerGroupDescribeRequest: lambda shard: shard._describe_consumer_groups,
+    DeleteGroupsRequest: lambda shard: shard.administration.delete,
+    ListGroupsRequest: lambda shard: shard.administration.list_groups,
+    DescribeGroupsRequest: lambda shard: shard.administration.describe_groups,
+    ConsumerGroupDescribeRequest: lambda shard: shard.administration.describe_consumer_groups,
+    ShareGroupDescribeRequest: lambda shard: shard.administration.describe_share_groups,
 }
 IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
     OffsetCommitRequest: lambda shard, request: offset_commit.is_long(request),
     TxnOffsetCommitRequest: lambda shard, request: transactional_commit.is_long(request),
     OffsetFetchRequest: lambda shard, request: is_long_fetch(request, shard.offsets),
     OffsetDeleteRequest: lambda shard, request: is_long_deletion(request),
-    DeleteGroupsRequest: lambda shard, request: shard.is_much_to_delete(request),
+    DeleteGroupsRequest: lambda shard, request: shard.administration.is_much_to_delete(request),
     ListGroupsRequest: lambda shard, request: shard.group_count > PORTION,
     DescribeGroupsRequest: lambda shard, request: len(request.groups) > PORTION,
     ConsumerGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
+    ShareGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
 }
 MAY_BE_LONG: frozenset[type[Message]] = frozenset(IN_STEPS)
 READ_ONLY: frozenset[type[Message]] = frozenset(
-    (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest)
+    (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest, ShareGroupDescribeRequest)
 )
 """Requests whose steps may interleave with changes: each group is shown as it is at some moment."""

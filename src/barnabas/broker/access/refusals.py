@@ -85,7 +85,16 @@ MIRRORS: dict[ApiKey, Mirror] = {
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: SHARE_STATE,
 }
 # Where the error of a whole request differs from the errors of all its items.
-ITEM_MIRRORS: dict[ApiKey, Mirror] = {ApiKey.OFFSET_DELETE: TOPIC_PARTITIONS}
+ITEM_MIRRORS: dict[ApiKey, Mirror] = {
+    ApiKey.OFFSET_DELETE: TOPIC_PARTITIONS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Mirror(
+        TOPICS,
+        "responses",
+        ("topic_name",),
+        Mirror("partitions", "partitions", ("partition_index",), has_message=True),
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Mirror(TOPICS, "responses", ("topic_name",), has_message=True),
+}
 
 
 def refuse(request: Message, code: ErrorCode, version: int, *, items: bool = False) -> Message:

@@ -7,14 +7,19 @@ Does not know: appending, waiting, loading (see `host`), the state of groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.coordinators.group_loading import GroupLoading
 from barnabas.broker.coordinators.group_refusals import refusal, turn_into_error
 from barnabas.broker.coordinators.host import CoordinatorHost
+from barnabas.broker.coordinators.journal import NOT_HERE
 from barnabas.broker.coordinators.long_requests import LongRequest
-from barnabas.groups.basics.outcome import Outcome
+from barnabas.broker.shares.state_calls import ShareStateCalls
+from barnabas.decisions.commit_waits import CommitCall, CommitWaits
+from barnabas.decisions.work_queue import as_steps
+from barnabas.groups.basics.outcome import Outcome, StateCall
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.groups.shard import MAY_BE_LONG, READ_ONLY
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -22,6 +27,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHea
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
@@ -38,7 +44,7 @@ GROUPS_NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coord
 
 
 class GroupHost(CoordinatorHost["GroupShard"]):
-    __slots__ = ("_coordinator",)
+    __slots__ = ("_calls", "_coordinator", "_due")
 
     encode = staticmethod(encode)
     refusal = staticmethod(refusal)
@@ -49,6 +55,8 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def __init__(self, coordinator: GroupCoordinator, partition: Partition) -> None:
         self._coordinator = coordinator
         super().__init__(coordinator, partition)
+        self._calls = ShareStateCalls(self._broker, self._state_response)
+        self._due: CommitWaits[CommitCall] = partition.new_commit_waits()  # calls that wait for a commit
 
     def compression(self) -> int:
         codec: int = self._broker.settings["offsets.topic.compression.codec"]
@@ -96,7 +104,53 @@ class GroupHost(CoordinatorHost["GroupShard"]):
             return False
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             return self.shard.consumer.undo_decision(request.group_id)
+        if isinstance(request, ShareGroupHeartbeatRequest):
+            return self.shard.share.undo_decision(request.group_id)
         return type(request) is OffsetCommitRequest
+
+    # -- state of share groups with share coordinators ------------------------------------------------
+
+    def carry_out(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
+        super().carry_out(outcome, now_ms, request)
+        if outcome.state_calls:
+            self.send_calls(outcome)
+
+    def send_calls(self, outcome: Any) -> None:
+        if self.journal.is_all_committed:
+            self._calls.send(outcome.state_calls)
+        elif outcome.state_calls:
+            send = partial(self._when_committed_send, outcome.state_calls)
+            self._due.append((self.journal.end_offset - 1, CommitCall(send)))
+
+    def _when_committed_send(self, calls: Sequence[StateCall], error: KafkaError | None) -> None:
+        self._calls.send(calls)
+
+    def refuse_waiting(self, outcome: Any, error: KafkaError) -> None:
+        if outcome.state_calls:
+            self.shard.share.forget_calls(outcome.state_calls)
+        super().refuse_waiting(outcome, error)
+
+    def _on_high_watermark(self, partition: Partition) -> None:
+        super()._on_high_watermark(partition)
+        self._due.tell_committed(partition.high_watermark)
+
+    def _state_response(self, number: int, response: Message) -> None:
+        if self.work_queue.is_busy:
+            self.work_queue.add(as_steps(self._state_response_now, number, response))
+        else:
+            self._state_response_now(number, response)
+
+    def _state_response_now(self, number: int, response: Message) -> None:
+        if self.error is None:
+            now_ms = self.now_ms()
+            outcome = self.shard.state_response(number, response, self._broker.image, now_ms)
+            self.carry_out_all([outcome], now_ms)
+
+    def _refuse(self, why: KafkaError, lost: KafkaError = NOT_HERE) -> None:
+        self._due.clear()
+        self._calls.close()
+        self._calls = ShareStateCalls(self._broker, self._state_response)
+        super()._refuse(why, lost)
 
     # -- transactions ------------------------------------------------------------------------------
 

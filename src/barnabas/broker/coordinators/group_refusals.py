@@ -12,17 +12,23 @@ from typing import Any
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.apis import response_class
+from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsResponse
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsResponse
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from barnabas.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -172,6 +178,19 @@ def consumer_group_describe(
     )
 
 
+def share_group_describe(
+    request: ShareGroupDescribeRequest, error: KafkaError, version: int
+) -> ShareGroupDescribeResponse:
+    return ShareGroupDescribeResponse(
+        groups=[
+            ShareGroupDescribeResponse.DescribedGroup(
+                group_id=group, error_code=error.code, error_message=error.message or None
+            )
+            for group in request.group_ids
+        ]
+    )
+
+
 REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
     JoinGroupRequest: join_group,
     HeartbeatRequest: heartbeat,
@@ -181,6 +200,7 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
     DescribeGroupsRequest: describe_groups,
     DeleteGroupsRequest: delete_groups,
     ConsumerGroupDescribeRequest: consumer_group_describe,
+    ShareGroupDescribeRequest: share_group_describe,
 }
 
 
@@ -198,7 +218,9 @@ def turn_into_error(response: Any, error: KafkaError) -> None:
                 offset.committed_offset, offset.error_code = INVALID_OFFSET, response.error_code
         for group in response.groups:
             group.topics, group.error_code = [], FETCH_CODES.get(code, code)
-    elif isinstance(response, DescribeGroupsResponse | ConsumerGroupDescribeResponse):
+    elif isinstance(
+        response, DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
+    ):
         for described in response.groups:
             described.error_code, described.members = code, []
     elif isinstance(response, DeleteGroupsResponse):
@@ -212,3 +234,5 @@ def turn_into_error(response: Any, error: KafkaError) -> None:
             response.assignment = b""
         elif isinstance(response, OffsetDeleteResponse):
             response.topics = []
+        elif isinstance(response, AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse):
+            response.error_message, response.responses = code.message, []

@@ -321,7 +321,7 @@ class CoordinatorHost(Generic[S]):
         if type(request) not in self.sets_no_deadline:
             self._arm(self)
         if outcome.waiting_token is not None:
-            return self._wait(outcome.waiting_token)
+            return self.wait(outcome.waiting_token)
         assert outcome.reply is not None, f"{type(request).__name__} has no response"
         return outcome.reply
 
@@ -347,7 +347,8 @@ class CoordinatorHost(Generic[S]):
         else:
             self._uncommitted.hold(self.journal.end_offset, deferred.resolve, response)
 
-    def _wait(self, token: Token) -> Deferred:
+    def wait(self, token: Token) -> Deferred:
+        """The response to a request that waits for a later outcome."""
         deferred = self._waiting[token] = Deferred(partial(self._forget, token))
         return deferred
 
@@ -410,6 +411,9 @@ class CoordinatorHost(Generic[S]):
             self.shard.apply_all(outcome.records)
         if outcome.responses:
             self.respond_to_waiting(outcome)
+
+    def send_calls(self, outcome: Any) -> None:
+        """Send the requests to other coordinators that follow from a long request."""
 
     def refuse_waiting(self, outcome: Outcome, error: KafkaError) -> None:
         """Send the error to the waiting requests that the outcome has responses for."""

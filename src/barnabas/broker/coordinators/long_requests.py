@@ -80,7 +80,10 @@ class LongRequest:
         if outcome.records:
             yield from self._write(outcome, now_ms)
         host.respond_to_waiting(outcome)
+        host.send_calls(outcome)
         host.arm()
+        if outcome.waiting_token is not None:
+            return host.wait(outcome.waiting_token)
         assert outcome.reply is not None, f"{type(request).__name__} has no response"
         return outcome.reply
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from barnabas.broker.api import needs
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.needs import GROUP, TOPIC, Need, Needs, Where, describe_shown_topics, each
+from barnabas.broker.api.needs import GROUP, TOPIC, Need, Needs, Where, each
 from barnabas.broker.api.routes import handles
 from barnabas.protocol import ApiKey, ErrorCode, Message
 from barnabas.protocol.apis import response_class
@@ -62,51 +62,18 @@ def groups_not_described(message: str) -> Build:
     return build
 
 
-def share_offsets_not_described(request: Any, context: RequestContext, response: Any) -> Message:
-    described = [
-        response.DescribeShareGroupOffsetsResponseGroup(
-            group_id=group.group_id, error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_SHARE_GROUPS
-        )
-        for group in request.groups
-    ]
-    return response(groups=described)  # type: ignore[no-any-return]
-
-
 # These APIs respond UNSUPPORTED_VERSION to everybody who may use them. Needs that a handler would ask are
 # declared, so that the declarations are complete.
 describe_groups = each(GROUP, Operation.DESCRIBE, "group_ids.", "groups")
 described_topics = Need(Operation.DESCRIBE, TOPIC, where=Where.ITEM).asked_by_handler()
 topology_topics = needs.topics(Operation.DESCRIBE).asked_by_handler()
 read_topics = Need(Operation.READ, TOPIC, "topics.topic_id", Where.ITEM).asked_by_handler()
-named_topics = Need(Operation.DESCRIBE, TOPIC, "groups.topics", Where.ITEM).asked_by_handler()
 create_topics = needs.topics(Operation.CREATE).or_(needs.Instead.CLUSTER_CREATE).left_out()
 no_share, no_streams = unsupported(NO_SHARE_GROUPS), unsupported(NO_STREAMS_GROUPS)
 
 
-serve_refusal(
-    ApiKey.SHARE_GROUP_HEARTBEAT,
-    "1-1",
-    (needs.read_group, needs.topics(Operation.DESCRIBE, "subscribed_topic_names.")),
-    no_share,
-)
-serve_refusal(
-    ApiKey.SHARE_GROUP_DESCRIBE,
-    "1-1",
-    (describe_groups, described_topics),
-    groups_not_described(NO_SHARE_GROUPS),
-)
 serve_refusal(ApiKey.SHARE_FETCH, "1-2", (needs.read_group, read_topics), no_share)
 serve_refusal(ApiKey.SHARE_ACKNOWLEDGE, "1-2", (needs.read_group, read_topics), no_share)
-serve_refusal(
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-    "0-1",
-    (each(GROUP, Operation.DESCRIBE, "groups.group_id", "groups"), named_topics, describe_shown_topics),
-    share_offsets_not_described,
-)
-serve_refusal(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "0-0", (needs.read_group, read_topics), no_share)
-serve_refusal(
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0-0", (needs.group(Operation.DELETE), read_topics), no_share
-)
 
 serve_refusal(
     ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", (needs.read_group, topology_topics, create_topics), no_streams

@@ -35,6 +35,7 @@ class MemberSpec:
 class TopicSpec:
     partition_count: int
     racks: tuple[frozenset[str], ...] = ()  # racks that hold each partition; empty when none is known
+    assignable: frozenset[int] | None = None  # for share groups; None: all partitions
 
 
 @dataclass(frozen=True, slots=True)

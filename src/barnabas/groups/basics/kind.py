@@ -16,7 +16,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.metadata.topics import TopicImage
-from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 KEEP_ALL = None  # offsets of the group do not expire now
@@ -101,3 +101,7 @@ class GroupKind(Protocol):
 
     def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
         """The group with state and type as ListGroups names them; None if it does not exist."""
+
+
+def not_a_consumer_group(group_id: str) -> KafkaError:
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")

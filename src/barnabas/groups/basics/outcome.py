@@ -13,6 +13,8 @@ from typing import NamedTuple, NewType
 
 from barnabas.groups.basics.records import Entry, KeyAndValue
 from barnabas.protocol import Message
+from barnabas.protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
+from barnabas.protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 
 Token = NewType("Token", int)
 """Identifies one waiting request. A shard never uses one twice."""
@@ -31,6 +33,13 @@ class Caller(NamedTuple):
     may_describe: MayDescribe | None = None  # None: it may describe every topic
 
 
+class StateCall(NamedTuple):
+    """A request to share coordinators. The shard gets the response with the same number."""
+
+    number: int
+    request: InitializeShareGroupStateRequest | DeleteShareGroupStateRequest
+
+
 @dataclass(slots=True)
 class Outcome:
     """For a request either `reply` or `waiting_token` is set; for a timer neither."""
@@ -40,6 +49,7 @@ class Outcome:
     waiting_token: Token | None = None
     responses: list[tuple[Token, Message]] = field(default_factory=list)
     encoded: list[KeyAndValue] | None = None  # the encoded records, if the decision made them
+    state_calls: tuple[StateCall, ...] = ()  # to send when the records are committed
 
     @property
     def is_empty(self) -> bool:

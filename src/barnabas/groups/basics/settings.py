@@ -49,6 +49,19 @@ class GroupSettings:
     consumer_migration_policy: str = "bidirectional"  # in lower case
     consumer_regex_refresh_interval_ms: int = 600_000
 
+    # Share groups
+    share_assignment_interval_ms: int = 1000
+    share_assignment_interval_ms_min: int = 0
+    share_assignment_interval_ms_max: int = 15_000
+    share_heartbeat_interval_ms: int = 5000
+    share_heartbeat_interval_ms_min: int = 5000
+    share_heartbeat_interval_ms_max: int = 15_000
+    share_session_timeout_ms: int = 45_000
+    share_session_timeout_ms_min: int = 45_000
+    share_session_timeout_ms_max: int = 60_000
+    share_group_size_max: int = 200
+    share_initialize_retry_interval_ms: int = 30_000
+
     @classmethod
     def of(cls, values: Values) -> GroupSettings:
         """The settings of a node, as `BrokerSettings` holds them."""
@@ -75,4 +88,15 @@ class GroupSettings:
             consumer_group_size_max=values["group.consumer.max.size"],
             consumer_migration_policy=values["group.consumer.migration.policy"].lower(),
             consumer_regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
+            share_assignment_interval_ms=values["group.share.assignment.interval.ms"],
+            share_assignment_interval_ms_min=values["group.share.min.assignment.interval.ms"],
+            share_assignment_interval_ms_max=values["group.share.max.assignment.interval.ms"],
+            share_heartbeat_interval_ms=values["group.share.heartbeat.interval.ms"],
+            share_heartbeat_interval_ms_min=values["group.share.min.heartbeat.interval.ms"],
+            share_heartbeat_interval_ms_max=values["group.share.max.heartbeat.interval.ms"],
+            share_session_timeout_ms=values["group.share.session.timeout.ms"],
+            share_session_timeout_ms_min=values["group.share.min.session.timeout.ms"],
+            share_session_timeout_ms_max=values["group.share.max.session.timeout.ms"],
+            share_group_size_max=values["group.share.max.size"],
+            share_initialize_retry_interval_ms=values["group.share.initialize.retry.interval.ms"],
         )

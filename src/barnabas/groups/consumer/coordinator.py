@@ -9,10 +9,10 @@ Does not know: offsets, the log.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from barnabas.groups.assignors.spec import Assignor
-from barnabas.groups.basics.kind import SINCE_COMMIT, PartitionCheck
+from barnabas.groups.basics.kind import SINCE_COMMIT, PartitionCheck, not_a_consumer_group
 from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Caller, Outcome, Token
 from barnabas.groups.basics.records import Entry
@@ -57,17 +57,20 @@ PARTITIONS_AT_ONCE = 1_000
 class ConsumerGroups:
     """`groups.basics.kind.GroupKind` describes the methods."""
 
-    __slots__ = ("_mixed", "classic", "state")
+    __slots__ = ("_is_other_kind", "_mixed", "classic", "state")
 
     def __init__(
         self,
         settings: GroupSettings,
         rng: Rng,
         classic: ClassicGroups,
+        is_other_kind: Callable[[str], bool],
         assignors: Mapping[str, Assignor] | None = None,
     ) -> None:
+        """`is_other_kind` says whether a group exists that is neither a consumer nor a classic group."""
         self.state = ConsumerState(settings, rng, assignors)
         self.classic = classic
+        self._is_other_kind = is_other_kind
         self._mixed = MixedGroups(self.state, classic)
 
     # Requests
@@ -118,6 +121,8 @@ class ConsumerGroups:
         if PROTOCOL not in state.settings.rebalance_protocols:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         validation.check(request, caller.version, state.assignors)
+        if self._is_other_kind(request.group_id):
+            raise not_a_consumer_group(request.group_id)
         if request.member_epoch < JOINING_EPOCH:
             group = self._existing(request.group_id)
             member = leaving.find_leaver(group, request)
@@ -154,7 +159,7 @@ class ConsumerGroups:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
             return ConsumerGroup(group_id), []
         if not joins:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            raise not_a_consumer_group(group_id)
         if self.classic.is_empty(group_id):
             return ConsumerGroup(group_id), self.classic.tombstones(group_id)
         migration.check_upgrade(self.state, classic)
@@ -162,13 +167,14 @@ class ConsumerGroups:
 
     def _existing(self, group_id: str) -> ConsumerGroup:
         if self.classic.owns(group_id):
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            raise not_a_consumer_group(group_id)
         return self.state.group(group_id)
 
     def describe(self, group_id: str, image: MetadataImage) -> ConsumerGroupDescribeResponse.DescribedGroup:
         group = self.state.groups.get(group_id)
         if group is None:
-            return describing.not_found(group_id, self.classic.owns(group_id))
+            is_other = self.classic.owns(group_id) or self._is_other_kind(group_id)
+            return describing.not_found(group_id, is_other)
         return describing.described(group, self.state.default_assignor, image)
 
     def undo_decision(self, group_id: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from barnabas.groups.assignors.spec import NO_PARTITIONS, Assignment
+from barnabas.groups.basics.counts import add, add_all
 from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.consumer.member import ConsumerMember, Owned
 
@@ -218,16 +219,3 @@ class ConsumerGroup:
                     del epochs[number]
             if not epochs:
                 del self.owner_epochs[topic_id]
-
-
-def add(counts: dict[str, int], name: str, by: int) -> None:
-    count = counts.get(name, 0) + by
-    if count > 0:
-        counts[name] = count
-    else:
-        counts.pop(name, None)
-
-
-def add_all(counts: dict[str, int], names: Iterable[str], by: int) -> None:
-    for name in names:
-        add(counts, name, by)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from barnabas.groups.basics.counts import add, add_all
 from barnabas.groups.basics.outcome import Outcome
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer import entries
-from barnabas.groups.consumer.group import ConsumerGroup, add, add_all
+from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.joining import check_instance
 from barnabas.groups.consumer.member import NOTHING, STATIC_LEAVING_EPOCH, ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState

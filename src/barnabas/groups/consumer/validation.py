@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from barnabas.groups.basics.request_checks import not_empty, refuse
 from barnabas.groups.consumer.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -49,12 +50,3 @@ def check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
         refuse("TopicPartitions must be empty when (re-)joining.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         refuse("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
-
-
-def not_empty(value: str | None, field: str) -> None:
-    if value is not None and not value.strip():
-        refuse(f"{field} can't be empty.")
-
-
-def refuse(message: str) -> None:
-    raise KafkaError(ErrorCode.INVALID_REQUEST, message)

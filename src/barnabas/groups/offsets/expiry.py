@@ -102,6 +102,7 @@ class Expiry:
         """Whether the group is deleted too: it has no member, and only the `expired` offsets are left."""
         return (
             kind.is_empty(group_id)
+            and kind.expires_since(group_id) is not KEEP_ALL
             and self._offsets.count_of(group_id) == expired
             and not self._offsets.pending.of_group(group_id)
         )

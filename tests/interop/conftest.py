@@ -18,6 +18,7 @@ ALIKE = {
     "barnabas.produce.validation": "strict",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
 

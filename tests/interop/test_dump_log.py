@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from barnabas.cli.main import main
 from barnabas.testing import Broker, apache
 
 from .conftest import ALIKE
+from .share_writing import SharePartition, make_topic
+from .talk import Talk
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("java")]
 
@@ -22,6 +25,7 @@ KINDS = {
     "topic-0": ("--deep-iteration", "--print-data-log"),
     "__consumer_offsets-0": ("--offsets-decoder",),
     "__transaction_state-0": ("--transaction-log-decoder",),
+    "__share_group_state-0": ("--share-group-state-decoder",),
     "__cluster_metadata-0": ("--cluster-metadata-decoder",),
 }
 
@@ -34,7 +38,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         broker.create_topic("topic", configs={"segment.bytes": 1_048_576, "index.interval.bytes": 500})
         write(broker.bootstrap)
         read(broker.bootstrap)
+        share(broker.port)
     yield data
+
+
+def share(port: int) -> None:
+    with closing(Talk(port, "dumped")) as talk:
+        topic_id = make_topic(talk, "shared", 2)
+        state, deleted = (SharePartition(talk, "readers", topic_id, each) for each in range(2))
+        state.initialize(start=-1)
+        state.write(3, (4, 5, 2, 1), (9, 9, 0, 3), complete=1)
+        state.read(leader_epoch=7)
+        deleted.initialize(epoch=9, start=77)
+        deleted.delete()
 
 
 def write(bootstrap: str) -> None:

@@ -60,8 +60,8 @@ class ShareCoordinator(Coordinator["ShareHost"]):
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, LAYOUT)
-        self.write_latencies_ms: deque[float] = deque(maxlen=LATENCIES_REMEMBERED)
-        self._writes_before = 0  # of shards that are closed
+        self.writes = 0  # of single share partitions; and reads that noted a new leader
+        self._write_latencies_ms: deque[float] = deque(maxlen=LATENCIES_REMEMBERED)
 
     def new_host(self, partition: Partition) -> ShareHost:
         from barnabas.broker.coordinators.share_host import ShareHost
@@ -139,13 +139,21 @@ class ShareCoordinator(Coordinator["ShareHost"]):
 
         def combine(found: list[Any]) -> Message:
             if kind.schema.key == ApiKey.WRITE_SHARE_GROUP_STATE:
-                self.write_latencies_ms.append((self.broker.loop.time() - started) * 1000)
+                self._write_latencies_ms.append((self.broker.loop.time() - started) * 1000)
             whole: Message = response_of(
                 kind, [result for response in found for result in results_of(response)]
             )
             return whole
 
         return gather(responses, combine)
+
+    # -- for metrics -------------------------------------------------------------------------------
+
+    def write_latency_ms_max(self) -> float:
+        return max(self._write_latencies_ms, default=0)
+
+    def write_latency_ms_avg(self) -> float:
+        return sum(self._write_latencies_ms) / max(len(self._write_latencies_ms), 1)
 
 
 def in_parts(items: Iterable[Item]) -> Iterator[list[Item]]:

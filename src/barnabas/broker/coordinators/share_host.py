@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.coordinators.loading import Loading
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from barnabas.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
 from barnabas.records.record import iter_records
 from barnabas.shares.state.apis import refusal, turn_into_error
 from barnabas.shares.state.outcome import ShareOutcome
@@ -65,7 +67,12 @@ class ShareHost(CoordinatorHost[ShareStateShard]):
         return found
 
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> ShareOutcome:
-        return self.shard.handle(request, self._broker.image, now_ms)
+        outcome = self.shard.handle(request, self._broker.image, now_ms)
+        if type(request) is WriteShareGroupStateRequest:
+            self._coordinator.writes += sum(len(topic.partitions) for topic in request.topics)
+        elif type(request) is ReadShareGroupStateRequest:
+            self._coordinator.writes += len(outcome.records)
+        return outcome
 
     def decide_by_time(self, now_ms: int) -> Iterable[ShareOutcome]:
         return self.shard.on_timer(now_ms, self._broker.image)

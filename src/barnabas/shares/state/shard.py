@@ -15,8 +15,6 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.share_state import ShareSnapshotValue
-from barnabas.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
-from barnabas.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
 from barnabas.shares.state.apis import Result, items_of, refused, response_of
 from barnabas.shares.state.deciding import DECIDE, Circumstances
 from barnabas.shares.state.keys import ShareKey
@@ -30,7 +28,6 @@ SHARE_VERSION = "share.version"  # a feature of the cluster
 SHARE_GROUPS_SINCE = 1
 LOOKED_AT_ONCE = 500  # share partitions in one turn of the search for those without traffic
 RECORDS_AT_ONCE = 100
-WRITING = (WriteShareGroupStateRequest, ReadShareGroupStateRequest)
 
 
 class ShareStateShard:
@@ -38,7 +35,6 @@ class ShareStateShard:
         self.settings = settings
         self.states: dict[ShareKey, ShareState] = {}
         self.next_offset = 0  # of the next record that is applied; the host sets it
-        self.writes = 0  # writes, and reads that noted a new leader
         self._of_topic: dict[bytes, dict[ShareKey, None]] = {}
         self._needed = NeededOffsets()
         self._cold = 0  # states whose last snapshot was made by time
@@ -69,7 +65,6 @@ class ShareStateShard:
             results.append(Result(item.key.topic_id, decided.result))
             if decided.entry is not None:
                 records.append(decided.entry)
-                self.writes += kind in WRITING
         return ShareOutcome(records, response_of(kind, results))
 
     # -- records -----------------------------------------------------------------------------------

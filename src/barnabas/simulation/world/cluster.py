@@ -78,6 +78,8 @@ class SimulatedCluster:
             "offsets.topic.replication.factor": factor,
             "transaction.state.log.replication.factor": factor,
             "transaction.state.log.min.isr": str(min(2, len(shape.brokers))),
+            "share.coordinator.state.topic.replication.factor": factor,
+            "share.coordinator.state.topic.min.isr": str(min(2, len(shape.brokers))),
             "min.insync.replicas": str(min(2, len(shape.brokers))),
             "default.replication.factor": factor,
             **(properties or {}),

@@ -26,6 +26,7 @@ from barnabas.broker.replicas.truncations import Truncations
 from barnabas.broker.schemas.lookups import SchemaLookups
 from barnabas.broker.topics.auto_creation import AutoCreation
 from barnabas.broker.topics.encoded_topics import EncodedTopics
+from barnabas.broker.topics.streams_topics import StreamsTopics
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.unexpected import UnexpectedErrors
@@ -90,6 +91,7 @@ class Broker:
         self.preparing = Preparing(threads.requests)
         self.schema_lookups = SchemaLookups(settings, threads.registry, clock.now_ms)
         self.auto_creation = AutoCreation(self)
+        self.streams_topics = StreamsTopics(self)
         self.truncations = Truncations(threads.background)
         self.security = NodeSecurity(settings)  # of connections to other nodes
         self.others = OtherBrokers(self)

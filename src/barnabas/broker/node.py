@@ -469,6 +469,7 @@ class Node:
     async def _stop_broker(self) -> None:
         await self._maintenance.stop()
         self.broker.auto_creation.close()
+        self.broker.streams_topics.close()
         await self.broker.moves.close()
         await self.broker.directories.close()
         await self.broker.cleaning.stop()

@@ -19,6 +19,7 @@ from barnabas.groups.consumer.coordinator import ConsumerGroups
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.groups.share.administration import DeletingGroups
 from barnabas.groups.share.coordinator import ShareGroups
+from barnabas.groups.streams.coordinator import StreamsGroups
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -42,11 +43,11 @@ class GroupAdministration:
 
     def __init__(
         self,
-        kinds: tuple[ClassicGroups, ConsumerGroups, ShareGroups],
+        kinds: tuple[ClassicGroups, ConsumerGroups, ShareGroups, StreamsGroups],
         offsets: Offsets,
         kind_of: Callable[[str], GroupKind | None],
     ) -> None:
-        self._classic, self._consumer, self._share = kinds
+        self._classic, self._consumer, self._share = kinds[:3]
         self._kinds: Sequence[GroupKind] = kinds
         self._offsets = offsets
         self._kind_of = kind_of

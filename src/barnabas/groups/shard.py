@@ -27,6 +27,7 @@ from barnabas.groups.offsets.offset_requests import is_long_deletion, is_long_fe
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.groups.offsets.topic_removal import TopicRemoval
 from barnabas.groups.share.coordinator import ShareGroups
+from barnabas.groups.streams.coordinator import StreamsGroups
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges
@@ -57,12 +58,15 @@ from barnabas.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
 )
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from barnabas.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 NULL_PROTOCOL_VERSION = 7  # of JoinGroup: older versions have no null name
 CONSUMER_RECORDS = "ConsumerGroup"
 SHARE_RECORDS = "ShareGroup"
+STREAMS_RECORDS = "StreamsGroup"
 
 Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
 StepsHandler = Callable[[Any, Caller, MetadataImage, int], Steps[Outcome]]
@@ -88,10 +92,13 @@ class GroupShard:
             assignors,
         )
         self.share = ShareGroups(settings, tokens, lambda group_id: self._is_other(group_id, self.share))
+        self.streams = StreamsGroups(
+            settings, self.classic, lambda group_id: self._is_other(group_id, self.streams)
+        )
         self.offsets = Offsets()
-        self._kinds: list[GroupKind] = [self.classic, self.consumer, self.share]
+        self._kinds: list[GroupKind] = [self.classic, self.consumer, self.share, self.streams]
         self.administration = GroupAdministration(
-            (self.classic, self.consumer, self.share), self.offsets, self._kind_of
+            (self.classic, self.consumer, self.share, self.streams), self.offsets, self._kind_of
         )
         self.decisions = OffsetDecisions(settings, self.offsets, self._kind_of)
         self._expiry = Expiry(settings, self.offsets)
@@ -119,6 +126,8 @@ class GroupShard:
             return self.consumer.is_long(request, image)
         if isinstance(request, ShareGroupHeartbeatRequest):
             return self.share.is_long(request, image)
+        if isinstance(request, StreamsGroupHeartbeatRequest):
+            return self.streams.is_long(request, image)
         is_long = IS_LONG.get(type(request))
         return is_long is not None and is_long(self, request)
 
@@ -166,6 +175,10 @@ class GroupShard:
             self.consumer.apply(entry)
         elif type(key).__name__.startswith(SHARE_RECORDS):
             self.share.apply(entry)
+        elif type(key).__name__.startswith(STREAMS_RECORDS):
+            if value is not None:
+                self.classic.remove_simple(key.group_id)  # type: ignore[attr-defined]
+            self.streams.apply(entry)
 
     def apply_pending(self, producer_id: int, entry: Entry) -> None:
         """Apply a record of an open transaction. It takes effect in `complete_transaction`."""
@@ -272,25 +285,32 @@ class GroupShard:
             self.classic.create_simple(group_id, value.commit_timestamp)
 
     def _classic_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
-        consumer = self.consumer
-        if not consumer.owns(request.group_id):
-            if isinstance(request, JoinGroupRequest) and self._is_other(request.group_id, self.classic):
-                return Outcome(reply=inconsistent_protocol(caller.version))
+        group_id = request.group_id
+        kind = self._kind_of(group_id)
+        if kind is None or kind is self.classic:
             return self.classic.handle(request, caller, image, now_ms)
-        if not isinstance(request, JoinGroupRequest) or not consumer.is_empty(request.group_id):
-            return consumer.handle(request, caller, image, now_ms)
-        # The group has no members: a client of the classic protocol may take it over.
-        tombstones = consumer.tombstones(request.group_id)
-        outcome = self.classic.handle(request, caller, image, now_ms)
-        if self.classic.owns(request.group_id):
-            outcome.records[:0] = tombstones
-        return outcome
+        joins = isinstance(request, JoinGroupRequest)
+        if joins and kind in (self.consumer, self.streams) and kind.is_empty(group_id):
+            # The group has no members: a client of the classic protocol may take it over.
+            tombstones = kind.tombstones(group_id)
+            outcome = self.classic.handle(request, caller, image, now_ms)
+            if self.classic.owns(group_id):
+                outcome.records[:0] = tombstones
+            return outcome
+        if kind is self.consumer:
+            return self.consumer.handle(request, caller, image, now_ms)
+        if joins:
+            return Outcome(reply=inconsistent_protocol(caller.version))
+        return self.classic.handle(request, caller, image, now_ms)  # it does not know the group
 
     def _consumer_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         return self.consumer.handle(request, caller, image, now_ms)
 
     def _share_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         return self.share.handle(request, caller, image, now_ms)
+
+    def _streams_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        return self.streams.handle(request, caller, image, now_ms)
 
     def _commit(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         return self.decisions.commit(request, caller, image, now_ms)
@@ -332,11 +352,13 @@ HANDLERS: dict[type[Message], Handler] = {
     ShareGroupHeartbeatRequest: GroupShard._share_protocol,
     AlterShareGroupOffsetsRequest: GroupShard._share_protocol,
     DeleteShareGroupOffsetsRequest: GroupShard._share_protocol,
+    StreamsGroupHeartbeatRequest: GroupShard._streams_protocol,
     OffsetCommitRequest: GroupShard._commit,
 }
 IN_STEPS: dict[type[Message], Callable[[GroupShard], StepsHandler]] = {
     ConsumerGroupHeartbeatRequest: lambda shard: shard.consumer.heartbeat,
     ShareGroupHeartbeatRequest: lambda shard: shard.share.heartbeat,
+    StreamsGroupHeartbeatRequest: lambda shard: shard.streams.heartbeat,
     OffsetCommitRequest: lambda shard: shard.decisions.commit_in_steps,
     TxnOffsetCommitRequest: lambda shard: shard.decisions.commit_in_transaction,
     OffsetFetchRequest: lambda shard: shard.decisions.fetch,
@@ -346,6 +368,7 @@ IN_STEPS: dict[type[Message], Callable[[GroupShard], StepsHandler]] = {
     DescribeGroupsRequest: lambda shard: shard.administration.describe_groups,
     ConsumerGroupDescribeRequest: lambda shard: shard.administration.describe_consumer_groups,
     ShareGroupDescribeRequest: lambda shard: shard.administration.describe_share_groups,
+    StreamsGroupDescribeRequest: lambda shard: shard.streams.describe_in_steps,
 }
 IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
     OffsetCommitRequest: lambda shard, request: offset_commit.is_long(request),
@@ -357,9 +380,16 @@ IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
     DescribeGroupsRequest: lambda shard, request: len(request.groups) > PORTION,
     ConsumerGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
     ShareGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
+    StreamsGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
 }
 MAY_BE_LONG: frozenset[type[Message]] = frozenset(IN_STEPS)
 READ_ONLY: frozenset[type[Message]] = frozenset(
-    (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest, ShareGroupDescribeRequest)
+    (
+        ListGroupsRequest,
+        DescribeGroupsRequest,
+        ConsumerGroupDescribeRequest,
+        ShareGroupDescribeRequest,
+        StreamsGroupDescribeRequest,
+    )
 )
 """Requests whose steps may interleave with changes: each group is shown as it is at some moment."""

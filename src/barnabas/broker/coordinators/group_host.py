@@ -28,6 +28,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
@@ -98,7 +99,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         return ()
 
     def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
-        """A commit changes the shard only by its records, and a heartbeat of a consumer group by little else.
+        """A commit changes the shard only by its records, and a heartbeat of a group by little else.
         So the other groups keep their shard when a subscription to very many partitions is refused."""
         if error.code != ErrorCode.MESSAGE_TOO_LARGE:
             return False
@@ -106,6 +107,8 @@ class GroupHost(CoordinatorHost["GroupShard"]):
             return self.shard.consumer.undo_decision(request.group_id)
         if isinstance(request, ShareGroupHeartbeatRequest):
             return self.shard.share.undo_decision(request.group_id)
+        if isinstance(request, StreamsGroupHeartbeatRequest):
+            return self.shard.streams.undo_decision(request.group_id)
         return type(request) is OffsetCommitRequest
 
     # -- state of share groups with share coordinators ------------------------------------------------

@@ -29,6 +29,10 @@ from barnabas.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from barnabas.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -191,6 +195,17 @@ def share_group_describe(
     )
 
 
+def streams_group_describe(
+    request: StreamsGroupDescribeRequest, error: KafkaError, version: int
+) -> StreamsGroupDescribeResponse:
+    return StreamsGroupDescribeResponse(
+        groups=[
+            StreamsGroupDescribeResponse.DescribedGroup(group_id=group, error_code=error.code)
+            for group in request.group_ids
+        ]
+    )
+
+
 REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
     JoinGroupRequest: join_group,
     HeartbeatRequest: heartbeat,
@@ -201,7 +216,16 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
     DeleteGroupsRequest: delete_groups,
     ConsumerGroupDescribeRequest: consumer_group_describe,
     ShareGroupDescribeRequest: share_group_describe,
+    StreamsGroupDescribeRequest: streams_group_describe,
 }
+
+
+DESCRIPTIONS = (
+    DescribeGroupsResponse,
+    ConsumerGroupDescribeResponse,
+    ShareGroupDescribeResponse,
+    StreamsGroupDescribeResponse,
+)
 
 
 def turn_into_error(response: Any, error: KafkaError) -> None:
@@ -218,9 +242,7 @@ def turn_into_error(response: Any, error: KafkaError) -> None:
                 offset.committed_offset, offset.error_code = INVALID_OFFSET, response.error_code
         for group in response.groups:
             group.topics, group.error_code = [], FETCH_CODES.get(code, code)
-    elif isinstance(
-        response, DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
-    ):
+    elif isinstance(response, DESCRIPTIONS):
         for described in response.groups:
             described.error_code, described.members = code, []
     elif isinstance(response, DeleteGroupsResponse):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Labelled = Iterable[tuple[dict[str, str], float]]
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+STREAMS_STATES = ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead")
 COUNTED_MS = 20  # a count is used again for this long, so that all gauges of a scrape share it
 MANAGER = "kafka.coordinator.group", "GroupMetadataManager"
 COORDINATOR = "kafka.server", "group-coordinator-metrics"
@@ -41,6 +42,9 @@ def register(broker: Broker) -> None:
     metrics.gauges(*COORDINATOR, "group-count", "Groups by protocol.", partial(by_protocol, groups))
     metrics.gauges(
         *COORDINATOR, "consumer-group-count", "Consumer groups by state.", partial(consumer_states, groups)
+    )
+    metrics.gauges(
+        *COORDINATOR, "streams-group-count", "Streams groups by state.", partial(streams_states, groups)
     )
     for name, load_time in (("max", groups.load_time_ms_max), ("avg", groups.load_time_ms_avg)):
         text = f"Milliseconds to load a partition of __consumer_offsets, {name} of the latest."
@@ -86,6 +90,7 @@ def partitions(groups: GroupCoordinator) -> Labelled:
 def by_protocol(groups: GroupCoordinator) -> Labelled:
     yield {"protocol": "classic"}, classic_count(groups)
     yield {"protocol": "consumer"}, sum(len(shard.consumer.state.groups) for shard in shards(groups))
+    yield {"protocol": "streams"}, sum(shard.streams.group_count for shard in shards(groups))
 
 
 def consumer_states(groups: GroupCoordinator) -> Labelled:
@@ -94,3 +99,11 @@ def consumer_states(groups: GroupCoordinator) -> Labelled:
         for state, count in shard.consumer.counts().items():
             found[state.value] += count
     return [({"state": state}, found[state]) for state in CONSUMER_STATES]
+
+
+def streams_states(groups: GroupCoordinator) -> Labelled:
+    found: Counter[str] = Counter()
+    for shard in shards(groups):
+        for state, count in shard.streams.counts().items():
+            found[state.value] += count
+    return [({"state": state}, found[state]) for state in STREAMS_STATES]

@@ -61,6 +61,20 @@ class GroupSettings:
     share_session_timeout_ms_max: int = 60_000
     share_group_size_max: int = 200
     share_initialize_retry_interval_ms: int = 30_000
+    # Streams groups
+    streams_assignment_interval_ms: int = 1000
+    streams_assignment_interval_ms_min: int = 0
+    streams_assignment_interval_ms_max: int = 15_000
+    streams_heartbeat_interval_ms: int = 5000
+    streams_heartbeat_interval_ms_min: int = 5000
+    streams_heartbeat_interval_ms_max: int = 15_000
+    streams_session_timeout_ms: int = 45_000
+    streams_session_timeout_ms_min: int = 45_000
+    streams_session_timeout_ms_max: int = 60_000
+    streams_initial_rebalance_delay_ms: int = 3000
+    streams_standby_count: int = 0
+    streams_standby_count_max: int = 2
+    streams_group_size_max: int = 2**31 - 1
 
     @classmethod
     def of(cls, values: Values) -> GroupSettings:
@@ -99,4 +113,17 @@ class GroupSettings:
             share_session_timeout_ms_max=values["group.share.max.session.timeout.ms"],
             share_group_size_max=values["group.share.max.size"],
             share_initialize_retry_interval_ms=values["group.share.initialize.retry.interval.ms"],
+            streams_assignment_interval_ms=values["group.streams.assignment.interval.ms"],
+            streams_assignment_interval_ms_min=values["group.streams.min.assignment.interval.ms"],
+            streams_assignment_interval_ms_max=values["group.streams.max.assignment.interval.ms"],
+            streams_heartbeat_interval_ms=values["group.streams.heartbeat.interval.ms"],
+            streams_heartbeat_interval_ms_min=values["group.streams.min.heartbeat.interval.ms"],
+            streams_heartbeat_interval_ms_max=values["group.streams.max.heartbeat.interval.ms"],
+            streams_session_timeout_ms=values["group.streams.session.timeout.ms"],
+            streams_session_timeout_ms_min=values["group.streams.min.session.timeout.ms"],
+            streams_session_timeout_ms_max=values["group.streams.max.session.timeout.ms"],
+            streams_initial_rebalance_delay_ms=values["group.streams.initial.rebalance.delay.ms"],
+            streams_standby_count=values["group.streams.num.standby.replicas"],
+            streams_standby_count_max=values["group.streams.max.standby.replicas"],
+            streams_group_size_max=values["group.streams.max.size"],
         )

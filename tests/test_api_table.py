@@ -16,8 +16,7 @@ from barnabas.security.acls.vocabulary import word
 PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
 HEAD = """# APIs
 
-What a node serves, from the handlers' own declarations: every API of Apache Kafka 4.3.1. Those whose handler
-is `switched_off` answer with the error that Apache Kafka gives where the feature is off.
+What a node serves, from the handlers' own declarations: every API of Apache Kafka 4.3.1.
 
 | key | API | versions | listeners | handler | the caller needs |
 | --- | --- | --- | --- | --- | --- |

@@ -7,6 +7,11 @@ import re
 # (scenario, request, reason); the first two are regular expressions that match the whole name.
 LEDGER = (
     (
+        r"sharing\.members_and_groups_must_be_named",
+        r".*: unknown topic",
+        "an unknown topic id is named in its partition, not an unknown server error",
+    ),
+    (
         r"authorized\.nobody_does_anything_with_the_cluster",
         r"DESCRIBE_USER_SCRAM_CREDENTIALS .*",
         "the refusal of each user has the user's name",

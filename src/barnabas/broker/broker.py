@@ -47,8 +47,11 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
     from barnabas.broker.replicas.isr import InSyncReplicas
     from barnabas.broker.shares.persister import SharePersister
+    from barnabas.broker.shares.share_partitions import SharePartitions
     from barnabas.broker.upkeep.cleaning import Cleaning
     from barnabas.broker.upkeep.log_dir_moves import LogDirMoves
+    from barnabas.broker.wire.channel import Channel
+    from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.partitions import PartitionRegistration
     from barnabas.quorum.controller import Controller
     from barnabas.quorum.quorum import Quorum
@@ -101,6 +104,7 @@ class Broker:
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`
         self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000, self.unexpected)
         self.image: MetadataImage = EMPTY_IMAGE
+        self.on_disconnect: list[Callable[[Channel], None]] = []  # calls when a connection is lost
         self.cold_fetches = 0  # fetches that waited for a thread to read
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.
@@ -119,6 +123,7 @@ class Broker:
         self.transactions: TransactionCoordinator
         self.share_coordinator: ShareCoordinator
         self._share_persister: SharePersister | None = None
+        self._shares: SharePartitions | None = None
         self.cleaning: Cleaning
         self.logins: Offers
 
@@ -172,6 +177,29 @@ class Broker:
 
             self._share_persister = SharePersister(self)
         return self._share_persister
+
+    @property
+    def shares(self) -> SharePartitions:
+        """The share partitions that this broker leads; made when first needed."""
+        if self._shares is None:
+            from barnabas.broker.shares.share_partitions import SharePartitions
+
+            self._shares = SharePartitions(self)
+        return self._shares
+
+    @property
+    def has_shares(self) -> bool:
+        return self._shares is not None
+
+    def publish_shares(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if self._shares is not None:
+            self._shares.publish(delta, image)
+
+    async def close_shares(self) -> None:
+        if self._shares is not None:
+            await self._shares.close()
+        if self._share_persister is not None:
+            await self._share_persister.close()
 
     async def close_coordinators(self) -> None:
         for coordinator in reversed(self.coordinators):

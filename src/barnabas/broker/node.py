@@ -261,6 +261,7 @@ class Node:
             broker.quotas.publish,
             broker.client_metrics.publish,
             broker.cleaning.publish,
+            broker.publish_shares,
         ):
             metadata.add_listener(listener)
         await replicas.settled()
@@ -476,7 +477,7 @@ class Node:
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS, lambda: self._seat.quorum.member.is_led)
         await self._replicas.close()
         await self.broker.markers.close()
-        await self.broker.share_persister.close()
+        await self.broker.close_shares()
         await self.broker.others.close()
         await self.broker.close_coordinators()
         await self._listening.close_for_clients()

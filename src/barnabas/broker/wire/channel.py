@@ -43,6 +43,7 @@ log = logging.getLogger("barnabas.channel")
 _size = struct.Struct(">i").unpack_from
 _head = struct.Struct(">hhih").unpack_from
 _FETCH = int(ApiKey.FETCH)
+_WITH_SLICES = _FETCH, int(ApiKey.SHARE_FETCH)  # responses that refer to log files
 HEADER_BYTES_MIN = 10
 REQUESTS_A_TURN = 100  # some milliseconds; requests of `produce_directly` are short and do not count
 QUEUE_MAX = 512  # responses that wait in order; the channel handles no further request then
@@ -88,8 +89,7 @@ class Channel(asyncio.BufferedProtocol):
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
         self.unsent: Message | None = None  # the response that the last handler gave to the tick
-        self._is_paused = False
-        self._is_closing = False
+        self._is_paused = self._is_closing = False
 
     # -- the transport's side ------------------------------------------------------------------
 
@@ -399,7 +399,7 @@ class Channel(asyncio.BufferedProtocol):
             log.exception("a response to %s cannot be encoded; the connection is closed", self.host)
             self.close()
             return
-        if route.key == _FETCH:
+        if route.key in _WITH_SLICES:
             out += parts  # slices of log files among them
             self._has_slices = True
         else:

@@ -217,6 +217,8 @@ class Listener:
     def dismiss(self, channel: Channel) -> None:
         self.channels.pop(channel, None)
         self._gone(channel.host)
+        for lost in self.broker.on_disconnect:
+            lost(channel)
 
     def _gone(self, host: str) -> None:
         self.share.release()

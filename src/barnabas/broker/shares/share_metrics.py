@@ -1,0 +1,30 @@
+"""Counters of share groups at the leaders of partitions, under Kafka's names (see `broker.metrics`).
+
+In: events. Out: totals. Does not know: how metrics are shown.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.metrics.counters import ApiMetrics
+
+NS_A_SECOND = 1_000_000_000
+RENEW = 4
+
+
+class ShareMetrics:
+    __slots__ = (
+        "acknowledged", "expired_fetches", "failed_acknowledgements", "failed_fetches", "loads",
+        "total_acknowledgements", "total_fetches",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.acknowledged = [0] * (RENEW + 1)  # records, by type of acknowledgement
+        self.loads = ApiMetrics()  # PartitionLoadTimeMs
+        self.total_fetches = 0
+        self.failed_fetches = 0
+        self.total_acknowledgements = 0
+        self.failed_acknowledgements = 0
+        self.expired_fetches = 0  # fetches that waited as long as they may
+
+    def loaded(self, seconds: float) -> None:
+        self.loads.observe(int(seconds * NS_A_SECOND))

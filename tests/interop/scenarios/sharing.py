@@ -1,0 +1,367 @@
+"""Share groups at the leader of a partition: records acquired and acknowledged, rightly and wrongly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from barnabas.protocol import ApiKey, uuid
+
+from ..requests import batch, produce
+from ..talk import SERVED_TIMEOUT_S, Talk, scenario
+
+FETCH, ACKNOWLEDGE = ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+RECORD_LIMIT = 1
+FINAL = -1
+UNKNOWN = b"\x01" * 16
+
+Acks = Sequence[tuple[int, int, Sequence[int]]]
+
+
+class Member:
+    """A member of a share group on the talk's connection. It counts the epochs of its session."""
+
+    def __init__(self, talk: Talk, group: str, topic: str, name: str = "ann", partitions: int = 1) -> None:
+        self.talk = talk
+        self.group = group
+        self.topic = topic
+        self.name = name
+        self.partitions = list(range(partitions))
+        self.epoch = 0
+
+    def body(self, epoch: int | None, acks: Mapping[int, Acks] | None, partitions: Sequence[int]) -> Any:
+        named = list(partitions) + [each for each in acks or {} if each not in partitions]
+        return {
+            "group_id": self.group,
+            "member_id": self.name,
+            "share_session_epoch": self.epoch if epoch is None else epoch,
+            "topics": [
+                {
+                    "topic_id": self.talk.topic_ids[self.topic],
+                    "partitions": [
+                        {
+                            "partition_index": index,
+                            "acknowledgement_batches": [
+                                {"first_offset": first, "last_offset": last, "acknowledge_types": types}
+                                for first, last, types in (acks or {}).get(index, ())
+                            ],
+                        }
+                        for index in named
+                    ],
+                }
+            ]
+            if named
+            else [],
+        }
+
+    def fetch(
+        self,
+        label: str,
+        acks: Mapping[int, Acks] | None = None,
+        *,
+        epoch: int | None = None,
+        version: int = 2,
+        silent: bool = False,
+        partitions: Sequence[int] | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        if partitions is None:
+            partitions = self.partitions if not self.epoch else ()
+        body = {
+            "max_wait_ms": 0,
+            "min_bytes": 0,
+            "max_bytes": 1_000_000,
+            "max_records": 500,
+            "batch_size": 500,
+            **self.body(epoch, acks, partitions),
+            **more,
+        }
+        if version < 2:
+            body.pop("share_acquire_mode", None)
+        answer = (
+            self.talk.silently(FETCH, version, **body)
+            if silent
+            else self.talk.ask(f"{self.name}: {label}", FETCH, version, **body)
+        )
+        if answer.get("error_code") == "NONE" and epoch is None:
+            self.epoch += 1
+        return answer
+
+    def acknowledge(
+        self,
+        label: str,
+        acks: Acks | Mapping[int, Acks],
+        *,
+        epoch: int | None = None,
+        version: int = 2,
+        **more: Any,
+    ) -> None:
+        by_partition = acks if isinstance(acks, Mapping) else {0: acks}
+        body = {**self.body(epoch, by_partition, ()), **more}
+        answer = self.talk.ask(f"{self.name}: {label}", ACKNOWLEDGE, version, **body)
+        if answer.get("error_code") == "NONE" and epoch is None:
+            self.epoch += 1
+
+
+def share(
+    talk: Talk, suffix: str = "topic", partitions: int = 1, start: int = 0, **configs: str
+) -> tuple[str, str]:
+    """A topic, and a group whose state is initialized."""
+    topic, group = talk.topic(suffix, partitions=partitions, **configs), talk.name(f"{suffix}-group")
+    asked = {
+        "group_id": group,
+        "topics": [
+            {
+                "topic_id": talk.topic_ids[topic],
+                "partitions": [
+                    {"partition": n, "state_epoch": 1, "start_offset": start} for n in range(partitions)
+                ],
+            }
+        ],
+    }
+    key = f"{group}:{uuid.to_text(talk.topic_ids[topic])}:0"
+    deadline = time.monotonic() + SERVED_TIMEOUT_S
+    while True:  # the topic of the state is made first
+        talk.silently(ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=[key])
+        answer = talk.silently(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, **asked)
+        if all(p["error_code"] == "NONE" for t in answer["results"] for p in t["partitions"]):
+            return topic, group
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.05)
+
+
+def add(talk: Talk, topic: str, *sizes: int, partition: int = 0) -> None:
+    """Produce batches with so many records each."""
+    for size in sizes:
+        talk.silently(ApiKey.PRODUCE, 9, **produce(talk, topic, {partition: batch(*[b"x"] * size)}))
+
+
+def fetched(
+    member: Member, label: str = "fetch", acks: Mapping[int, Acks] | None = None, **more: Any
+) -> dict[str, Any]:
+    return member.fetch(label, acks, max_wait_ms=5000, min_bytes=1, **more)
+
+
+def start_member(talk: Talk, group: str, topic: str, name: str = "ann", partitions: int = 1) -> Member:
+    """A member whose first fetch was empty, so that the share partitions are loaded."""
+    member = Member(talk, group, topic, name, partitions)
+    member.fetch("begin", silent=True, max_records=0)
+    return member
+
+
+@scenario
+def records_are_acquired_and_accepted(talk: Talk) -> None:
+    for version in (1, 2):
+        topic, group = share(talk, f"v{version}")
+        add(talk, topic, 3, 2)
+        member = start_member(talk, group, topic)
+        fetched(member, "all", version=version)
+        member.fetch("nothing left", version=version)
+        member.acknowledge("the first batch", [(0, 2, [ACCEPT])], version=version)
+        member.fetch("the second batch, piggy-backed", {0: [(3, 4, [ACCEPT])]}, version=version)
+        add(talk, topic, 1)
+        fetched(member, "the next", version=version)
+        member.fetch("the end", {0: [(5, 5, [ACCEPT])]}, epoch=FINAL, version=version)
+        member.fetch("no session", version=version)
+
+
+@scenario
+def records_come_back_after_release_and_not_after_reject(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 4, 4)
+    member = start_member(talk, group, topic)
+    fetched(member)
+    member.acknowledge("mixed", [(0, 3, [ACCEPT, RELEASE, REJECT, GAP]), (4, 7, [RELEASE])])
+    fetched(member, "released ones")
+    member.acknowledge("one in the middle", [(5, 5, [ACCEPT])])
+    member.acknowledge("around it", [(4, 4, [RELEASE]), (6, 7, [RELEASE])])
+    fetched(member, "released again")
+
+
+@scenario
+def wrong_acknowledgements_change_nothing(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 5, 5, 5)
+    ann, ben = start_member(talk, group, topic), start_member(talk, group, topic, "ben")
+    fetched(ann, max_records=5)
+    fetched(ben, max_records=5)
+    for label, acks in (
+        ("of another member", [(5, 9, [ACCEPT])]),
+        ("partly of another member", [(3, 6, [ACCEPT])]),
+        ("not fetched", [(10, 14, [ACCEPT])]),
+        ("partly not fetched", [(8, 12, [ACCEPT])]),
+        ("far away", [(1000, 1001, [ACCEPT])]),
+        ("the wrong way round", [(4, 0, [ACCEPT])]),
+        ("not in order", [(3, 4, [ACCEPT]), (0, 1, [ACCEPT])]),
+        ("overlapping", [(0, 2, [ACCEPT]), (1, 4, [ACCEPT])]),
+        ("one offset twice", [(0, 2, [ACCEPT]), (2, 4, [ACCEPT])]),
+        ("no type", [(0, 4, [])]),
+        ("too few types", [(0, 4, [ACCEPT, ACCEPT])]),
+        ("too many types", [(0, 1, [ACCEPT] * 5)]),
+        ("unknown type", [(0, 4, [5])]),
+        ("negative type", [(0, 4, [-1])]),
+        ("a renewal that is none", [(0, 4, [RENEW])]),
+        ("no batch", []),
+        ("second one wrong", [(0, 2, [ACCEPT]), (5, 6, [ACCEPT])]),
+        ("negative offsets", [(-5, -1, [ACCEPT])]),
+        ("from below the start", [(-5, 4, [RELEASE])]),
+    ):
+        ann.acknowledge(label, acks)
+    ann.acknowledge("a renewal in version 1", [(0, 4, [RENEW])], version=1)
+    ann.acknowledge("unknown partition", {7: [(0, 4, [ACCEPT])]})
+    ann.acknowledge("right", [(0, 4, [ACCEPT])])
+    ann.acknowledge("twice", [(0, 4, [ACCEPT])])
+    ben.acknowledge("right", [(5, 9, [ACCEPT])])
+    ben.acknowledge("twice", [(5, 9, [ACCEPT])])
+    fetched(ann, "the rest")
+    ann.acknowledge("a part", [(12, 13, [ACCEPT])])
+    ann.acknowledge("the part twice", [(12, 12, [ACCEPT])])
+    ann.acknowledge("all with the part", [(10, 14, [ACCEPT])])
+    ben.acknowledge("another's part", [(10, 10, [ACCEPT])])
+    ann.acknowledge("what is left", [(10, 11, [ACCEPT]), (14, 14, [ACCEPT])])
+
+
+@scenario
+def limits_of_a_fetch_count_batches(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 3, 4, 5, 6, 7)
+    member = start_member(talk, group, topic)
+    fetched(member, "one record", max_records=1)
+    fetched(member, "in the second batch of two", max_records=6)
+    fetched(member, "batches of five", max_records=100, batch_size=5)
+    member.fetch("nothing", max_records=10)
+    member.fetch("no records wanted", max_records=0)
+    member.fetch("no bytes wanted", max_bytes=0)
+    member.acknowledge("all back", [(0, 24, [RELEASE])])
+    fetched(member, "one record again", max_records=1)
+    fetched(member, "ten again", max_records=10)
+    fetched(member, "the rest again")
+
+
+@scenario
+def a_strict_limit_cuts_batches(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 5, 5, 5)
+    ann, ben = start_member(talk, group, topic), start_member(talk, group, topic, "ben")
+    fetched(ann, "two of five", max_records=2, share_acquire_mode=RECORD_LIMIT)
+    fetched(ben, "the next two", max_records=2, share_acquire_mode=RECORD_LIMIT)
+    fetched(ann, "across batches", max_records=4, share_acquire_mode=RECORD_LIMIT)
+    fetched(ben, "without a limit")
+    ann.acknowledge("back", [(0, 1, [RELEASE])])
+    fetched(ben, "one", max_records=1, share_acquire_mode=RECORD_LIMIT)
+    fetched(ben, "the other", max_records=5, share_acquire_mode=RECORD_LIMIT)
+
+
+@scenario
+def sessions_have_epochs(talk: Talk) -> None:
+    topic, group = share(talk, partitions=2)
+    add(talk, topic, 2)
+    member = Member(talk, group, topic, partitions=2)
+    member.fetch("no session", epoch=1)
+    member.fetch("no session to end", epoch=FINAL)
+    member.acknowledge("no session", [(0, 1, [ACCEPT])], epoch=1)
+    member.acknowledge("no session to end", [(0, 1, [ACCEPT])], epoch=FINAL)
+    member.acknowledge("the first epoch", [(0, 1, [ACCEPT])], epoch=0)
+    member.fetch("acknowledgements in the first", {0: [(0, 1, [ACCEPT])]}, epoch=0)
+    member.fetch("begin", max_records=0)
+    member.fetch("too large", epoch=7)
+    member.fetch("the same again", epoch=0, max_records=0, partitions=[0, 1])
+    member.fetch("a gap of one", epoch=2)
+    member.acknowledge("wrong epoch", [(0, 1, [ACCEPT])], epoch=9)
+    fetched(member, "right")
+    add(talk, topic, 1, partition=1)
+    fetched(member, "the other partition")
+    member.acknowledge("the end", {0: [(0, 0, [ACCEPT])], 1: [(0, 0, [ACCEPT])]}, epoch=FINAL)
+    member.acknowledge("after the end", [(1, 1, [ACCEPT])])
+    again = start_member(talk, group, topic, partitions=2)
+    fetched(again, "what was released")
+
+
+@scenario
+def a_first_epoch_keeps_what_the_member_has(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 2, 2)
+    member = start_member(talk, group, topic)
+    fetched(member, max_records=2)
+    again = start_member(talk, group, topic)
+    fetched(again, "only the rest")
+    again.acknowledge("both", [(0, 3, [ACCEPT])])
+
+
+@scenario
+def members_and_groups_must_be_named(talk: Talk) -> None:
+    topic, group = share(talk)
+    for label, name in (("no member", ""), ("a long member", "m" * 37), ("null", None)):
+        member = Member(talk, group, topic, name or "")
+        member.name = name  # type: ignore[assignment]
+        member.fetch(label, partitions=[0])
+        member.acknowledge(label, [(0, 0, [ACCEPT])], epoch=1)
+    member = Member(talk, group, topic)
+    member.group = None  # type: ignore[assignment]
+    member.fetch("no group", partitions=[0])
+    member.acknowledge("no group", [(0, 0, [ACCEPT])], epoch=1)
+    talk.topic_ids["unknown"] = UNKNOWN
+    member = Member(talk, group, "unknown")
+    member.fetch("unknown topic", partitions=[0])
+    member.acknowledge("unknown topic", [(0, 0, [ACCEPT])])
+    member = Member(talk, group, topic)
+    member.fetch("unknown partition", partitions=[5])
+    member.fetch("again")
+
+
+@scenario
+def locks_are_renewed(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 3, 3)
+    member = start_member(talk, group, topic)
+    fetched(member)
+    none = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    member.acknowledge("renew", [(0, 2, [RENEW])], is_renew_ack=True)
+    member.acknowledge("renew and accept", [(0, 2, [RENEW, ACCEPT, RENEW])], is_renew_ack=True)
+    member.acknowledge("renew what was accepted", [(1, 1, [RENEW])], is_renew_ack=True)
+    member.fetch("renew", {0: [(3, 5, [RENEW])]}, is_renew_ack=True, **none)
+    member.fetch("renew with limits", {0: [(3, 5, [RENEW])]}, is_renew_ack=True)
+    member.fetch("renew without saying so", {0: [(3, 5, [RENEW])]})
+    member.acknowledge("accept", [(0, 0, [ACCEPT]), (2, 5, [ACCEPT])])
+
+
+@scenario
+def deliveries_are_counted(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 8)
+    member = start_member(talk, group, topic)
+    for number in range(1, 12):
+        answer = fetched(member, f"delivery {number}")
+        acquired = [
+            (each["first_offset"], each["last_offset"], [RELEASE])
+            for topic_answer in answer["responses"]
+            for data in topic_answer["partitions"]
+            for each in data["acquired_records"]
+        ]
+        if acquired:
+            member.acknowledge("back", acquired)
+    add(talk, topic, 2)
+    fetched(member, "later records")
+
+
+@scenario
+def partitions_come_and_go(talk: Talk) -> None:
+    topic, group = share(talk, partitions=3)
+    for partition in range(3):
+        add(talk, topic, 2, partition=partition)
+    member = Member(talk, group, topic)
+    member.fetch("begin with one", max_records=0)
+    fetched(member, "one", max_records=2)
+    fetched(member, "another one", partitions=[1], max_records=2)
+    ids = talk.topic_ids[topic]
+    fetched(
+        member,
+        "instead of the first",
+        {0: [(0, 1, [ACCEPT])]},
+        partitions=[2],
+        forgotten_topics_data=[{"topic_id": ids, "partitions": [0]}],
+    )
+    member.fetch("nothing new", {1: [(0, 1, [ACCEPT])], 2: [(0, 1, [ACCEPT])]})
+    member.fetch("nothing at all")

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from barnabas.protocol import ErrorCode
-from barnabas.protocol.log_records.share_state import ShareSnapshotValue, ShareUpdateValue
-from barnabas.shares.state.records import Entry
+from barnabas.shares.state.records import Entry, Snapshot, Update
 
 from .host import OTHER_ID, TOPIC_ID, Host, error, image_with, state_of
 
@@ -18,16 +17,14 @@ FENCED_STATE, FENCED_LEADER = ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEA
 
 def kinds(entries: list[Entry]) -> str:
     """S for a snapshot, u for an update, - for a tombstone."""
-    return "".join(
-        {ShareSnapshotValue: "S", ShareUpdateValue: "u"}.get(type(each.value), "-") for each in entries
-    )
+    return "".join({Snapshot: "S", Update: "u"}.get(type(each.value), "-") for each in entries)
 
 
 def test_an_initialized_state_is_a_snapshot_without_batches() -> None:
     host = Host()
     assert error(host.initialize(epoch=3, start=17)) == NONE
     [entry] = host.entries
-    assert isinstance(entry.value, ShareSnapshotValue)
+    assert isinstance(entry.value, Snapshot)
     assert (entry.value.state_epoch, entry.value.start_offset, entry.value.delivery_complete_count) == (
         3,
         17,
@@ -97,7 +94,7 @@ def test_a_snapshot_has_what_the_updates_said() -> None:
     host.write(5, (7, 20, 2, 1))
     host.write(-1, (30, 30, 4, 1), complete=3)
     value = host.entries[-1].value
-    assert isinstance(value, ShareSnapshotValue)
+    assert isinstance(value, Snapshot)
     assert (value.start_offset, value.delivery_complete_count) == (5, 3)
     assert [(each.first_offset, each.last_offset) for each in value.state_batches] == [
         (5, 6),

@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.api.context import NO_CONTEXT
 from barnabas.broker.api.deferred import Deferred, Response
 from barnabas.broker.api.large_requests import encode_in_steps, resolved
-from barnabas.broker.coordinators.coordinator import KEYS_AT_ONCE, Coordinator
+from barnabas.broker.coordinators.coordinator import (
+    KEYS_AT_ONCE,
+    PARTITIONS_REMEMBERED_MAX,
+    Coordinator,
+)
 from barnabas.broker.coordinators.split_requests import CombinedResponse, gather
-from barnabas.broker.coordinators.topic import FittedSettings, TopicLayout
+from barnabas.broker.coordinators.topic import FittedSettings, TopicLayout, partition_for
 from barnabas.protocol import ApiKey, KafkaError, Message
 
 if TYPE_CHECKING:
@@ -61,6 +65,8 @@ class ShareCoordinator(Coordinator["ShareHost"]):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, LAYOUT)
         self.writes = 0  # of single share partitions; and reads that noted a new leader
+        self._places: dict[ShareKey, int] = {}  # of keys in earlier requests
+        self._places_of = 0  # partitions that the topic had then
         self._write_latencies_ms: deque[float] = deque(maxlen=LATENCIES_REMEMBERED)
 
     def new_host(self, partition: Partition) -> ShareHost:
@@ -89,6 +95,16 @@ class ShareCoordinator(Coordinator["ShareHost"]):
 
     # -- requests ----------------------------------------------------------------------------------
 
+    def host_for(self, key: ShareKey) -> ShareHost | None:
+        """The host of a share partition's state, if this broker leads the partition that keeps it."""
+        count = self.topic.partition_count
+        if count != self._places_of or len(self._places) >= PARTITIONS_REMEMBERED_MAX:
+            self._places, self._places_of = {}, count
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = partition_for(str(key), count)
+        return self.hosts.get(place)
+
     def handle_state(self, request: Message, context: RequestContext) -> CombinedResponse:
         """Handle one of the five requests about share state."""
         from barnabas.shares.state.apis import is_empty, items_of, response_of
@@ -97,10 +113,37 @@ class ShareCoordinator(Coordinator["ShareHost"]):
         if is_empty(request):
             empty: Message = response_of(kind, ())
             return empty
-        parts = list(in_parts(items_of(request)))
+        items = items_of(request)
+        if len(items) == 1:
+            return self._timed(kind, self.handle_one(items[0].key, request))
+        parts = list(in_parts(items))
         if len(parts) == 1:
             return self._handle_part(kind, parts[0])
         return self._handle_parts(kind, parts, context.version)
+
+    def handle_one(self, key: ShareKey, request: Message) -> Message | Deferred:
+        """Handle a request about one share partition."""
+        host = self.host_for(key)
+        if host is None:
+            return self.refusal(request, self.error_without_host(str(key)), 0)
+        return host.handle_part(request, NO_CONTEXT)
+
+    def _timed(self, kind: type[Message], response: Message | Deferred) -> Message | Deferred:
+        """The response; the time until it is ready is noted for metrics."""
+        if kind.schema.key != ApiKey.WRITE_SHARE_GROUP_STATE or not isinstance(response, Deferred):
+            return response
+        started, whole = self.broker.loop.time(), Deferred(response.cancel)
+
+        def arrived(message: Response | None) -> None:
+            self.note_write(started)
+            whole.resolve(message)
+
+        response.then(arrived)
+        return whole
+
+    def note_write(self, started: float) -> None:
+        """Note how long a write took that began at this time of the loop."""
+        self._write_latencies_ms.append((self.broker.loop.time() - started) * 1000)
 
     async def _handle_parts(self, kind: type[Message], parts: list[list[Item]], version: int) -> Response:
         from barnabas.shares.state.apis import response_of
@@ -127,7 +170,7 @@ class ShareCoordinator(Coordinator["ShareHost"]):
 
         by_host: dict[ShareHost | None, list[Item]] = {}
         for item in items:
-            by_host.setdefault(self.host_of(str(item.key)), []).append(item)
+            by_host.setdefault(self.host_for(item.key), []).append(item)
         responses: list[Message | Deferred] = []
         for host, some in by_host.items():
             request = request_of(kind, some)
@@ -139,7 +182,7 @@ class ShareCoordinator(Coordinator["ShareHost"]):
 
         def combine(found: list[Any]) -> Message:
             if kind.schema.key == ApiKey.WRITE_SHARE_GROUP_STATE:
-                self._write_latencies_ms.append((self.broker.loop.time() - started) * 1000)
+                self.note_write(started)
             whole: Message = response_of(
                 kind, [result for response in found for result in results_of(response)]
             )

@@ -14,6 +14,7 @@ from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.coordinators.loading import Loading
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from barnabas.protocol.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from barnabas.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
 from barnabas.records.record import iter_records
 from barnabas.shares.state.apis import refusal, turn_into_error
@@ -36,6 +37,10 @@ class ShareHost(CoordinatorHost[ShareStateShard]):
 
     encode = staticmethod(encode)
     turn_into_error = staticmethod(turn_into_error)
+    # A state has its deadlines from its beginning on.
+    sets_no_deadline = frozenset(
+        (WriteShareGroupStateRequest, ReadShareGroupStateRequest, ReadShareGroupStateSummaryRequest)
+    )
 
     def __init__(self, coordinator: ShareCoordinator, partition: Partition) -> None:
         self._coordinator = coordinator

@@ -35,7 +35,7 @@ class StateBatches:
         or end before they begin) are put in order first."""
         ranges = list(batches)
         if not is_in_order(ranges):
-            ranges = sweep([batch for batch in ranges if batch.first_offset <= batch.last_offset])
+            ranges = sweep(usable(ranges, NO_START_OFFSET))
         self.ranges = ranges
         self._loose = loose_in(ranges)  # first offsets of ranges that the next `combine` joins to the left
 
@@ -48,11 +48,16 @@ class StateBatches:
         return found
 
     def combine(self, added: Iterable[StateBatch], start_offset: int) -> None:
-        """Add batches, and drop what is below the start offset."""
+        """Add batches, and drop what is below the start offset. A batch that ends before it begins adds
+        nothing."""
         if start_offset != NO_START_OFFSET:
             self._cut_before(start_offset)
-            added = cut_before(added, start_offset)
-        new = list(added)
+        new = usable(added, start_offset)
+        if len(new) == 1 and not self._loose:
+            low, high = self._touched_by(new[0].first_offset, new[0].last_offset)
+            if low == high:  # most writes
+                self.ranges.insert(low, new[0])
+                return
         touched: set[int] = set()
         low, high = len(self.ranges), 0
         for batch in new:
@@ -93,17 +98,20 @@ class StateBatches:
             self._loose = [each for each in self._loose if first_offset is not None and each > first_offset]
 
 
-def cut_before(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+def usable(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """The batches from the start offset on, without those that end before they begin."""
+    if start_offset == NO_START_OFFSET:
+        return [batch for batch in batches if batch.first_offset <= batch.last_offset]
     return [
         batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
         for batch in batches
-        if batch.last_offset >= start_offset
+        if batch.last_offset >= start_offset and batch.first_offset <= batch.last_offset
     ]
 
 
 def combined(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
     """The batches of one write, without overlaps, from the start offset on."""
-    found = list(batches) if start_offset == NO_START_OFFSET else cut_before(batches, start_offset)
+    found = usable(batches, start_offset)
     return sweep(found) if len(found) > 1 else found
 
 

@@ -35,15 +35,8 @@ from barnabas.protocol.messages.write_share_group_state import (
 )
 from barnabas.shares.state.apis import Item
 from barnabas.shares.state.batches import NO_START_OFFSET, StateBatch
-from barnabas.shares.state.partition_state import (
-    NO_COUNT,
-    NO_EPOCH,
-    ShareState,
-    batches_of,
-    initial_snapshot,
-    item_of,
-)
-from barnabas.shares.state.records import Entry, Value
+from barnabas.shares.state.partition_state import NO_EPOCH, ShareState, initial_snapshot
+from barnabas.shares.state.records import NO_COUNT, Entry, Snapshot, Update, batches_of
 
 InitializeResult = InitializeShareGroupStateResponse.InitializeStateResult.PartitionResult
 ReadResult = ReadShareGroupStateResponse.ReadStateResult.PartitionResult
@@ -91,7 +84,15 @@ def read(item: Item, known: ShareState | None, at: Circumstances) -> Decided:
         partition=key.partition,
         state_epoch=known.state_epoch,
         start_offset=known.start_offset,
-        state_batches=[item_of(batch_type, batch) for batch in known.batches.ranges],
+        state_batches=[
+            batch_type(
+                first_offset=batch.first_offset,
+                last_offset=batch.last_offset,
+                delivery_state=batch.delivery_state,
+                delivery_count=batch.delivery_count,
+            )
+            for batch in known.batches.ranges
+        ],
     )
     if data.leader_epoch in (NO_EPOCH, known.leader_epoch_max):
         return Decided(result)
@@ -107,7 +108,7 @@ def write(item: Item, known: ShareState | None, at: Circumstances) -> Decided:
     check_leader_epoch(known, data.leader_epoch)
     check_state_epoch(known, data.state_epoch)
     check_exists(item, at.image)
-    batches = list(batches_of(data.state_batches))
+    batches = batches_of(data.state_batches)
     for batch in batches:
         if batch.first_offset > batch.last_offset:
             raise refusal(f"The state batch {batch.first_offset} to {batch.last_offset} has no offsets.")
@@ -154,7 +155,7 @@ def next_value(
     batches: list[StateBatch],
     leader_epoch: int,
     at: Circumstances,
-) -> Value:
+) -> Snapshot | Update:
     """An update, or a snapshot if there are enough updates since the last one."""
     if known.updates >= at.updates_per_snapshot:
         return known.next_snapshot(start_offset, complete_count, batches, leader_epoch, at.now_ms)

@@ -9,13 +9,11 @@ Does not know: requests, offsets of the records, the clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from barnabas.protocol.log_records.share_state import ShareSnapshotValue, ShareUpdateValue
 from barnabas.shares.state.batches import NO_START_OFFSET, StateBatch, StateBatches, combined
+from barnabas.shares.state.records import NO_COUNT, Snapshot, Update
 
 NO_EPOCH = -1
-NO_COUNT = -1
 
 
 class ShareState:
@@ -53,7 +51,7 @@ class ShareState:
 
     # -- applying ----------------------------------------------------------------------------------
 
-    def apply_snapshot(self, value: ShareSnapshotValue) -> None:
+    def apply_snapshot(self, value: Snapshot) -> None:
         self.snapshot_epoch = value.snapshot_epoch
         self.state_epoch = value.state_epoch
         self.leader_epoch = value.leader_epoch
@@ -61,26 +59,23 @@ class ShareState:
         self.delivery_complete_count = value.delivery_complete_count
         self.created_ms = value.create_timestamp
         self.written_ms = value.write_timestamp
-        self.batches = StateBatches(batches_of(value.state_batches))
+        self.batches = StateBatches(value.state_batches)
         self.updates = 0
         self.leader_epoch_max = max(self.leader_epoch_max, value.leader_epoch)
         self.state_epoch_max = max(self.state_epoch_max, value.state_epoch)
 
-    def apply_update(self, value: ShareUpdateValue) -> None:
+    def apply_update(self, value: Update) -> None:
         if value.start_offset != NO_START_OFFSET:
             self.start_offset = value.start_offset
         if value.leader_epoch != NO_EPOCH:
             self.leader_epoch = value.leader_epoch
         self.delivery_complete_count = value.delivery_complete_count
-        self.batches.combine(
-            (batch for batch in batches_of(value.state_batches) if batch.first_offset <= batch.last_offset),
-            self.start_offset,
-        )
+        self.batches.combine(value.state_batches, self.start_offset)
         self.updates += 1
         self.leader_epoch_max = max(self.leader_epoch_max, value.leader_epoch)
 
     @classmethod
-    def of_update(cls, value: ShareUpdateValue) -> ShareState:
+    def of_update(cls, value: Update) -> ShareState:
         """The state when the snapshot before an update is not in the log any more. A later record replaces
         it."""
         found = cls()
@@ -92,15 +87,9 @@ class ShareState:
 
     def next_update(
         self, start_offset: int, complete_count: int, batches: Iterable[StateBatch], leader_epoch: int
-    ) -> ShareUpdateValue:
-        item = ShareUpdateValue.StateBatch
-        return ShareUpdateValue(
-            snapshot_epoch=self.snapshot_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=start_offset,
-            delivery_complete_count=complete_count,
-            state_batches=[item_of(item, batch) for batch in combined(batches, start_offset)],
-        )
+    ) -> Update:
+        found = combined(batches, start_offset)
+        return Update(self.snapshot_epoch, leader_epoch, start_offset, complete_count, found)
 
     def next_snapshot(
         self,
@@ -109,14 +98,14 @@ class ShareState:
         batches: Iterable[StateBatch],
         leader_epoch: int,
         now_ms: int,
-    ) -> ShareSnapshotValue:
+    ) -> Snapshot:
         if start_offset == NO_START_OFFSET:
             start_offset = self.start_offset
         all_batches = self.batches.copy()
         all_batches.combine(batches, start_offset)
         return self._snapshot(start_offset, complete_count, all_batches.ranges, leader_epoch, now_ms, now_ms)
 
-    def cold_snapshot(self, now_ms: int) -> ShareSnapshotValue:
+    def cold_snapshot(self, now_ms: int) -> Snapshot:
         """The state as it is, in a new record: earlier records are needed no more."""
         return self._snapshot(
             self.start_offset,
@@ -135,9 +124,8 @@ class ShareState:
         leader_epoch: int,
         created_ms: int,
         written_ms: int,
-    ) -> ShareSnapshotValue:
-        item = ShareSnapshotValue.StateBatch
-        return ShareSnapshotValue(
+    ) -> Snapshot:
+        return Snapshot(
             snapshot_epoch=self.snapshot_epoch + 1,
             state_epoch=self.state_epoch,
             leader_epoch=leader_epoch,
@@ -145,16 +133,14 @@ class ShareState:
             delivery_complete_count=complete_count,
             create_timestamp=created_ms,
             write_timestamp=written_ms,
-            state_batches=[item_of(item, batch) for batch in batches],
+            state_batches=tuple(batches),
         )
 
 
-def initial_snapshot(
-    known: ShareState | None, state_epoch: int, start_offset: int, now_ms: int
-) -> ShareSnapshotValue:
+def initial_snapshot(known: ShareState | None, state_epoch: int, start_offset: int, now_ms: int) -> Snapshot:
     """The state begins, or begins again: nothing of what is known is kept. Without a start offset there is no
     lag to compute, hence no count."""
-    return ShareSnapshotValue(
+    return Snapshot(
         snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
         state_epoch=state_epoch,
         leader_epoch=0,
@@ -162,22 +148,4 @@ def initial_snapshot(
         delivery_complete_count=NO_COUNT if start_offset == NO_START_OFFSET else 0,
         create_timestamp=now_ms,
         write_timestamp=now_ms,
-    )
-
-
-def batches_of(items: Iterable[Any]) -> Iterable[StateBatch]:
-    """Batches of a record or of a request."""
-    return [
-        StateBatch(item.first_offset, item.last_offset, item.delivery_count, item.delivery_state)
-        for item in items
-    ]
-
-
-def item_of(item: Any, batch: StateBatch) -> Any:
-    """A batch for a record or for a response, whose type is `item`."""
-    return item(
-        first_offset=batch.first_offset,
-        last_offset=batch.last_offset,
-        delivery_state=batch.delivery_state,
-        delivery_count=batch.delivery_count,
     )

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
-from barnabas.protocol.log_records.share_state import ShareSnapshotValue
 from barnabas.shares.state.apis import Result, items_of, refused, response_of
 from barnabas.shares.state.deciding import DECIDE, Circumstances
 from barnabas.shares.state.keys import ShareKey
 from barnabas.shares.state.needed_offsets import NeededOffsets
 from barnabas.shares.state.outcome import ShareOutcome
 from barnabas.shares.state.partition_state import ShareState
-from barnabas.shares.state.records import Entry
+from barnabas.shares.state.records import Entry, Snapshot
 from barnabas.shares.state.settings import ShareStateSettings
 
 SHARE_VERSION = "share.version"  # a feature of the cluster
@@ -80,7 +79,7 @@ class ShareStateShard:
             self._forget(key)
             self._needed.deleted(key, offset)
             return
-        if isinstance(value, ShareSnapshotValue):
+        if isinstance(value, Snapshot):
             if state is None:
                 state = self._add(key, ShareState())
             state.apply_snapshot(value)

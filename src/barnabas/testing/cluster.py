@@ -229,6 +229,8 @@ class Cluster:
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(min(2, brokers or combined)),
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": str(min(2, brokers or combined)),
             **{name: str(value) for name, value in (overrides or {}).items()},
         }
         self._racks = racks

@@ -14,6 +14,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
 )
 from barnabas.security.acls.vocabulary import Operation
 
+MEMBER_ID_LENGTH_MAX = 36  # of a UUID with hyphens
 NEEDS = (read_group, topics(Operation.DESCRIBE, "subscribed_topic_names."))
 
 
@@ -23,4 +24,6 @@ def share_group_heartbeat(
 ) -> Message | Deferred | None:
     if not context.broker.image.features.level(SHARE_VERSION):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not 0 < len(request.member_id) <= MEMBER_ID_LENGTH_MAX:
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
     return context.broker.groups.handle(request.group_id, request, context)

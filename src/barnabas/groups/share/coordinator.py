@@ -304,7 +304,7 @@ class ShareGroups:
         raise not_a_consumer_group(group_id)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        raise not_a_consumer_group(group_id)
+        """A share group has no committed offsets; that is no error."""
 
     def check_offset_delete(self, group_id: str) -> None:
         raise not_a_consumer_group(group_id)

@@ -10,12 +10,8 @@ from barnabas.groups.basics.request_checks import not_empty, refuse
 from barnabas.groups.share.member import JOINING_EPOCH, LEAVING_EPOCH
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-MEMBER_ID_LENGTH_MAX = 36  # of a UUID in either spelling
-
 
 def check(request: ShareGroupHeartbeatRequest) -> None:
-    if not 0 < len(request.member_id) <= MEMBER_ID_LENGTH_MAX:
-        refuse("Invalid member id in the request.")
     not_empty(request.member_id, "MemberId")
     not_empty(request.group_id, "GroupId")
     not_empty(request.rack_id, "RackId")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from barnabas.groups.basics.outcome import Caller, Outcome, Token
+from barnabas.groups.basics.outcome import Caller, Outcome, StateCall, Token
 from barnabas.groups.basics.records import Entry, decode, encode
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
@@ -37,6 +37,7 @@ class Host:
         self.waiting: dict[Token, tuple[str, int]] = {}
         self.answers: dict[str, Message] = {}
         self.new_records: list[Entry] = []
+        self.state_calls: list[StateCall] = []  # requests to share coordinators
         self.shard = GroupShard(self.settings, self.rng, self.now_ms)
         self.shard.loaded(self.now_ms)
         self.shard.metadata_changed(self.image, NO_CHANGES, self.now_ms)
@@ -61,6 +62,7 @@ class Host:
             assert replayed == entry
             self.shard.apply(entry)
         self.new_records += outcome.records
+        self.state_calls += outcome.state_calls
         for token, message in outcome.responses:
             client, version = self.waiting.pop(token)
             self.answers[client] = on_the_wire(message, version)

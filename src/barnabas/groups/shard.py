@@ -27,6 +27,7 @@ from barnabas.groups.offsets.offset_requests import is_long_deletion, is_long_fe
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.groups.offsets.topic_removal import TopicRemoval
 from barnabas.groups.share.coordinator import ShareGroups
+from barnabas.groups.share.state import Rebalances
 from barnabas.groups.streams.coordinator import StreamsGroups
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
@@ -79,8 +80,10 @@ class GroupShard:
         rng: Rng,
         now_ms: int,
         assignors: Mapping[str, Assignor] | None = None,
+        share_rebalances: Rebalances | None = None,
     ) -> None:
-        """`assignors` are registered by plugins, by the names that the settings use."""
+        """`assignors` are registered by plugins, by the names that the settings use. `share_rebalances`
+        counts for all shards of a broker."""
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
@@ -92,6 +95,8 @@ class GroupShard:
             assignors,
         )
         self.share = ShareGroups(settings, tokens, lambda group_id: self._is_other(group_id, self.share))
+        if share_rebalances is not None:
+            self.share.state.rebalances = share_rebalances
         self.streams = StreamsGroups(
             settings, self.classic, lambda group_id: self._is_other(group_id, self.streams)
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.groups.basics.outcome import Caller
     from barnabas.groups.basics.settings import GroupSettings
     from barnabas.groups.shard import GroupShard
+    from barnabas.groups.share.state import Rebalances
 
 
 class GroupCoordinator(Coordinator["GroupHost"]):
@@ -36,6 +37,7 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         self._caller_client_id: str | None = None
         self._caller: Caller
         self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
+        self._share_rebalances: Rebalances | None = None  # of all shards since the start
 
     def new_host(self, partition: Partition) -> GroupHost:
         from barnabas.broker.coordinators.group_host import GroupHost
@@ -44,9 +46,13 @@ class GroupCoordinator(Coordinator["GroupHost"]):
 
     def new_shard(self, partition: Partition) -> GroupShard:
         from barnabas.groups.shard import GroupShard
+        from barnabas.groups.share.state import Rebalances
 
         settings = self._settings(partition)
-        return GroupShard(settings, self._rng, self.broker.clock.now_ms(), self._assignors)
+        if self._share_rebalances is None:
+            self._share_rebalances = Rebalances()
+        now_ms = self.broker.clock.now_ms()
+        return GroupShard(settings, self._rng, now_ms, self._assignors, self._share_rebalances)
 
     def _settings(self, partition: Partition) -> GroupSettings:
         from barnabas.groups.basics.settings import GroupSettings
@@ -71,6 +77,10 @@ class GroupCoordinator(Coordinator["GroupHost"]):
             rights.may_describe_topic if rights is not None else None,
         )
         return self._caller
+
+    def share_rebalance_count(self) -> int:
+        """How often share groups began a new epoch, except for members that left."""
+        return self._share_rebalances.count if self._share_rebalances is not None else 0
 
     def configure(self, host: GroupHost) -> None:
         host.shard.configure(self._settings(host.partition))

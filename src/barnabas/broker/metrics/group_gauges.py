@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Labelled = Iterable[tuple[dict[str, str], float]]
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+SHARE_STATES = ("Empty", "Stable", "Dead")
 STREAMS_STATES = ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead")
 COUNTED_MS = 20  # a count is used again for this long, so that all gauges of a scrape share it
 MANAGER = "kafka.coordinator.group", "GroupMetadataManager"
@@ -42,6 +43,13 @@ def register(broker: Broker) -> None:
     metrics.gauges(*COORDINATOR, "group-count", "Groups by protocol.", partial(by_protocol, groups))
     metrics.gauges(
         *COORDINATOR, "consumer-group-count", "Consumer groups by state.", partial(consumer_states, groups)
+    )
+    metrics.gauges(*COORDINATOR, "share-group-count", "Share groups by state.", partial(share_states, groups))
+    metrics.gauge(
+        *COORDINATOR,
+        "share-group-rebalance-count",
+        "New epochs of share groups since the start, except those of members that left.",
+        groups.share_rebalance_count,
     )
     metrics.gauges(
         *COORDINATOR, "streams-group-count", "Streams groups by state.", partial(streams_states, groups)
@@ -90,6 +98,7 @@ def partitions(groups: GroupCoordinator) -> Labelled:
 def by_protocol(groups: GroupCoordinator) -> Labelled:
     yield {"protocol": "classic"}, classic_count(groups)
     yield {"protocol": "consumer"}, sum(len(shard.consumer.state.groups) for shard in shards(groups))
+    yield {"protocol": "share"}, sum(shard.share.group_count for shard in shards(groups))
     yield {"protocol": "streams"}, sum(shard.streams.group_count for shard in shards(groups))
 
 
@@ -99,6 +108,14 @@ def consumer_states(groups: GroupCoordinator) -> Labelled:
         for state, count in shard.consumer.counts().items():
             found[state.value] += count
     return [({"state": state}, found[state]) for state in CONSUMER_STATES]
+
+
+def share_states(groups: GroupCoordinator) -> Labelled:
+    found: Counter[str] = Counter()
+    for shard in shards(groups):
+        for state, count in shard.share.counts().items():
+            found[state.value] += count
+    return [({"state": state}, found[state]) for state in SHARE_STATES]
 
 
 def streams_states(groups: GroupCoordinator) -> Labelled:

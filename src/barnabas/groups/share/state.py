@@ -8,6 +8,7 @@ Does not know: requests, records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -35,6 +36,13 @@ class Times(NamedTuple):
     assignment_interval_ms: int
 
 
+@dataclass(slots=True)
+class Rebalances:
+    """Counts new epochs of share groups, for metrics. All shards of a broker may share one."""
+
+    count: int = 0
+
+
 class ShareState:
     __slots__ = (
         "_asked_ms",
@@ -43,7 +51,7 @@ class ShareState:
         "assignor",
         "groups",
         "hashes",
-        "rebalance_count",
+        "rebalances",
         "settings",
         "subscribers",
         "timers",
@@ -56,7 +64,7 @@ class ShareState:
         self.subscribers: Subscribers[ShareGroup] = Subscribers()
         self.hashes = MetadataHashes()
         self.timers: MemberTimers[Due] = MemberTimers(Due)
-        self.rebalance_count = 0  # new epochs since the shard was loaded
+        self.rebalances = Rebalances()
         self._times = GroupOverrides(self._read_times)
         self._groups_by_topic: dict[bytes, dict[str, ShareGroup]] = {}  # groups with state of a topic
         self._asked_ms: dict[tuple[str, bytes], int] = {}  # when the share coordinator was asked

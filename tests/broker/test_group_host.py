@@ -18,7 +18,7 @@ from barnabas.broker.coordinators.group_host import GroupHost
 from barnabas.broker.coordinators.journal import CoordinatorJournal
 from barnabas.broker.handlers.txn_offset_commit import commit_later
 from barnabas.broker.produce.verifying import Verified
-from barnabas.decisions import uncommitted
+from barnabas.decisions import host as decision_host
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
@@ -193,7 +193,7 @@ def test_a_response_waits_for_the_followers(play: Play) -> None:
 def test_too_many_waiting_responses_refuse_requests_before_an_append(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uncommitted, "WAITING_MAX", 3)
+    monkeypatch.setattr(decision_host, "WAITING_MAX", 3)
 
     async def scenario(world: World) -> None:
         world.partition.lead(0, (1, 2), (1, 2), 1)

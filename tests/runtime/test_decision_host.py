@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from barnabas.decisions.awaited import AwaitedHost
+from barnabas.decisions.commit_waits import CommitFuture, CommitWaits, committed_future
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.quorum.decision_host import DecisionHost
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Journal:
 
     records: list[int] = field(default_factory=list)
     high_watermark: int = 0
-    waiting: list[tuple[int, "asyncio.Future[None]"]] = field(default_factory=list)
+    commit_waits: CommitWaits[CommitFuture] = field(default_factory=lambda: CommitWaits("the journal"))
     refuses: KafkaError | None = None
 
     @property
@@ -36,20 +37,14 @@ class Journal:
     def committed(self, offset: int) -> Awaitable[None] | None:
         if offset <= self.high_watermark:
             return None
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiting.append((offset, future))
-        return future
+        return committed_future(self.commit_waits, offset - 1)
 
     def commit(self) -> None:
         self.high_watermark = len(self.records)
-        for _, future in self.waiting:
-            future.set_result(None)
-        self.waiting = []
+        self.commit_waits.tell_committed(self.high_watermark)
 
     def fail(self, error: KafkaError) -> None:
-        for _, future in self.waiting:
-            future.set_exception(error)
-        self.waiting = []
+        self.commit_waits.tell_lost(-1, error)
 
 
 @dataclass
@@ -74,7 +69,7 @@ async def begun(coroutine: "asyncio.Task[str]") -> None:
 def test_a_reply_comes_when_its_records_are_committed() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
-        shard = DecisionHost(machine, journal)
+        shard = AwaitedHost(machine, journal)
         task = asyncio.create_task(shard.write(lambda: Decision([1, 2], "done")))
         await begun(task)
         assert machine.total == 3
@@ -87,7 +82,7 @@ def test_a_reply_comes_when_its_records_are_committed() -> None:
 def test_a_decision_sees_earlier_decisions_that_are_not_committed_yet() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
-        shard = DecisionHost(machine, journal)
+        shard = AwaitedHost(machine, journal)
         first = asyncio.create_task(shard.write(lambda: Decision([5], "first")))
         second = asyncio.create_task(shard.write(lambda: Decision([machine.total], f"saw {machine.total}")))
         await begun(first)
@@ -101,7 +96,7 @@ def test_a_decision_sees_earlier_decisions_that_are_not_committed_yet() -> None:
 def test_a_read_waits_until_what_it_read_is_committed() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
-        shard = DecisionHost(machine, journal)
+        shard = AwaitedHost(machine, journal)
         assert await shard.read(lambda: "nothing") == "nothing"
         write = asyncio.create_task(shard.write(lambda: Decision([1], "written")))
         await begun(write)
@@ -117,7 +112,7 @@ def test_a_read_waits_until_what_it_read_is_committed() -> None:
 def test_an_error_waits_until_what_it_depends_on_is_committed() -> None:
     async def main() -> None:
         journal = Journal()
-        shard = DecisionHost(Sum(), journal)
+        shard = AwaitedHost(Sum(), journal)
 
         def refuse() -> Decision:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, "there it is")
@@ -138,7 +133,7 @@ def test_an_error_waits_until_what_it_depends_on_is_committed() -> None:
 def test_records_that_the_journal_refuses_are_not_applied() -> None:
     async def main() -> None:
         journal, machine = Journal(refuses=KafkaError(ErrorCode.POLICY_VIOLATION, "too large")), Sum()
-        shard = DecisionHost(machine, journal)
+        shard = AwaitedHost(machine, journal)
         with pytest.raises(KafkaError, match="too large"):
             await shard.write(lambda: Decision([1], "never"))
         assert machine.total == 0
@@ -150,7 +145,7 @@ def test_records_that_the_journal_refuses_are_not_applied() -> None:
 def test_when_a_commit_fails_all_decisions_are_refused_and_the_host_is_closed() -> None:
     async def main() -> None:
         journal = Journal()
-        shard = DecisionHost(Sum(), journal)
+        shard = AwaitedHost(Sum(), journal)
         tasks = [asyncio.create_task(shard.write(lambda: Decision([1], "never"))) for _ in range(3)]
         await begun(tasks[0])
         journal.fail(LOST)

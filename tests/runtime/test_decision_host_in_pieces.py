@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
+from barnabas.decisions.awaited import AwaitedHost
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.quorum.decision_host import DecisionHost
 from barnabas.runtime.pieces import PIECE_S, Pieces, Steps
 
 from .test_decision_host import Decision, Journal, Sum
@@ -30,7 +30,7 @@ class Stage:
     def __init__(self) -> None:
         self.journal, self.machine = Journal(high_watermark=1 << 60), Sum()
         self.prepared: list[int] = []
-        self.shard: DecisionHost[int] = DecisionHost(self.machine, self.journal, pieces(), self.prepare)
+        self.shard: AwaitedHost[int] = AwaitedHost(self.machine, self.journal, pieces(), self.prepare)
 
     def prepare(self, records: Sequence[int]) -> Steps[Callable[[], int]]:
         for record in records:

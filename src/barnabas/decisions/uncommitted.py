@@ -16,8 +16,6 @@ from typing import Any
 from barnabas.decisions.commit_waits import CommitWaits
 from barnabas.protocol import KafkaError
 
-WAITING_MAX = 10_000  # responses of one host; further requests are refused before anything is appended
-
 Give = Callable[[Any], None]
 TurnIntoError = Callable[[Any, KafkaError], None]
 
@@ -55,12 +53,6 @@ class UncommittedResponses:
         self._turn_into_error = turn_into_error
         self._waits = waits  # in the order of offsets, and of deadlines
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether requests must be refused: too many wait for followers already, and clients that time out
-        and retry would add to them."""
-        return len(self._waits) >= WAITING_MAX
 
     def hold(self, offset: int, give: Give, response: Any) -> None:
         """Give the response when every record below the offset is committed."""

@@ -1,8 +1,8 @@
 """The work queue of a state machine: long work runs in pieces, and later work waits behind it, in order.
 
-In: steps that change the state, or must not see it change. Out: all of them run, one after the other. Both
-hosts that decide, append and apply use it: the controller's (`quorum.decision_host`) for every decision, a
-coordinator's (`broker.coordinators.host`) only while something long is under way.
+In: steps that change the state, or must not see it change. Out: all of them run, one after the other. The
+controller's host (`awaited`) uses it for every decision, a coordinator's (`broker.coordinators.host`) only
+while something long is under way.
 Does not know: what the work is, the state.
 """
 

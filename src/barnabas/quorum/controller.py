@@ -40,6 +40,7 @@ from barnabas.controller.decision import Decision, in_steps
 from barnabas.controller.delete_topics import delete_topics
 from barnabas.controller.refusals import refusal
 from barnabas.controller.sessions import BrokerSessions
+from barnabas.decisions.awaited import AwaitedHost
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.metadata.versions import CONTROLLER_REGISTRATION, reason_unsupported, supported_features
@@ -61,7 +62,6 @@ from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.quorum.controller_state import ControllerState
-from barnabas.quorum.decision_host import DecisionHost
 from barnabas.quorum.listener_entries import listener_entries
 from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.quorum.periodic_decisions import PeriodicDecisions
@@ -137,7 +137,7 @@ class Controller:
         self._incarnation_id = rng.randbytes(16)
         self._sessions: BrokerSessions
         self._state: ControllerState
-        self._host: DecisionHost[Message] | None = None  # set while this controller is the active one
+        self._host: AwaitedHost[Message] | None = None  # set while this controller is the active one
         self._served_by: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
         self._run_before: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
         self._is_draining = False  # set by `drain`, before the node stops
@@ -216,7 +216,7 @@ class Controller:
         decisions."""
         self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
         state = self._state = ControllerState(self._log, self._sessions)
-        host = self._host = DecisionHost(state, self._log, self._log.pieces, state.prepare)
+        host = self._host = AwaitedHost(state, self._log, self._log.pieces, state.prepare)
         min_insync_replicas: int = self._settings["min.insync.replicas"]
         image, transactions = state.image, state.transactions
         first = activate(image, transactions.is_open, self._bootstrap, min_insync_replicas)
@@ -425,15 +425,13 @@ class Controller:
         self._schedule_timer()
 
     def _write_no_op(self) -> None:
-        records = [NoOpRecord()]
-        first_offset = self._log.end_offset
-        try:
-            self._log.append(records)
-        except KafkaError as error:
-            if self._host is not None:
-                self._host.close(error)
+        host = self._host
+        if host is None:
             return
-        self._state.apply(records, first_offset)
+        try:
+            host.write_at_once(Decision(None, [NoOpRecord()]))
+        except KafkaError as error:
+            host.close(error)
 
     def _silent_brokers(self, now_ms: int) -> list[int]:
         brokers = self._state.image.cluster.brokers.values()

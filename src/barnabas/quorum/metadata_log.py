@@ -53,7 +53,7 @@ class _Appended:
 
 
 class MetadataLog(MetadataReplica):
-    """A journal (see `decision_host`) of metadata records. Call it from the loop's thread only."""
+    """A journal (see `decisions.awaited`) of metadata records. Call it from the loop's thread only."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class MetadataLog(MetadataReplica):
         self.leader: Leader | None = None
         self.last_append_ms = clock.now_ms()
         self._appended: deque[_Appended] = deque()
-        self._commit_waits: CommitWaits[CommitFuture] = CommitWaits(self)
+        self.commit_waits: CommitWaits[CommitFuture] = CommitWaits(self)
         self._flushing = False
         self._committed_transactions = self.uncommitted.transactions
 
@@ -215,7 +215,7 @@ class MetadataLog(MetadataReplica):
         for each in appended:
             self.uncommitted.batches.extend(each.batches)
         self.uncommitted.transactions = self._committed_transactions.copy()
-        self._commit_waits.tell_lost(-1, error)
+        self.commit_waits.tell_lost(-1, error)
         self._wake()
 
     # Committing
@@ -227,7 +227,7 @@ class MetadataLog(MetadataReplica):
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller any more")
         if offset <= self.high_watermark:
             return None
-        return committed_future(self._commit_waits, offset - 1)
+        return committed_future(self.commit_waits, offset - 1)
 
     def _flush(self) -> None:
         """Write and sync everything appended so far."""
@@ -306,13 +306,13 @@ class MetadataLog(MetadataReplica):
             appended = self._appended.popleft()
             self._committed_transactions = appended.transactions
             self._notify_listeners(appended.delta, appended.image)
-        self._commit_waits.tell_committed(high_watermark)
+        self.commit_waits.tell_committed(high_watermark)
         self._wake()
 
     def _fail(self, error: KafkaError) -> None:
         """Fail after a disk error: what waits was not committed, and nothing can be appended any more."""
         self._appended.clear()
-        self._commit_waits.tell_lost(-1, error)
+        self.commit_waits.tell_lost(-1, error)
         super()._fail(error)
 
     async def close(self) -> None:

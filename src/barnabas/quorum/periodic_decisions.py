@@ -17,7 +17,7 @@ from barnabas.protocol import KafkaError, Message
 
 if TYPE_CHECKING:
     from barnabas.controller.context import Context
-    from barnabas.quorum.decision_host import DecisionHost
+    from barnabas.decisions.awaited import AwaitedHost
     from barnabas.settings.broker import BrokerSettings
 
 logger = logging.getLogger("barnabas.quorum.controller")
@@ -30,7 +30,7 @@ AT_ONCE_MAX = 1_000  # a decision that did so many has perhaps left some: it is 
 class PeriodicDecisions:
     def __init__(self, settings: BrokerSettings, context: Callable[[], Context]) -> None:
         self._context = context
-        self._host: DecisionHost[Message] | None = None
+        self._host: AwaitedHost[Message] | None = None
         self._running: asyncio.Task[None] | None = None
         self._intervals_ms: dict[tuple[str, str, str], int] = {}
         if settings["auto.leader.rebalance.enable"]:
@@ -40,7 +40,7 @@ class PeriodicDecisions:
             self._intervals_ms[SWEEP_TOKENS] = settings["delegation.token.expiry.check.interval.ms"]
         self._made_ms: dict[tuple[str, str, str], int] = {}
 
-    def start(self, host: DecisionHost[Message], now_ms: int) -> None:
+    def start(self, host: AwaitedHost[Message], now_ms: int) -> None:
         """This controller is the active one from now on."""
         self._host = host
         self._made_ms = dict.fromkeys(self._intervals_ms, now_ms)

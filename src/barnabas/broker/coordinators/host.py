@@ -1,9 +1,9 @@
-"""The host of one shard of a coordinator: decides on requests, appends records, applies them, and responds.
+"""The host of one shard of a coordinator: a decision host whose responses leave at the end of the tick.
 
-In: requests for keys of one partition of the coordinator's topic, time, metadata. Out: responses. A decision
-depends on everything that was appended before, committed or not, so a response waits until all of that is
-committed. Requests that wait for others (joins, syncs) hold a token until an outcome has their response. If
-an append fails, the host drops the shard and replays the log. Subclasses serve groups and transactions.
+In: requests for keys of one partition of the coordinator's topic, time, metadata. Out: responses. To the life
+of a decision (see `decisions.host`) it adds: requests that wait for others (joins, syncs), which hold a token
+until an outcome has their response; the loading of the shard, at the start and after a failed append; and
+deadlines. Subclasses serve groups, transactions and share state.
 Does not know: what the records mean, which partitions this broker leads.
 """
 
@@ -25,8 +25,9 @@ from barnabas.broker.coordinators.journal import (
     as_coordinator_error,
 )
 from barnabas.broker.coordinators.long_requests import LongRequest
+from barnabas.decisions.host import DecisionHost
 from barnabas.decisions.uncommitted import UncommittedResponses
-from barnabas.decisions.work_queue import WorkQueue, as_steps
+from barnabas.decisions.work_queue import as_steps
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
@@ -82,14 +83,17 @@ class Shard(Protocol):
 S = TypeVar("S", bound=Shard)
 
 
-class CoordinatorHost(Generic[S]):
+class CoordinatorHost(DecisionHost[Any], Generic[S]):
     __slots__ = (
-        "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting", "armed_ms", "error",
-        "journal", "load_task", "now_ms", "partition", "shard", "work_queue",
+        "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting", "armed_ms", "journal",
+        "load_task", "now_ms", "partition", "shard",
     )  # fmt: skip
 
     def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
-        self._broker = coordinator.broker
+        broker = self._broker = coordinator.broker
+        super().__init__(
+            broker.pieces, partition.new_commit_waits(), queue_full=QUEUE_FULL, full=FULL, error=LOADING
+        )
         self._load_slots = coordinator.load_slots
         self._load_times_ms = coordinator.load_times_ms
         self.now_ms: Callable[[], int] = coordinator.deadlines.now_ms
@@ -97,17 +101,11 @@ class CoordinatorHost(Generic[S]):
         self.partition = partition
         self.journal = CoordinatorJournal(partition, self.compression())
         self.shard: S = self.new_shard()
-        self.error: KafkaError | None = LOADING  # why requests are refused, or None
         self.armed_ms: int | None = None  # when the coordinator will call `on_timer`
         self.load_task: asyncio.Task[None] | None = None
         self._waiting: dict[Token, Deferred] = {}
-        self.work_queue = WorkQueue(self._broker.pieces, QUEUE_FULL)
         self._uncommitted = UncommittedResponses(
-            self._broker.loop,
-            self.commit_timeout_ms(),
-            TOO_LATE,
-            self.turn_into_error,
-            partition.new_commit_waits(),
+            broker.loop, self.commit_timeout_ms(), TOO_LATE, self.turn_into_error, self.commit_waits
         )
 
     # -- what subclasses define ----------------------------------------------
@@ -236,8 +234,7 @@ class CoordinatorHost(Generic[S]):
     def _refuse(self, why: KafkaError, lost: KafkaError = NOT_HERE) -> None:
         """Refuse requests from now on, and all that wait."""
         was_active = self.error is None
-        self.error = why
-        self.work_queue.finish()  # which refuses the requests in it
+        self.refuse_all(why)
         self._uncommitted.fail_all(lost)
         waiting, self._waiting = self._waiting, {}
         if was_active or waiting:
@@ -265,6 +262,7 @@ class CoordinatorHost(Generic[S]):
         self.error = None
         self._refuse(LOADING, error)
         self.shard = self.new_shard()
+        self.generation += 1
         if self.partition.is_leader:
             self.partition.leave(self._on_high_watermark)
             self.start()
@@ -277,7 +275,10 @@ class CoordinatorHost(Generic[S]):
         try:
             if self.is_long(request):
                 return encoded_in_pieces(self._decide_in_pieces(request, context), context)
-            response = self._decide(request, context)
+            if self.error is None and not self.work_queue.is_busy:
+                response: Message | Deferred = self.decide_now(request, context)
+            else:
+                response = self._decide_in_pieces(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
         return self.respond(response, context)
@@ -297,24 +298,19 @@ class CoordinatorHost(Generic[S]):
         try:
             if self.is_long(request):
                 return self._decide_in_pieces(request, context)
-            response = self._decide(request, context)
+            if self.error is None and not self.work_queue.is_busy:
+                response: Message | Deferred = self.decide_now(request, context)
+            else:
+                response = self._decide_in_pieces(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
         if isinstance(response, Deferred) or self.journal.is_all_committed:
             return response
         return self._when_committed(response)
 
-    def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
-        if self.error is not None:
-            raise self.error.copy()
-        if self.work_queue.is_busy:
-            return self._decide_in_pieces(request, context)
-        return self.decide_now(request, context)
-
     def decide_now(self, request: Message, context: RequestContext) -> Message | Deferred:
         """Decide on a request while no long work is under way."""
-        if self._uncommitted.is_full:
-            raise FULL.copy()
+        self.check_room()
         now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
         self.carry_out(outcome, now_ms, request)
@@ -327,8 +323,7 @@ class CoordinatorHost(Generic[S]):
 
     def _decide_in_pieces(self, request: Message, context: RequestContext) -> Deferred:
         """Decide in steps, behind the work that is under way."""
-        if self.error is not None:
-            raise self.error.copy()
+        self.check_open()
         deferred = Deferred()
         steps = LongRequest(self, request, context).respond(deferred)
         if type(request) in self.read_only:
@@ -396,28 +391,23 @@ class CoordinatorHost(Generic[S]):
             try:
                 self.carry_out(outcome, now_ms)
             except KafkaError:
-                return  # `_append` has logged it
+                return  # `reload_after` has logged it
         self._arm(self)
 
     def carry_out(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
         """Append and apply the records, then respond to waiting requests. On KafkaError nothing was applied,
         and the waiting requests get the error, since the shard has forgotten them."""
         if outcome.records:
-            try:
-                self._append(outcome, now_ms, request)
-            except KafkaError as error:
-                self.refuse_waiting(outcome, error)
-                raise
-            self.shard.apply_all(outcome.records)
+            self.append_and_apply(outcome, now_ms, request)
         if outcome.responses:
             self.respond_to_waiting(outcome)
 
     def send_calls(self, outcome: Any) -> None:
         """Send the requests to other coordinators that follow from a long request."""
 
-    def refuse_waiting(self, outcome: Outcome, error: KafkaError) -> None:
+    def refuse_waiting(self, decided: Outcome, error: KafkaError) -> None:
         """Send the error to the waiting requests that the outcome has responses for."""
-        for token, message in outcome.responses:
+        for token, message in decided.responses:
             self.turn_into_error(message, error)
             self._resolve_waiting(token, message)
 
@@ -431,21 +421,22 @@ class CoordinatorHost(Generic[S]):
             for token, message in outcome.responses:
                 self._uncommitted.hold(offset, partial(self._resolve_waiting, token), message)
 
-    def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
+    def append(self, decided: Outcome, now_ms: int) -> None:
+        encoded = decided.encoded
+        if encoded is None:
+            encoded = self.encode_all(decided.records)
         try:
-            encoded = outcome.encoded
-            if encoded is None:
-                encoded = self.encode_all(outcome.records)
-            try:
-                self.journal.append(encoded, now_ms)
-            except KafkaError as error:
-                if error.code != ErrorCode.MESSAGE_TOO_LARGE or any(value for _, value in encoded):
-                    raise
-                self.journal.append_in_parts(encoded, now_ms)  # tombstones, each valid alone
+            self.journal.append(encoded, now_ms)
         except KafkaError as error:
-            if not self.keeps_state_after(error, request):
-                self.reload_after(error)
-            raise as_coordinator_error(error) from error
+            if error.code != ErrorCode.MESSAGE_TOO_LARGE or any(value for _, value in encoded):
+                raise
+            self.journal.append_in_parts(encoded, now_ms)  # tombstones, each valid alone
+
+    def apply(self, decided: Outcome) -> None:
+        self.shard.apply_all(decided.records)
+
+    def as_refusal(self, error: KafkaError) -> KafkaError:
+        return as_coordinator_error(error)
 
     def encode_all(self, entries: Sequence[Any]) -> list[KeyAndValue]:
         encode = self.encode

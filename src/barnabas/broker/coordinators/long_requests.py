@@ -1,7 +1,7 @@
 """A long request, or one that waited behind a long one: decided, appended, applied and responded to in steps.
 
 In: the host of a shard, the request. Out: the response, when the records are committed; an error response if
-the host drops the shard on the way.
+the host drops the shard on the way. `DecisionHost.in_steps` runs the decision.
 Does not know: what the request means, when the steps run.
 """
 
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.broker.coordinators.journal import KeyAndValue, as_coordinator_error, frame_records
+from barnabas.broker.coordinators.journal import KeyAndValue, frame_records
 from barnabas.protocol import ErrorCode, KafkaError, Message
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class LongRequest:
-    __slots__ = ("_host", "_shard", "context", "request")
+    __slots__ = ("_host", "_now_ms", "context", "request")
 
     def __init__(self, host: CoordinatorHost[Any], request: Message, context: RequestContext) -> None:
         self._host = host
-        self._shard: Any = None
+        self._now_ms = 0  # of the decision
         self.request = request
         self.context = context
 
@@ -46,7 +46,7 @@ class LongRequest:
         self._host.journal.append_framed(framed, now_ms)
 
     def apply(self, records: Sequence[Any]) -> None:
-        self._shard.apply_all(records)
+        self._host.shard.apply_all(records)
 
     def keeps_state_after(self, error: KafkaError) -> bool:
         """Whether the shard stays valid when the log refused the records."""
@@ -60,7 +60,7 @@ class LongRequest:
     def respond(self, deferred: Deferred) -> Steps[None]:
         host = self._host
         try:
-            response = yield from self._decide()
+            response = yield from self._response()
         except KafkaError as error:
             deferred.resolve(self.refusal(error))
         except Exception:
@@ -69,70 +69,42 @@ class LongRequest:
         else:
             host.resolve_when_committed(response, deferred)
 
-    def _decide(self) -> Steps[Message | Deferred]:
-        host, request = self._host, self.request
-        self._shard = host.shard
-        self._check()
-        if not host.is_long(request):
+    def _response(self) -> Steps[Message | Deferred]:
+        host = self._host
+        host.check_open()
+        if not host.is_long(self.request):
             return self.decide_now()
-        now_ms = host.now_ms()
-        outcome = yield from self._while_same_shard(host.decide_in_steps(request, self.context, now_ms))
-        if outcome.records:
-            yield from self._write(outcome, now_ms)
+        outcome = yield from host.in_steps(self)
         host.respond_to_waiting(outcome)
         host.send_calls(outcome)
         host.arm()
         if outcome.waiting_token is not None:
             return host.wait(outcome.waiting_token)
-        assert outcome.reply is not None, f"{type(request).__name__} has no response"
-        return outcome.reply
+        response: Message | None = outcome.reply
+        assert response is not None, f"{type(self.request).__name__} has no response"
+        return response
 
-    def _check(self) -> None:
-        """Raise KafkaError if the host dropped the shard since the last step."""
-        host = self._host
-        if host.error is not None:
-            raise host.error.copy()
-        if host.shard is not self._shard:
-            raise as_coordinator_error(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    def decide(self) -> Steps[Any]:
+        now_ms = self._now_ms = self._host.now_ms()
+        return self._host.decide_in_steps(self.request, self.context, now_ms)
 
-    def _while_same_shard(self, steps: Steps[T]) -> Steps[T]:
-        """Run the steps as long as the host has the same shard."""
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            yield
-            self._check()
-
-    def _write(self, outcome: Any, now_ms: int) -> Steps[None]:
+    def write(self, outcome: Any) -> Steps[None]:
         """Append and apply the records: all together, or in parts if all are tombstones, since each tombstone
         is valid alone. The shard decides on no other request before all of them are applied."""
-        host = self._host
         encoded: Sequence[KeyAndValue] | None = outcome.encoded
-        try:
-            if encoded is None:
-                encoded = yield from self._while_same_shard(self._encode(outcome.records))
-            if not any(value for _, value in encoded):
-                yield from self._while_same_shard(self._write_tombstones(outcome.records, encoded, now_ms))
-                return
-            framed: list[bytes] = []
-            for some in in_parts(encoded):
-                frame_records(some, 0, framed)
-                yield
-                self._check()
-            self.append(framed, now_ms)
-        except KafkaError as error:
-            if host.error is None and not self.keeps_state_after(error):
-                host.reload_after(error)
-            refused = as_coordinator_error(error)
-            host.refuse_waiting(outcome, refused)
-            raise refused from error
+        if encoded is None:
+            encoded = yield from self._encode(outcome.records)
+        if not any(value for _, value in encoded):
+            yield from self._write_tombstones(outcome.records, encoded)
+            return
+        framed: list[bytes] = []
+        for some in in_parts(encoded):
+            frame_records(some, 0, framed)
+            yield
+        self.append(framed, self._now_ms)
         for some_records in in_parts(outcome.records):
             self.apply(some_records)
             yield
-            self._check()
 
     def _encode(self, records: Sequence[Any]) -> Steps[list[KeyAndValue]]:
         encoded: list[KeyAndValue] = []
@@ -141,12 +113,10 @@ class LongRequest:
             yield
         return encoded
 
-    def _write_tombstones(
-        self, records: Sequence[Any], encoded: Sequence[KeyAndValue], now_ms: int
-    ) -> Steps[None]:
+    def _write_tombstones(self, records: Sequence[Any], encoded: Sequence[KeyAndValue]) -> Steps[None]:
         for some, written in zip(in_parts(records), in_parts(encoded), strict=True):
-            self._host.journal.append_in_parts(written, now_ms)
-            self._shard.apply_all(some)
+            self._host.journal.append_in_parts(written, self._now_ms)
+            self._host.shard.apply_all(some)
             yield
 
 

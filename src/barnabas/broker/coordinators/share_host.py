@@ -89,9 +89,9 @@ class ShareHost(CoordinatorHost[ShareStateShard]):
         """A decision changes nothing, so the shard is as it was when its records are too large."""
         return error.code == ErrorCode.MESSAGE_TOO_LARGE
 
-    def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
-        super()._append(outcome, now_ms, request)
-        self.shard.next_offset = self.journal.end_offset - len(outcome.records)
+    def append(self, decided: Outcome, now_ms: int) -> None:
+        super().append(decided, now_ms)
+        self.shard.next_offset = self.journal.end_offset - len(decided.records)
 
     # -- pruning -----------------------------------------------------------------------------------
 

@@ -152,12 +152,12 @@ def test_a_coordinator_is_found_in_every_version(broker: Broker, version: int) -
             assert (each.error_code, each.node_id, each.port) == (ErrorCode.NONE, 1, broker.port)
 
 
-def test_a_share_coordinator_is_refused(broker: Broker) -> None:
+def test_a_key_that_names_no_share_partition_has_no_coordinator(broker: Broker) -> None:
     with Conversation(broker) as talk:
         request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=["k"])
         [answer] = talk.ask(request, 6).coordinators
         assert answer.error_code == ErrorCode.INVALID_REQUEST
-        assert "not built" in answer.error_message
+        assert "is no share partition" in answer.error_message
 
 
 def test_the_first_request_creates_the_topic(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,7 @@ from .conftest import RunTool
 from .group_members import Members
 from .open_transactions import Transactions
 from .share_members import ShareMembers
+from .streams_members import StreamsMembers
 from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
 
 SEGMENTS = Path(__file__).parent / "segments"
@@ -82,11 +83,17 @@ class Clients:
     """Starts and stops the group members and transactions that steps of a transcript name."""
 
     def __init__(
-        self, broker: str, members: Members, share_members: ShareMembers, transactions: Transactions
+        self,
+        broker: str,
+        members: Members,
+        share_members: ShareMembers,
+        streams_members: StreamsMembers,
+        transactions: Transactions,
     ) -> None:
         self._broker = broker
         self._members = members
         self._share_members = share_members
+        self._streams_members = streams_members
         self._transactions = transactions
 
     def do(self, step: Step) -> bool:
@@ -97,9 +104,12 @@ class Clients:
             self._members.join(**given)
         elif program == "share-member-joins":
             self._share_members.join(**given)
+        elif program == "streams-member-joins":
+            self._streams_members.join(**given)
         elif program == "members-leave":
             self._members.leave()
             self._share_members.leave()
+            self._streams_members.leave()
         elif program == "transaction":
             partitions = [int(each) for each in given["partition"].split(",")]
             self._transactions.write(given["id"], given["topic"], partitions, given.get("end"))
@@ -112,8 +122,12 @@ class Clients:
 def clients_of(broker: str) -> Iterator[Clients]:
     transactions = Transactions(broker)
     try:
-        with Members(broker) as members, ShareMembers(broker) as share_members:
-            yield Clients(broker, members, share_members, transactions)
+        with (
+            Members(broker) as members,
+            ShareMembers(broker) as share_members,
+            StreamsMembers(broker) as streams_members,
+        ):
+            yield Clients(broker, members, share_members, streams_members, transactions)
     finally:
         transactions.close()
 

@@ -6,7 +6,7 @@
 
 Lines after the command that start with `<` are its standard input. `!` marks standard error, `exit` a status
 other than 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`,
-`share-member-joins` with the same options, `members-leave` and
+`share-member-joins` and `streams-member-joins` with the same options, `members-leave` and
 `transaction --id I --topic T --partition 0,1 --end commit` are no tools: they start and stop clients that
 live while the following tools run. `pytest tests/cli --record` records the transcripts again.
 """
@@ -27,6 +27,7 @@ JAVA_CLASSES = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-share-consumer-perf-test": "org.apache.kafka.tools.ShareConsumerPerformance",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",

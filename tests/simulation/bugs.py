@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -20,11 +20,18 @@ from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.handlers import produce
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.produce.tick import Tick
+from barnabas.broker.topics.streams_topics import StreamsTopics
 from barnabas.client.core.transaction import Transaction
+from barnabas.groups.basics.timers import MemberTimers
 from barnabas.groups.classic import coordinator as classic
 from barnabas.groups.consumer import commits, reconciliation
-from barnabas.groups.consumer.state import ConsumerState, Due
+from barnabas.groups.consumer.state import Due
 from barnabas.groups.offsets.offsets import Offsets
+from barnabas.groups.streams import assignor as streams_assignor
+from barnabas.groups.streams import commits as streams_commits
+from barnabas.groups.streams import reconciliation as streams_reconciliation
+from barnabas.groups.streams.group import StreamsGroup
+from barnabas.groups.streams.state import Due as StreamsDue
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.registry.log.fenced_writer import FencedWriter
 from barnabas.registry.log.reader import LogReader
@@ -170,12 +177,66 @@ def forget_that_a_partition_is_still_owned(patch: pytest.MonkeyPatch) -> None:
 
 @bug("groups")
 def end_sessions_too_early(patch: pytest.MonkeyPatch) -> None:
-    set_timer = ConsumerState.set_timer
+    set_timer = MemberTimers.set
 
-    def set_early(state: Any, due: Due, group_id: str, member_id: str, at_ms: int) -> None:
-        set_timer(state, due, group_id, member_id, at_ms - 5_500 if due is Due.SESSION else at_ms)
+    def set_early(timers: Any, due: Any, group_id: str, member_id: str, at_ms: int) -> None:
+        set_timer(timers, due, group_id, member_id, at_ms - 5_500 if due is Due.SESSION else at_ms)
 
-    patch.setattr(ConsumerState, "set_timer", set_early)
+    patch.setattr(MemberTimers, "set", set_early)
+
+
+# -- streams groups ----------------------------------------------------------------------------------
+
+
+@bug("streams")
+def start_tasks_that_others_still_run(patch: pytest.MonkeyPatch) -> None:
+    advance = streams_reconciliation.advance
+
+    def take_everything(member: Any, epoch: int, goal: Any, reported: Any) -> Any:
+        free = replace(goal, is_active_anywhere=lambda subtopology, partition: False)
+        return advance(member, epoch, free, reported)
+
+    patch.setattr(streams_reconciliation, "advance", take_everything)
+
+
+@bug("streams")
+def take_commits_of_tasks_that_moved(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(streams_commits, "check_commit", lambda *_: None)
+
+
+@bug("streams")
+def put_standbys_beside_their_tasks(patch: pytest.MonkeyPatch) -> None:
+    class Forgetful(set[Any]):
+        def __contains__(self, task: object) -> bool:
+            return False
+
+    make = streams_assignor.Process.__init__
+
+    def without_memory(process: Any, *arguments: Any, **fields: Any) -> None:
+        make(process, *arguments, **fields)
+        process.tasks = Forgetful()
+
+    patch.setattr(streams_assignor.Process, "__init__", without_memory)
+
+
+@bug("streams")
+def end_sessions_of_streams_members_too_early(patch: pytest.MonkeyPatch) -> None:
+    set_timer = MemberTimers.set
+
+    def set_early(timers: Any, due: Any, group_id: str, member_id: str, at_ms: int) -> None:
+        set_timer(timers, due, group_id, member_id, at_ms - 5_500 if due is StreamsDue.SESSION else at_ms)
+
+    patch.setattr(MemberTimers, "set", set_early)
+
+
+@bug("streams")
+def never_create_internal_topics(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StreamsTopics, "begin", lambda *_: None)
+
+
+@bug("streams")
+def never_release_tasks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StreamsGroup, "_stop", lambda *_: None)
 
 
 # -- transactions ------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ SEEDS = {
     "encrypted-records": range(2),
     "guarded-records": range(3),
     "groups": range(15),
+    "streams": range(6),
     "transactions": range(7),
     "registry": range(4),
 }

@@ -19,6 +19,7 @@ CLASSES = {
     "ConsumerGroupCommand": "kafka-consumer-groups",
     "ConsoleShareConsumer": "kafka-console-share-consumer",
     "ShareGroupCommand": "kafka-share-groups",
+    "StreamsGroupCommand": "kafka-streams-groups",
     "GroupsCommand": "kafka-groups",
     "DumpLogSegments": "kafka-dump-log",
     "BrokerApiVersionsCommand": "kafka-broker-api-versions",

@@ -51,6 +51,12 @@ TOOLS = (
         "list and describe share groups, set offsets",
         "kafka-share-groups",
     ),
+    Tool(
+        "streams-groups",
+        "groups.streams_groups",
+        "list and describe streams groups, reset offsets",
+        "kafka-streams-groups",
+    ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
     Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time"),
     Tool("schemas", "schemas.schemas", "list, register, check, compare and move schemas of a registry"),

@@ -6,7 +6,7 @@ name it ends with status 1.
 """
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
@@ -160,14 +160,7 @@ def check_options(options: argparse.Namespace, out: Output) -> None:
     if options.bootstrap_server is None and options.validate_regex is None:
         raise UsageError('Missing required argument "[bootstrap-server]"')
     if options.describe:
-        needs_groups(options, "describe")
-        kinds = [name for name in ("members", "offsets", "state") if given(options, name)]
-        if len(kinds) > 1:
-            raise UsageError(
-                "Option [describe] takes at most one of these options: [members], [offsets], [state]"
-            )
-        if options.state not in (None, ALL):
-            raise UsageError("Option [describe] does not take a value for [state]")
+        check_describe_options(options)
     if options.delete:
         needs_groups(options, "delete")
         if options.topic:
@@ -182,6 +175,17 @@ def check_options(options: argparse.Namespace, out: Output) -> None:
     refuse(options, "topic", ("describe", "list"))
     if sum(given(options, action) for action in ACTIONS) != 1:
         raise UsageError(ONE_ACTION)
+
+
+def check_describe_options(options: argparse.Namespace) -> None:
+    needs_groups(options, "describe")
+    kinds = [name for name in ("members", "offsets", "state") if given(options, name)]
+    if len(kinds) > 1:
+        raise UsageError(
+            "Option [describe] takes at most one of these options: [members], [offsets], [state]"
+        )
+    if options.state not in (None, ALL):
+        raise UsageError("Option [describe] does not take a value for [state]")
 
 
 def check_reset(options: argparse.Namespace, out: Output) -> None:
@@ -301,6 +305,10 @@ async def delete_offsets(
     else:
         problems.report(reason_of(worst))
     problems.count += len(missing)
+    show_deletions(results, out)
+
+
+def show_deletions(results: Mapping[TopicPartition, KafkaError | None], out: Output) -> None:
     width = max([15, *(len(where.topic) for where in results)])
     out.line(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}")
     for where, result in sorted(results.items()):

@@ -16,6 +16,7 @@ from barnabas.client.admin.reassignments import ReassignmentAdmin
 from barnabas.client.admin.records import RecordAdmin
 from barnabas.client.admin.scram import ScramAdmin
 from barnabas.client.admin.share_groups import ShareGroupAdmin
+from barnabas.client.admin.streams_groups import StreamsGroupAdmin
 from barnabas.client.admin.tokens import TokenAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
@@ -39,6 +40,7 @@ class Admin(
     GroupAdmin,
     GroupOffsetAdmin,
     ShareGroupAdmin,
+    StreamsGroupAdmin,
     TransactionAdmin,
 ):
     """Every part of an administrator's work."""

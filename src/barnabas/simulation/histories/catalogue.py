@@ -6,6 +6,7 @@ from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import (
     ClusterGroupsHistory,
     ClusterRegistryHistory,
+    ClusterStreamsHistory,
     ClusterTransactionsHistory,
 )
 from barnabas.simulation.histories.cluster_logins import ClusterLoginsHistory
@@ -14,6 +15,7 @@ from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.guarded_records import GuardedRecordsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.histories.registry import RegistryHistory
+from barnabas.simulation.histories.streams import StreamsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world.history import Make
 
@@ -24,6 +26,7 @@ HISTORIES: dict[str, Make] = {
     GroupsHistory.name: GroupsHistory,
     TransactionsHistory.name: TransactionsHistory,
     RegistryHistory.name: RegistryHistory,
+    StreamsHistory.name: StreamsHistory,
 }
 
 # Histories with several nodes: `--history cluster` runs all of these.
@@ -33,6 +36,7 @@ CLUSTER_HISTORIES: dict[str, Make] = {
     ClusterTransactionsHistory.name: ClusterTransactionsHistory,
     ClusterLoginsHistory.name: ClusterLoginsHistory,
     ClusterRegistryHistory.name: ClusterRegistryHistory,
+    ClusterStreamsHistory.name: ClusterStreamsHistory,
 }
 ALL_HISTORIES = HISTORIES | CLUSTER_HISTORIES
 NAMED: dict[str, list[str]] = {

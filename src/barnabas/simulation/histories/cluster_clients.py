@@ -10,6 +10,7 @@ from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.moving import Mover
 from barnabas.simulation.histories.registry import RegistryHistory
 from barnabas.simulation.histories.stage import SYNCED, Stage
+from barnabas.simulation.histories.streams import StreamsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world.faults import Plan
 from barnabas.simulation.world.world import World, rng_of
@@ -58,6 +59,11 @@ class ClusterMixin:
 class ClusterGroupsHistory(ClusterMixin, GroupsHistory):
     name = "cluster-groups"
     seconds = 14.0  # long enough for sessions and rebalances to end after the last fault has begun
+
+
+class ClusterStreamsHistory(ClusterMixin, StreamsHistory):
+    name = "cluster-streams"
+    seconds = 14.0  # as for groups
 
 
 class ClusterTransactionsHistory(ClusterMixin, TransactionsHistory):

@@ -153,3 +153,44 @@ class Generations:
         """A request of a generation succeeded. `newest_before` was the newest generation when it was sent."""
         if generation < newest_before:
             raise Wrong(f"{self._group}: {what} of generation {generation} is taken after {newest_before}")
+
+
+class Copies:
+    """Standby tasks of a streams group: a process never runs a task twice, as active task or standby."""
+
+    def __init__(self, group: str, now: Callable[[], float], session_s: float) -> None:
+        self._group = group
+        self._now = now
+        self._session_s = session_s
+        self._members: list[tuple[Member, str]] = []  # with their processes
+        self._standby: dict[str, set[int]] = {}  # by member
+        self.shown: dict[str, frozenset[int]] = {}  # standbys by host, as its current member sees them
+
+    def join(self, member: Member, process: str) -> None:
+        self._members.append((member, process))
+        self._standby[member.name] = set()
+
+    def of(self, member: Member) -> set[int]:
+        return self._standby[member.name]
+
+    def keep(self, member: Member, standby: set[int]) -> None:
+        self._standby[member.name] &= standby
+
+    def assigned(self, member: Member, standby: set[int], *, is_checked: bool) -> None:
+        """The member runs these standbys beside its active tasks."""
+        self._standby[member.name] = set(standby)
+        if not is_checked:
+            return
+        if standby & member.owned:
+            raise Wrong(f"{self._group}: {member.name} runs {sorted(standby & member.owned)} twice")
+        [process] = {each for other, each in self._members if other is member}
+        for other, each in self._members:
+            if other is member or each != process or other.has_left:
+                continue
+            if self._now() - other.last_good_s >= self._session_s:
+                continue  # it may be dead
+            twice = (standby | member.owned) & self._standby[other.name] | standby & other.owned
+            if twice:
+                raise Wrong(
+                    f"{self._group}: {member.name} and {other.name} run {sorted(twice)} in one process"
+                )

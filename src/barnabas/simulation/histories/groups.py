@@ -64,13 +64,18 @@ class GroupsHistory:
         self._topic_id = b""
         self._stage: Stage
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the broker that groups need."""
+        return GROUP_SETTINGS
+
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         return Stage(world, properties)
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
         compacted = COMPACTED if self.compacts else {}
         stage = self._stage = self.make_stage(
-            world, {**GROUP_SETTINGS, **compacted, **self.promise.properties}
+            world, {**self.settings, **compacted, **self.promise.properties}
         )
         await stage.open()
         self._topic_id = await create_topic(stage, TOPIC, self.partitions)

@@ -22,6 +22,7 @@ class Target:
         return self.same.get(mutant.change)
 
 
+SHARE_STATE = ("tests/shares/state/test_shard.py",)
 PURGATORY = ("tests/broker/test_purgatory_rules.py",)
 TARGETS = (
     Target(
@@ -90,6 +91,11 @@ TARGETS = (
         "barnabas.replication.producer_state",
         ("tests/replication/test_producers.py", "tests/replication/test_producer_rules.py"),
     ),
+    Target("barnabas.shares.state.batches", ("tests/shares/state/test_batches.py",)),
+    Target("barnabas.shares.state.needed_offsets", SHARE_STATE),
+    Target("barnabas.shares.state.deciding", SHARE_STATE),
+    Target("barnabas.shares.state.partition_state", SHARE_STATE),
+    Target("barnabas.shares.state.shard", SHARE_STATE),
 )
 
 

@@ -123,6 +123,28 @@ def nobody_does_anything_with_transactions(talk: Talk) -> None:
 
 
 @scenario
+def nobody_keeps_share_state(talk: Talk) -> None:
+    """Brokers do; one right on the cluster is needed for it, none on groups or topics."""
+    talk.become("admin")
+    topic = talk.topic(partitions=2)
+    asked = {
+        "group_id": talk.name("group"),
+        "topics": [{"topic_id": talk.topic_ids[topic], "partitions": [{"partition": 0}, {"partition": 1}]}],
+    }
+    talk.become("bob")
+    for api in (
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    ):
+        for version in versions(api):
+            talk.ask("bob", api, version, **asked)
+            talk.ask("bob, nothing", api, version, group_id="", topics=[])
+
+
+@scenario
 def nobody_does_anything_with_the_cluster(talk: Talk) -> None:
     talk.become("admin")
     topic = talk.topic()

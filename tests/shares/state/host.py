@@ -127,7 +127,7 @@ class Host:
     def pass_time(self, by_ms: int) -> list[int]:
         """Out: the offsets that the log was told to start at."""
         self.now_ms += by_ms
-        found = []
+        found: list[int] = []
         while True:
             deadline_ms = self.shard.next_deadline_ms()
             if deadline_ms is None or deadline_ms > self.now_ms:

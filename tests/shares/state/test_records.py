@@ -13,7 +13,7 @@ from barnabas.shares.state.records import Entry, Snapshot, Update, decode, encod
 
 KEY = ShareKey("grüppe", bytes(range(16)), 7)
 BATCHES = [StateBatch(2**40 + 2 * number, 2**40 + 2 * number, number % 5, 4) for number in range(200)]
-VALUES = [
+VALUES: list[Snapshot | Update] = [
     Snapshot(1, 2, 3, -1, -1, 1_700_000_000_000, 1_700_000_000_001),
     Snapshot(2**31 - 1, 0, 0, 2**62, 5, 0, 0, BATCHES[:3]),
     Update(0, -1, -1, -1),

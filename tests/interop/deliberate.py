@@ -7,6 +7,11 @@ import re
 # (scenario, request, reason); the first two are regular expressions that match the whole name.
 LEDGER = (
     (
+        r"authorized_share_groups\..*",
+        r"ALTER_SHARE_GROUP_OFFSETS .* alters what is hidden",
+        "the refusal of a topic does not tell its id",
+    ),
+    (
         r"sharing\.members_and_groups_must_be_named",
         r".*: unknown topic",
         "an unknown topic id is named in its partition, not an unknown server error",

@@ -1,4 +1,4 @@
-"""One raw connection to a broker: requests pipelined at will, answers read in order."""
+"""One raw connection to a broker: pipelined requests, responses read in order."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Conversation:
         self._socket.sendall(data)
 
     def receive(self) -> Any:
-        """The next answer, which must be the one to the oldest request."""
+        """The next response, which must be the one to the oldest request."""
         key, version, correlation_id = self._sent.pop(0)
         frame = self._exactly(int.from_bytes(self._exactly(4), "big"))
         assert int.from_bytes(frame[:4], "big") == correlation_id
@@ -76,7 +76,7 @@ class Conversation:
             return True
 
     def has_answer(self) -> bool:
-        """Whether bytes of an answer are here; does not wait."""
+        """Whether bytes of a response have arrived; does not wait."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def _exactly(self, count: int) -> bytes:

@@ -219,7 +219,7 @@ class World:
         return found
 
     def counts(self) -> dict[str, object]:
-        """What metrics and offsets say."""
+        """Metrics and offsets."""
         found: dict[str, object] = {"guarded": self.guarded, "in purgatory": len(self.broker.purgatory)}
         for version in ALL_VERSIONS:
             found[f"version {version}"] = self.metrics.api(ApiKey.PRODUCE, version).count

@@ -10,13 +10,13 @@ from barnabas.records.record import Record, iter_records
 
 
 class ReadCommitted:
-    """Fed with answers to fetches, one after the other; gives the records that an application sees."""
+    """Takes fetch responses one after the other and gives the records that an application sees."""
 
     def __init__(self, offset: int = 0) -> None:
         self.offset = offset
 
     def feed(self, data: bytes, aborted: Iterable[tuple[int, int]]) -> Iterator[Record]:
-        """`aborted`: producer id and first offset of each transaction to be skipped in this answer."""
+        """`aborted`: producer id and first offset of each transaction to be skipped in this response."""
         coming = sorted(aborted, key=lambda each: each[1])
         skipped: set[int] = set()
         for position, header in headers(data):

@@ -1,4 +1,4 @@
-"""What waits for a disk, or takes long, is not done by the loop: asked of a node in this process."""
+"""Work that waits for a disk or takes long does not block the loop of a node in this process."""
 
 from __future__ import annotations
 
@@ -195,8 +195,8 @@ def test_offsets_by_time_are_looked_up_by_a_thread(
     with_node(tmp_path / "data", use)
 
 
-def test_a_question_for_many_partitions_is_answered_in_pieces(tmp_path: Path) -> None:
-    """Others have their turn between: the loop goes round while one request is served."""
+def test_a_request_for_many_partitions_runs_in_pieces(tmp_path: Path) -> None:
+    """The loop turns while one request is served."""
     count = 300
 
     async def use(talk: Talk) -> None:

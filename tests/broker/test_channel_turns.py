@@ -33,7 +33,7 @@ def frames(*bodies: bytes) -> bytes:
     return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
 
 
-def test_a_channel_that_is_set_free_by_a_request_of_another_waits_until_that_is_handled() -> None:
+def test_a_channel_unblocked_by_another_channels_request_runs_after_it() -> None:
     later: list[Callable[[], None]] = []
     loop = SimpleNamespace(time=lambda: 0.0, call_soon=later.append)
     tick = Tick(Arena(), later.append, lambda due, done: None)

@@ -31,7 +31,7 @@ class Pair:
         self.sent = 0
 
     def both(self, do: Callable[[World], None]) -> bytes:
-        """Out: what the client was sent."""
+        """Out: the bytes sent to the client."""
         for world in (self.direct, self.ordinary):
             do(world)
             world.settle()
@@ -386,7 +386,7 @@ class History:
         return bytes(built)
 
     def next_sequence(self, topic: str, index: int, producer_id: int, count: int) -> int:
-        """What a producer that hears every response would send next."""
+        """The next sequence of a producer that gets every response."""
         key = topic, index, producer_id
         if key not in self.sequences:
             partition = self.pair.direct.partition(topic, index)

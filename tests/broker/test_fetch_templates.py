@@ -1,4 +1,4 @@
-"""Fetches and their answers, filled in and recognized as the codec would write them."""
+"""Templates of fetches and responses give the bytes that the codec writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_requests_that_differ_in_nothing_else_are_recognized(version: int) -> No
         "max_wait_ms", "min_bytes", "max_bytes", "session_id",
     ],
 )  # fmt: skip
-def test_requests_that_differ_in_anything_else_are_not(name: str) -> None:
+def test_requests_that_differ_elsewhere_are_not_recognized(name: str) -> None:
     template = FetchTemplate(request(), 18, HEAD)
     assert template.match(memoryview(HEAD + request(8, 1001, **{name: 2}).encode(18))) is None
 
@@ -93,7 +93,7 @@ def response(high_watermark: int, stable: int, log_start: int, records: bytes) -
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_filled_answer_is_what_the_codec_writes(version: int) -> None:
+def test_a_filled_response_is_what_the_codec_writes(version: int) -> None:
     template = ResponseTemplate(response(0, 0, 0, b""), version)
     for size in (1, 126, 127, 128, 16_000):
         records = bytes(range(256)) * 63

@@ -1,4 +1,4 @@
-"""A follower's fetches of partitions that are written in turns: filled-in templates say what requests say."""
+"""A follower's fetches of partitions that are written in turns: filled templates equal encoded requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that must be synced before anybody is answered: their own producers wait, and nobody else."""
+"""Only producers of records that must be synced wait for the sync."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def world() -> SlowWorld:
     return SlowWorld()
 
 
-def test_a_sync_keeps_no_producer_of_another_partition_waiting(world: SlowWorld) -> None:
+def test_a_sync_does_not_delay_producers_of_other_partitions(world: SlowWorld) -> None:
     world.produce(world.first, SYNCED)
     world.produce(world.second, OTHER)
     world.settle()
@@ -179,7 +179,7 @@ def test_followers_that_are_faster_than_the_leaders_disk_commit_nothing(world: S
 
 
 @pytest.mark.parametrize("is_led", [True, False])
-def test_a_leader_hears_of_followed_records_when_they_are_synced(world: SlowWorld, is_led: bool) -> None:
+def test_a_follower_reports_records_once_they_are_synced(world: SlowWorld, is_led: bool) -> None:
     """The next fetch tells it; fetches wait only where a followed partition has to be synced."""
     gone: list[None] = []
     world.produce(world.first, SYNCED)
@@ -194,7 +194,7 @@ def test_a_leader_hears_of_followed_records_when_they_are_synced(world: SlowWorl
     assert len(gone) == 1
 
 
-def test_a_connection_that_is_gone_is_not_answered(world: SlowWorld) -> None:
+def test_a_closed_connection_gets_no_response(world: SlowWorld) -> None:
     world.listener.dismiss = lambda channel: None
     world.produce(world.first, SYNCED)
     world.settle()

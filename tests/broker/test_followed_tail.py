@@ -1,4 +1,4 @@
-"""A follower's fetches by the shortcut and by the long way: the same answers, the same progress."""
+"""A follower's fetches by the shortcut and by the codec: the same responses, the same offsets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CountedShortcut(FollowerShortcut):
 
 
 class Broker:
-    """A leader of two partitions with one follower, which asks over one connection."""
+    """A leader of two partitions with one follower, which fetches over one connection."""
 
     def __init__(self, folder: Path, *, has_shortcut: bool) -> None:
         self.later: list[Callable[[], None]] = []
@@ -185,7 +185,7 @@ class Broker:
 
 
 class Follower:
-    """What it has, and what it asks for next."""
+    """The offsets that it has, and its next fetch."""
 
     def __init__(self) -> None:
         self.ends = [0, 0]
@@ -302,7 +302,7 @@ def test_a_follower_that_keeps_up_takes_the_shortcut(pair: Pair) -> None:
     assert pair.short.seen == pair.long.seen
 
 
-def test_news_of_another_partition_comes_at_once(pair: Pair) -> None:
+def test_records_of_another_partition_are_sent_at_once(pair: Pair) -> None:
     keep_up(pair, 10)
     assert not pair.is_waiting
     pair.both(appending(20, 1))  # while no fetch waits
@@ -311,7 +311,7 @@ def test_news_of_another_partition_comes_at_once(pair: Pair) -> None:
     assert pair.follower.ends == [10, 1]
 
 
-def test_a_wait_that_is_over_tells_the_high_watermark(pair: Pair) -> None:
+def test_a_fetch_that_timed_out_gets_the_high_watermark(pair: Pair) -> None:
     keep_up(pair, 10)
     pair.ask()
     pair.both(Broker.end_waiting)
@@ -327,7 +327,7 @@ def told_of_partition_0(pair: Pair) -> list[Any]:
 
 
 def test_a_partition_named_again_gets_the_high_watermark_again(pair: Pair) -> None:
-    """It drops what a response says of a partition that it named in another fetch since."""
+    """It drops the data of a partition that it has named in another fetch since."""
     keep_up(pair, 10)
     told_of_partition_0(pair)
     for _ in range(3):

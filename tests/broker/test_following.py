@@ -17,12 +17,12 @@ def test_partitions_are_spread_over_fetchers_as_kafka_spreads_them() -> None:
     assert Counter(fetcher_number("many", index, 4) for index in range(1000)) == dict.fromkeys(range(4), 250)
 
 
-def test_one_fetcher_has_all() -> None:
+def test_one_fetcher_gets_all_partitions() -> None:
     assert {fetcher_number("orders", index, 1) for index in range(100)} == {0}
 
 
 def test_a_stopping_broker_fetches_from_no_leader() -> None:
-    """The metadata goes on to change meanwhile, and what is fetched then would be behind a closed log."""
+    """The metadata changes meanwhile; a fetch would then bring records for a closed log."""
     settings = {COUNT: 1, "replication.quota.window.num": 11, "replication.quota.window.size.seconds": 1}
     dynamic = SimpleNamespace(on_change=lambda names, told: None)
     broker: Any = SimpleNamespace(settings=settings, dynamic=dynamic)

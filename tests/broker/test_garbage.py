@@ -1,4 +1,4 @@
-"""What connections leave behind: nothing that waits for the collector of garbage.
+"""Connections leave no garbage for the collector.
 
 The collector looks at objects that lived for some seconds perhaps once in hours (`runtime.garbage`): a
 connection whose objects refer to each other in a circle would stay in memory until then.

@@ -1,4 +1,4 @@
-"""A call that fails in a way that nobody foresaw is logged and costs its own request; the rest goes on."""
+"""An unexpected exception is logged and fails its own request only."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ NOW_MS = 1_700_000_000_000
 
 
 class Planted(Exception):
-    """What nobody foresaw."""
+    """An exception that no code expects."""
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """A world that does not hear of what is noted: these tests cause it."""
+    """A world that ignores noted exceptions, since these tests cause them."""
     quiet = logging.getLogger("barnabas-planted")
     quiet.addHandler(logging.NullHandler())
     quiet.propagate = False
@@ -99,7 +99,7 @@ def two(tmp_path: Path) -> Two:
     return Two(tmp_path)
 
 
-def test_a_waiter_that_fails_keeps_no_other_waiter_and_no_other_partition_waiting(two: Two) -> None:
+def test_a_failing_waiter_does_not_delay_other_waiters_or_partitions(two: Two) -> None:
     woken: list[str] = []
     first, second = two.partitions
     first.wait(fail)
@@ -113,7 +113,7 @@ def test_a_waiter_that_fails_keeps_no_other_waiter_and_no_other_partition_waitin
     assert two.tick.unexpected.count == 2
 
 
-def test_a_partition_that_cannot_advance_keeps_no_other_from_it(
+def test_a_partition_that_cannot_advance_does_not_stop_others(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once(monkeypatch, Partition, "advance")
@@ -123,7 +123,7 @@ def test_a_partition_that_cannot_advance_keeps_no_other_from_it(
     assert not two.tick.is_open
 
 
-def test_a_waiter_that_fails_does_not_keep_other_waiters_from_a_commit(two: Two) -> None:
+def test_other_waiters_are_told_of_a_commit_when_one_fails(two: Two) -> None:
     told: list[tuple[str, object]] = []
     for partition in two.partitions:
         partition.when_committed(0, fail)
@@ -133,7 +133,7 @@ def test_a_waiter_that_fails_does_not_keep_other_waiters_from_a_commit(two: Two)
     assert told == [("t-0", None), ("t-1", None)]
 
 
-def test_a_waiter_that_fails_does_not_keep_other_waiters_from_a_loss(two: Two) -> None:
+def test_other_waiters_are_told_of_lost_records_when_one_fails(two: Two) -> None:
     told: list[ErrorCode] = []
     partition = two.partitions[0]
     partition.when_committed(0, fail)
@@ -166,7 +166,7 @@ def test_a_log_that_failed_refuses_appends_and_other_logs_accept_them(
     assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_the_log_has_one_traceback_and_not_a_line_for_each_failure(caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_failures_log_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
     noted = UnexpectedErrors()
     noted.call_all([fail] * 1000, "planting")
     assert noted.count == 1000
@@ -189,7 +189,7 @@ def fetch_request() -> FetchRequest:
     )
 
 
-def test_a_fetch_that_fails_when_it_is_woken_is_answered_and_the_others_are_too(
+def test_a_fetch_that_fails_when_woken_gets_a_response_and_so_do_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(scene: Scene) -> None:
@@ -224,7 +224,7 @@ def test_a_fetch_that_fails_when_it_is_woken_is_answered_and_the_others_are_too(
     ("owner", "name"),
     [(CommittedResponse, "encode_into"), (CommittedResponse, "_check"), (CommittedResponse, "finish")],
 )
-def test_an_answer_to_a_producer_that_fails_costs_its_connection_alone(
+def test_a_failing_produce_response_closes_only_its_connection(
     world: World, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
 ) -> None:
     async def act(scene: Scene) -> None:
@@ -247,7 +247,7 @@ def test_an_answer_to_a_producer_that_fails_costs_its_connection_alone(
     play(world, act)
 
 
-def test_a_refusal_that_fails_costs_its_connection_and_timeouts_go_on(
+def test_a_failing_refusal_closes_its_connection_and_timeouts_continue(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(scene: Scene) -> None:
@@ -262,7 +262,7 @@ def test_a_refusal_that_fails_costs_its_connection_and_timeouts_go_on(
     play(world, act)
 
 
-def test_a_connection_that_cannot_be_written_to_is_closed_and_others_are_answered(
+def test_a_connection_that_cannot_be_written_to_is_closed_and_others_get_responses(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(scene: Scene) -> None:
@@ -282,7 +282,7 @@ def test_a_connection_that_cannot_be_written_to_is_closed_and_others_are_answere
     play(world, act)
 
 
-def test_a_follower_goes_on_to_fetch_after_a_fetch_that_could_not_be_sent(
+def test_a_follower_fetches_again_after_a_fetch_could_not_be_sent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(scene: Scene) -> None:
@@ -305,7 +305,7 @@ def test_a_follower_that_cannot_append_tries_again(world: World, monkeypatch: py
 # -- the metadata ------------------------------------------------------------------------------------
 
 
-def test_listeners_of_metadata_that_fail_stop_nobody_on_leaders_and_followers(world: World) -> None:
+def test_failing_metadata_listeners_do_not_stop_others_on_leaders_and_followers(world: World) -> None:
     async def act(scene: Scene) -> None:
         logs = {node_id: node.metadata for node_id, node in scene.stage.cluster.nodes.items()}
         for log in logs.values():
@@ -328,7 +328,7 @@ def test_listeners_of_metadata_that_fail_stop_nobody_on_leaders_and_followers(wo
     play(world, act)
 
 
-def test_a_setting_that_cannot_be_put_in_force_keeps_no_other_from_it(world: World) -> None:
+def test_a_setting_that_cannot_be_applied_does_not_block_others(world: World) -> None:
     from barnabas.protocol.messages.incremental_alter_configs import (
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,

@@ -1,4 +1,4 @@
-"""Rules of how a leader asks for another ISR: real partitions, a controller that answers as the test says."""
+"""How a leader proposes an ISR: real partitions, a controller that responds as the test says."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Topic = AlterPartitionResponse.TopicData
 
 
 class Leader:
-    """A broker that leads some partitions, and the controller that it asks."""
+    """A broker that leads some partitions, and the controller that it sends requests to."""
 
     def __init__(self, partitions: int = 1, isr: tuple[int, ...] = REPLICAS) -> None:
         self.loop = asyncio.get_running_loop()
@@ -116,7 +116,7 @@ def isr_lag() -> str:
 
 
 def response(request: AlterPartitionRequest, code: ErrorCode) -> AlterPartitionResponse:
-    """One answer for all partitions; the ISR that was asked for, in the partition's next epoch."""
+    """One response for all partitions: the proposed ISR, in the partition's next epoch."""
     return AlterPartitionResponse(
         topics=[
             Topic(
@@ -167,7 +167,7 @@ def test_a_follower_that_caught_up_is_proposed_with_its_broker_epoch() -> None:
     run(act)
 
 
-def test_a_replica_that_never_fetched_is_asked_for_without_a_life() -> None:
+def test_a_replica_that_never_fetched_is_proposed_without_a_broker_epoch() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         leader.fetch(3)  # the second is in sync, and was not heard of in this epoch
@@ -207,7 +207,7 @@ def test_one_request_is_under_way_and_the_rest_is_in_the_next() -> None:
     run(act)
 
 
-def test_a_request_names_so_many_partitions_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_partitions_of_a_request_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isr, "PARTITIONS_MAX", 2)
 
     async def act() -> None:
@@ -311,7 +311,7 @@ def test_a_failed_isr_request_is_sent_again_with_newer_changes(how: str) -> None
     run(act)
 
 
-def test_a_controller_that_cannot_be_asked_is_asked_again_after_a_while() -> None:
+def test_an_unreachable_controller_gets_the_request_again_later() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         times: list[float] = []
@@ -397,7 +397,7 @@ def test_an_isr_change_that_the_metadata_log_overtakes_is_not_sent() -> None:
     run(act)
 
 
-def test_followers_are_looked_at_again_and_again() -> None:
+def test_followers_are_checked_periodically() -> None:
     """Looked at every half of the time that a follower may be behind."""
 
     async def act() -> None:
@@ -420,7 +420,7 @@ def test_followers_are_looked_at_again_and_again() -> None:
     run(act)
 
 
-def test_a_broker_that_closes_asks_nothing_more() -> None:
+def test_a_closing_broker_sends_no_more_requests() -> None:
     async def act() -> None:
         leader = Leader(isr=(1, 2))
         leader.hang()

@@ -17,7 +17,7 @@ LEADER_ID = 2
 
 
 class SlowLink:
-    """A leader's connection that greets when it is told to; what was asked over it."""
+    """A leader's connection that completes when the test says so, and the requests sent over it."""
 
     made: list[SlowLink] = []
 

@@ -66,7 +66,7 @@ def test_metadata_has_the_address_of_the_listener_that_the_client_uses(two: TwoL
             assert (broker.host, broker.port) == (host, port)
 
 
-def test_a_full_listener_lets_the_next_one_wait_for_a_place(two: TwoListeners) -> None:
+def test_a_new_connection_waits_while_its_listener_is_full(two: TwoListeners) -> None:
     alter_configs(two, "", BROKER, {"listener.name.outside.max.connections": "2"})
     with ExitStack() as stack:
         first, second = (stack.enter_context(Conversation(two)) for _ in range(2))

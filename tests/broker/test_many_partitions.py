@@ -1,4 +1,4 @@
-"""A large change of the metadata is applied in pieces; what comes of it is the same as at once."""
+"""A large metadata change is applied in pieces, with the same result as at once."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def with_node(folder: Path, clock: SystemClock, use: Callable[[Node], Awaitable[
 
 
 async def turns_of(node: Node, change: Awaitable[None]) -> list[int]:
-    """How many partitions came or went in each turn of the loop until the change was answered."""
+    """How many partitions came or went in each turn of the loop until the response to the change."""
     task, partitions = asyncio.ensure_future(change), node.broker.partitions
     turns, before = [], len(partitions)
     while not task.done():

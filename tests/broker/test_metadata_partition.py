@@ -73,7 +73,7 @@ def test_a_controller_that_knows_no_voters_asks_the_quorum(tmp_path: Path) -> No
     assert opened(settings).membership.voters.ids == ()
 
 
-def test_a_voter_among_others_takes_nothing_for_committed(tmp_path: Path) -> None:
+def test_a_voter_among_others_regards_nothing_as_committed(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "data", controller_quorum_voters="1@a:1,2@b:2")
     formatted(settings)
     found = opened(settings)

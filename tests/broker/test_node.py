@@ -76,7 +76,7 @@ def test_records_are_there_after_a_restart(tmp_path: Path) -> None:
 def test_a_broker_that_stopped_in_order_registers_with_its_previous_epoch(
     tmp_path: Path, in_order: bool
 ) -> None:
-    """Who tells the epoch of its last life, kept when it stopped, has lost nothing and stays eligible."""
+    """A broker that registers with the epoch it saved at its stop has lost no records and stays eligible."""
     broker = Broker(tmp_path / "data", in_process=False)
     with broker:
         broker.create_topic("kept")
@@ -91,7 +91,7 @@ def test_a_broker_that_stopped_in_order_registers_with_its_previous_epoch(
     assert (topic.partitions[0].leader_recovery_state == RECOVERING) != in_order
 
 
-def test_a_deleted_topic_is_gone_and_can_be_made_again(tmp_path: Path) -> None:
+def test_a_deleted_topic_is_gone_and_can_be_created_again(tmp_path: Path) -> None:
     with Broker(tmp_path / "data", overrides={"log.segment.delete.delay.ms": 0}) as broker:
         broker.create_topic("again")
         with Conversation(broker) as talk:

@@ -72,7 +72,7 @@ def result(answer: ProduceResponse) -> tuple[ErrorCode, int]:
     return found
 
 
-def test_answers_keep_the_order_of_requests(broker: Broker) -> None:
+def test_responses_keep_the_order_of_requests(broker: Broker) -> None:
     broker.create_topic("order", configs=STRICT)
     with Conversation(broker) as talk:
         for _ in range(3):  # the second time around a channel knows the request
@@ -90,7 +90,7 @@ def test_answers_keep_the_order_of_requests(broker: Broker) -> None:
         assert records_of(talk.ask(*fetch("order", 1)))[61 : len(LARGE)] == LARGE[61:]
 
 
-def test_others_go_on_while_a_thread_validates(broker: Broker, gate: Gate) -> None:
+def test_other_requests_are_served_while_a_thread_validates(broker: Broker, gate: Gate) -> None:
     broker.create_topic("others", configs=STRICT)
     with Conversation(broker) as slow, Conversation(broker) as quick:
         slow.send(produce("others", LARGE), produce("others", SMALL))
@@ -132,7 +132,7 @@ def test_the_bytes_that_wait_are_bounded(broker: Broker, gate: Gate, monkeypatch
         talk.__exit__(None, None, None)
 
 
-def test_a_connection_that_goes_away_gives_its_turn_back(broker: Broker, gate: Gate) -> None:
+def test_a_closed_connection_gives_its_turn_back(broker: Broker, gate: Gate) -> None:
     broker.create_topic("gone", configs=STRICT)
     for _ in range(preparing.RUNNING_MAX * 2):
         with Conversation(broker) as talk:
@@ -144,7 +144,7 @@ def test_a_connection_that_goes_away_gives_its_turn_back(broker: Broker, gate: G
         assert result(talk.ask(*produce("gone", LARGE))) == (ErrorCode.NONE, 0)
 
 
-def test_partitions_of_one_request_are_answered_each(broker: Broker) -> None:
+def test_each_partition_of_a_request_gets_its_result(broker: Broker) -> None:
     broker.create_topic("several", partitions=5, configs=STRICT)
     batches = (SMALL, LARGE, POISONED, batch_around(b"no record", 1), LARGE)
     with Conversation(broker) as talk:

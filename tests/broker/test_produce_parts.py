@@ -1,4 +1,4 @@
-"""Produce requests for many partitions: appended in parts, answered as one, errors where they belong."""
+"""Produce requests for many partitions: appended in parts, one response, errors at their partitions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def errors(response: ProduceResponse) -> dict[tuple[str, int], int]:
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("version", [3, 9, 12])
-def test_every_partition_gets_its_batch_and_its_answer(many: Broker, acks: int, version: int) -> None:
+def test_every_partition_gets_its_batch_and_its_result(many: Broker, acks: int, version: int) -> None:
     with Conversation(many) as talk:
         before = end_offset(talk, "many")
         response = talk.ask(request({"many": MANY, "others": MANY}, acks), version)
@@ -76,7 +76,7 @@ def test_every_partition_gets_its_batch_and_its_answer(many: Broker, acks: int, 
         assert end_offset(talk, "many") == before + 1
 
 
-def test_partitions_that_are_not_there_are_refused_alone(many: Broker) -> None:
+def test_unknown_partitions_are_refused_alone(many: Broker) -> None:
     with Conversation(many) as talk:
         response = talk.ask(request({"many": MANY + 3, "missing": 2}), 12)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -86,7 +86,7 @@ def test_partitions_that_are_not_there_are_refused_alone(many: Broker) -> None:
     }
 
 
-def test_logs_that_are_synced_before_the_answer_are(many: Broker) -> None:
+def test_logs_that_must_be_synced_before_the_response_are_synced(many: Broker) -> None:
     with Conversation(many) as talk:
         for number in range(3):
             response = talk.ask(request({"synced": MANY}), 9)
@@ -94,7 +94,7 @@ def test_logs_that_are_synced_before_the_answer_are(many: Broker) -> None:
             assert {answer.base_offset for answer in response.responses[0].partition_responses} == {number}
 
 
-def test_one_connection_is_answered_in_order(many: Broker) -> None:
+def test_responses_of_one_connection_keep_the_order(many: Broker) -> None:
     with Conversation(many) as talk:
         for number in range(4):
             small = request({"others": 1}, value=b"%d" % number)

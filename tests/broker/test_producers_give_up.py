@@ -22,8 +22,8 @@ def world() -> Iterator[World]:
         yield world
 
 
-def test_requests_that_are_taken_while_others_time_out_time_out_too(world: World) -> None:
-    """A connection with as many unanswered requests as it may have goes on to read when some time out."""
+def test_requests_read_while_others_time_out_time_out_too(world: World) -> None:
+    """A connection with the maximum of pending requests reads on when some time out."""
     requests = 2 * QUEUE_MAX + 100
 
     async def act(scene: Scene) -> None:
@@ -47,7 +47,7 @@ def test_requests_that_timed_out_are_forgotten_though_the_follower_hangs(world: 
     play(world, act)
 
 
-def test_a_connection_that_is_gone_is_not_kept_by_requests_that_wait(world: World) -> None:
+def test_waiting_requests_do_not_keep_a_closed_connection(world: World) -> None:
     async def act(scene: Scene) -> None:
         await scene.pause_follower()
         asking = asyncio.gather(*(scene.produce(timeout_ms=2**31 - 1, purpose="gone") for _ in range(50)))

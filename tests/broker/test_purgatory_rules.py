@@ -1,4 +1,4 @@
-"""Rules of responses that wait for followers: what they wait for, how long, in which order they leave, and
+"""Rules of responses that wait for followers: for which offset, how long, in which order they leave, and
 what they say. Most on two real brokers and virtual time."""
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_responses_of_a_connection_leave_in_the_order_of_its_requests(world: Wor
     play(world, act)
 
 
-def test_a_response_that_timed_out_stays_so_when_the_follower_comes(world: World) -> None:
+def test_a_response_that_timed_out_stays_an_error_when_the_follower_catches_up(world: World) -> None:
     async def act(scene: Scene) -> None:
         await scene.pause_follower()
         first = soon(scene.produce(timeout_ms=6_000))
@@ -234,7 +234,7 @@ def test_a_response_for_several_partitions_waits_for_all_and_has_the_result_of_e
     play(world, act)
 
 
-def test_records_that_too_few_have_are_refused_though_they_are_written(world: World) -> None:
+def test_written_records_are_refused_when_too_few_replicas_have_them(world: World) -> None:
     async def act(scene: Scene) -> None:
         partition = scene.partition
         await scene.pause_follower()
@@ -341,7 +341,7 @@ class Timer:
 
 
 class Waiting:
-    """Responses of a shard that wait two seconds at most, and what became of them."""
+    """Responses of a shard that wait two seconds at most, and their results."""
 
     def __init__(self) -> None:
         self.timers = Timers()
@@ -394,7 +394,7 @@ def test_a_coordinator_s_response_is_refused_when_followers_take_too_long() -> N
     assert waiting.given[2:] == [("again", TOO_LATE.code)]
 
 
-def test_one_timer_does_for_all_responses_of_a_coordinator() -> None:
+def test_one_timer_serves_all_responses_of_a_coordinator() -> None:
     waiting = Waiting()
     for offset in range(5):
         waiting.hold("x", offset)
@@ -419,7 +419,7 @@ def test_a_coordinator_that_lost_its_log_refuses_all_waiting_responses_at_once()
     assert waiting.given[2:] == [("three", TOO_LATE.code)]
 
 
-def test_a_response_that_cannot_be_given_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_that_cannot_be_given_does_not_delay_others(caplog: pytest.LogCaptureFixture) -> None:
     waiting = Waiting()
 
     def fail(answer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Quotas in force: answers say how long to wait, and nothing is read meanwhile."""
+"""Quotas: responses carry the throttle time, and the broker mutes the connection meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sized(topic: str, size: int, acks: int = 1) -> tuple[ProduceRequest, int]:
 
 
 def is_muted(talk: Conversation, broker: Broker) -> bool:
-    """Whether a request on this connection stays unanswered while others get theirs."""
+    """Whether a request on this connection gets no response while others do."""
     talk.send((NOBODY, METADATA_VERSION))
     with Conversation(broker, client_id="somebody else") as other:
         for _ in range(20):
@@ -41,7 +41,7 @@ def is_muted(talk: Conversation, broker: Broker) -> bool:
     return not talk.has_answer()
 
 
-def test_a_producer_over_its_quota_is_told_how_long_to_wait_and_not_read(
+def test_a_producer_over_its_quota_gets_a_throttle_time_and_is_muted(
     broker: Broker, topic: str, client: str
 ) -> None:
     set_quotas(broker, {"client-id": client}, producer_byte_rate=RATE)
@@ -55,9 +55,7 @@ def test_a_producer_over_its_quota_is_told_how_long_to_wait_and_not_read(
         assert is_muted(talk, broker)
 
 
-def test_a_producer_without_acknowledgements_is_not_read_either(
-    broker: Broker, topic: str, client: str
-) -> None:
+def test_a_producer_without_acknowledgements_is_muted_too(broker: Broker, topic: str, client: str) -> None:
     set_quotas(broker, {"client-id": client}, producer_byte_rate=RATE)
     with Conversation(broker, client_id=client) as talk:
         talk.send(sized(topic, 30_000, acks=0), answered=False)
@@ -177,7 +175,7 @@ def test_an_older_client_is_served_and_waits_afterwards(broker: Broker, client: 
         assert is_muted(talk, broker)
 
 
-def test_topics_that_are_made_by_asking_count_too(broker: Broker, client: str) -> None:
+def test_auto_created_topics_count_too(broker: Broker, client: str) -> None:
     set_quotas(broker, {"client-id": client}, controller_mutation_rate=0.01)
     names = [MetadataRequest.MetadataRequestTopic(name=f"{client}-{number}") for number in range(3)]
     with Conversation(broker, client_id=client) as talk:

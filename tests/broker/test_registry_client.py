@@ -87,7 +87,7 @@ def test_a_token_is_sent(small: SmallRegistry) -> None:
     )
 
 
-def test_the_next_address_is_asked_if_one_does_not_respond(small: SmallRegistry) -> None:
+def test_the_client_tries_the_next_address_if_one_does_not_respond(small: SmallRegistry) -> None:
     small.login = None
     registry = registry_at(f"http://127.0.0.1:1,{small.url}/")
     assert registry.find(SEVEN, with_names=False) == FOUND

@@ -43,7 +43,7 @@ def test_a_throttled_follower_waits_when_the_rate_is_used_up() -> None:
     assert limited.must_wait(partition(), 2)
 
 
-def test_followers_in_sync_and_topics_that_are_not_named_go_on() -> None:
+def test_in_sync_followers_and_other_topics_are_not_throttled() -> None:
     limited = throttle(1_000)
     limited.count(partition(), 50_000)
     assert not limited.must_wait(partition(isr=(1, 2)), 2)

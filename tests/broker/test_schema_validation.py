@@ -83,7 +83,9 @@ def test_a_batch_that_names_a_schema_of_the_subject_is_appended(
         assert end_offset(talk, topic) == 2
 
 
-def test_the_registry_is_asked_once_for_an_id(broker: Broker, registry: SmallRegistry, topic: str) -> None:
+def test_the_broker_asks_the_registry_once_for_an_id(
+    broker: Broker, registry: SmallRegistry, topic: str
+) -> None:
     registry.register(2, f"{topic}-value")
     before = len(registry.asked)
     for _ in range(5):
@@ -91,7 +93,7 @@ def test_the_registry_is_asked_once_for_an_id(broker: Broker, registry: SmallReg
     assert registry.asked[before:] == ["/schemas/ids/2/subjects"]
 
 
-def test_records_that_name_no_schema_are_told_one_by_one(
+def test_records_without_a_schema_are_listed_one_by_one(
     broker: Broker, registry: SmallRegistry, topic: str
 ) -> None:
     registry.register(3, f"{topic}-value")
@@ -292,7 +294,9 @@ def test_only_partitions_that_wait_for_the_registry_are_refused(
     assert both() == [ErrorCode.NONE, ErrorCode.NONE]
 
 
-def test_others_go_on_while_the_registry_is_slow(broker: Broker, registry: SmallRegistry, topic: str) -> None:
+def test_other_requests_are_served_while_the_registry_is_slow(
+    broker: Broker, registry: SmallRegistry, topic: str
+) -> None:
     registry.register(60, f"{topic}-value")
     registry.register(61, f"{topic}-value")
     assert code_of(broker, topic, values(named(60))) == ErrorCode.NONE
@@ -330,12 +334,12 @@ def test_validation_is_turned_on_and_off_while_running(broker: Broker, registry:
         wait_until(lambda expected=expected: code_of(broker, "switched", values(b"plain")) == expected, 30)
 
 
-def test_strategies_that_nobody_knows_are_refused(broker: Broker) -> None:
+def test_unknown_strategies_are_refused(broker: Broker) -> None:
     with pytest.raises(Exception, match=r"INVALID_CONFIG|Invalid value|must be one of"):
         broker.create_topic("strange", configs={"confluent.value.subject.name.strategy": "a.Strategy"})
 
 
-def test_a_client_is_told_of_refused_records_and_waits_for_the_registry(
+def test_a_client_learns_of_refused_records_and_waits_for_the_registry(
     broker: Broker, registry: SmallRegistry, topic: str
 ) -> None:
     registry.register(70, f"{topic}-value")

@@ -1,4 +1,4 @@
-"""What a follower's next fetch names: all that changed, and new partitions some at a time."""
+"""A follower's fetch names all partitions that changed, and new partitions some at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def never(_: Key) -> bool:
     return False
 
 
-def test_many_new_partitions_come_into_the_session_some_at_a_time() -> None:
+def test_new_partitions_join_the_session_some_at_a_time() -> None:
     names = SessionNames()
     keys = [key(number) for number in range(3 * NEW_A_FETCH_MAX + 1)]
     names.start_anew(keys)
@@ -28,7 +28,7 @@ def test_many_new_partitions_come_into_the_session_some_at_a_time() -> None:
 
 
 def test_partitions_that_got_records_are_all_named_in_the_next_fetch() -> None:
-    """The leader goes by the offset that was named last: what is not named would be sent once more."""
+    """The leader sends from the last named offset: a partition that is not named would be sent again."""
     names = SessionNames()
     keys = [key(number) for number in range(4 * NEW_A_FETCH_MAX)]
     names.sent(keys)
@@ -38,7 +38,7 @@ def test_partitions_that_got_records_are_all_named_in_the_next_fetch() -> None:
     assert names.next(never) == [*keys, key(9_999)]
 
 
-def test_partitions_that_are_left_out_keep_no_others_waiting() -> None:
+def test_partitions_left_out_of_a_fetch_do_not_delay_others() -> None:
     names = SessionNames()
     keys = [key(number) for number in range(2 * NEW_A_FETCH_MAX)]
     names.start_anew(keys)

@@ -83,7 +83,7 @@ def values(talk: Conversation, topic: str) -> list[bytes]:
     return found
 
 
-def test_new_partitions_go_where_fewest_are(node: Broker, dirs: list[Path]) -> None:
+def test_new_partitions_go_to_the_dir_with_the_fewest(node: Broker, dirs: list[Path]) -> None:
     node.create_topic("spread", partitions=6)
 
     placed = folders(dirs, "spread")
@@ -91,7 +91,7 @@ def test_new_partitions_go_where_fewest_are(node: Broker, dirs: list[Path]) -> N
     assert sorted(placed.values()) == ["one", "one", "three", "three", "two", "two"]
 
 
-def test_partitions_are_where_they_were_after_a_restart(node: Broker, dirs: list[Path]) -> None:
+def test_partitions_stay_in_their_dir_after_a_restart(node: Broker, dirs: list[Path]) -> None:
     node.create_topic("spread", partitions=5)
     before = folders(dirs, "spread")
     with Conversation(node) as talk:

@@ -19,7 +19,7 @@ from barnabas.testing.waiting import until
 
 
 class ShortDisk(Disk):
-    """Refuses to open what has this in its path."""
+    """Refuses to open files with this text in their path."""
 
     refused_part: str | None = None
     refusals = 0
@@ -31,7 +31,7 @@ class ShortDisk(Disk):
         return super().open(path, flags, mode)
 
 
-def test_a_partition_is_made_when_there_are_descriptors(tmp_path: Path) -> None:
+def test_a_partition_is_created_once_descriptors_are_available(tmp_path: Path) -> None:
     described = Broker(tmp_path / "data")
     disk = ShortDisk()
 

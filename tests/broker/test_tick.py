@@ -1,4 +1,4 @@
-"""The tick: what is written, synced, and then seen by readers, in this order."""
+"""The tick writes records, syncs them, and then shows them to readers, in this order."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +62,7 @@ class SlowDisk:
 
 
 def test_the_tick_ends_when_the_receive_memory_is_used_up(tmp_path: Path) -> None:
-    """After a channel has handled what it received: while another one asks for room it would be too late."""
+    """After a channel has handled its bytes: when another channel needs memory it is too late."""
     arena = Arena()
     tick = Tick(arena, lambda turn: None, lambda due, done: done({}))
     partition = SlowDisk(str(tmp_path / "t-0")).partition
@@ -91,7 +91,7 @@ def test_a_sync_moves_the_high_watermark_only_over_batches_written_before_it(slo
     assert slow.partition.high_watermark == 1
 
 
-def test_a_partition_has_one_sync_under_way_and_the_next_covers_what_came_meanwhile(slow: SlowDisk) -> None:
+def test_records_that_arrive_during_a_sync_share_the_next_one(slow: SlowDisk) -> None:
     for _ in range(3):
         slow.append()
     assert len(slow.syncs) == 1

@@ -49,7 +49,7 @@ class Batch:
 
 
 class World:
-    """A real log and partition beside the list of what was written to them."""
+    """A real log and partition, and the list of records written to them."""
 
     def __init__(self, folder: str) -> None:
         self.folder = f"{folder}/t-0"

@@ -1,4 +1,4 @@
-"""Records and offsets of transactions on a running node: what goes in, and who is told."""
+"""Records and offsets of transactions on a running node."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_verification_can_be_switched_off(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_hangs_is_ended_by_a_marker_from_outside(tmp_path: Path) -> None:
-    """As the tool does it that aborts what no coordinator knows."""
+    """As kafka-transactions.sh aborts a transaction that no coordinator knows."""
     overrides = {"transaction.partition.verification.enable": "false"}
     with Broker(tmp_path / "data", overrides=overrides) as broker, Conversation(broker) as talk:
         broker.create_topic("t")
@@ -144,7 +144,7 @@ def test_a_transaction_that_hangs_is_ended_by_a_marker_from_outside(tmp_path: Pa
 
 
 def is_ended(producer: TransactionalProducer, *, commit: bool) -> bool:
-    """Asks for the end, which may have to wait for the one before."""
+    """Ends the transaction; the previous end may still be in progress."""
     code = producer.end(commit=commit)
     assert code in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
     return code == ErrorCode.NONE
@@ -156,7 +156,7 @@ def is_settled(talk: Conversation, topic: str, partition: int) -> bool:
 
 
 def test_transactions_work_with_a_sync_before_each_response(tmp_path: Path) -> None:
-    """With a sync before every answer, verification takes time too."""
+    """With a sync before every response, verification takes time too."""
     overrides = {"log.flush.interval.messages": "1"}
     with Broker(tmp_path / "data", overrides=overrides) as broker, Conversation(broker) as talk:
         broker.create_topic("t", partitions=2)

@@ -34,7 +34,7 @@ Answer = Mapping[TopicPartition, int]
 
 
 class Coordinator:
-    """Answers what it was told to answer, one after the other."""
+    """Gives the responses that the test set, one after the other."""
 
     def __init__(self, *answers: Answer | Awaitable[Answer]) -> None:
         self.answers = list(answers)
@@ -107,7 +107,7 @@ def test_a_partition_that_is_in_the_transaction_takes_its_records(tmp_path: Path
     assert world.coordinator.asked == [([WHERE], True)]
 
 
-def test_an_open_transaction_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_an_open_transaction_is_verified_once(tmp_path: Path) -> None:
     world = World(tmp_path, Coordinator({WHERE: 0}))
     world.append(world.at_once())
     assert world.at_once() is ONGOING
@@ -144,13 +144,13 @@ def test_without_verification_older_producers_ask_no_coordinator(tmp_path: Path)
     assert world.append(NOT_REQUIRED) == 0
 
 
-def test_switched_off_partitions_are_added_still(tmp_path: Path) -> None:
+def test_partitions_are_added_when_verification_is_off(tmp_path: Path) -> None:
     world = World(tmp_path, Coordinator({WHERE: 0}), transaction_partition_verification_enable=False)
     assert world.append(world.at_once()) == 0
     assert world.coordinator.asked == [([WHERE], True)]
 
 
-def test_a_marker_that_comes_before_the_answer_keeps_the_records_out(tmp_path: Path) -> None:
+def test_a_marker_that_comes_before_the_response_keeps_the_records_out(tmp_path: Path) -> None:
     async def scenario() -> None:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         world = World(tmp_path, Coordinator(answer))
@@ -167,7 +167,7 @@ def test_a_marker_that_comes_before_the_answer_keeps_the_records_out(tmp_path: P
     asyncio.run(scenario())
 
 
-def test_the_end_of_the_transaction_before_is_waited_for(tmp_path: Path) -> None:
+def test_records_wait_for_the_end_of_the_previous_transaction(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, Coordinator(CONCURRENT, CONCURRENT, {WHERE: 0}))
         waiting = world.ask()

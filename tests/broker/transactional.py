@@ -150,7 +150,7 @@ class TransactionalProducer:
 
 
 def values_of(talk: Conversation, topic: str, partition: int = 0, *, committed: bool = True) -> list[bytes]:
-    """All values of a partition as a consumer sees them, however many answers that takes."""
+    """All values of a partition as a consumer sees them, in as many fetches as needed."""
     values: list[bytes] = []
     offset, end = 0, end_offset(talk, topic, partition, committed=committed)
     while offset < end:
@@ -162,7 +162,7 @@ def values_of(talk: Conversation, topic: str, partition: int = 0, *, committed: 
 def values_from(
     talk: Conversation, topic: str, partition: int, offset: int, *, committed: bool
 ) -> tuple[list[bytes], int]:
-    """The values in one answer, and where the next one goes on."""
+    """The values in one response, and the offset of the next fetch."""
     asked = FetchRequest.FetchTopic.FetchPartition(
         partition=partition, fetch_offset=offset, partition_max_bytes=1 << 24
     )

@@ -109,7 +109,7 @@ RULES = (
         "records that too few replicas have count as written",
         "if not where.state.has_enough_in_sync:",
         "if False:",
-        "test_records_that_too_few_have_are_refused_though_they_are_written",
+        "test_written_records_are_refused_when_too_few_replicas_have_them",
     ),
     purgatory(
         "a leader that resigned before it wrote goes on to wait",

@@ -1,4 +1,4 @@
-"""Answers come in the order of the requests, after what they promise is written."""
+"""Responses leave in the order of the requests, after their records are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def metadata(topic: str) -> tuple[MetadataRequest, int]:
     return MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)]), 12
 
 
-def test_a_pipeline_of_different_requests_is_answered_in_order(broker: Broker, topic: str) -> None:
+def test_pipelined_requests_get_responses_in_order(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         talk.send(
             metadata(topic),
@@ -55,7 +55,7 @@ def test_a_fetch_waits_for_min_bytes(broker: Broker, topic: str) -> None:
         assert len(records_of(waiting.receive())) == 3 * len(each)
 
 
-def test_a_fetch_with_nothing_to_read_answers_when_its_time_is_over(broker: Broker, topic: str) -> None:
+def test_an_empty_fetch_gets_a_response_after_its_maximum_wait(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         answer = talk.ask(*fetch(topic, 0, wait_ms=20))
         assert answer.error_code == ErrorCode.NONE
@@ -82,8 +82,9 @@ def test_large_batches_arrive_whole(broker: Broker, topic: str) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_the_same_request_again_and_again(broker: Broker, topic: str, acks: int) -> None:
-    """The second and later ones take the shortcut, and answer as the first."""
+def test_later_requests_take_the_shortcut_and_get_the_same_response(
+    broker: Broker, topic: str, acks: int
+) -> None:
     with Conversation(broker) as talk:
         answers = [talk.ask(*produce(topic, batch(b"again"), acks=acks)) for _ in range(5)]
         partitions = [answer.responses[0].partition_responses[0] for answer in answers]
@@ -92,7 +93,7 @@ def test_the_same_request_again_and_again(broker: Broker, topic: str, acks: int)
         assert {(p.error_code, p.log_append_time_ms, p.log_start_offset) for p in partitions} == {(0, -1, 0)}
 
 
-def test_a_bad_batch_on_the_way_of_good_ones_is_refused_alone(broker: Broker, topic: str) -> None:
+def test_a_bad_batch_among_good_ones_is_refused_alone(broker: Broker, topic: str) -> None:
     good = batch(b"good")
     bad = good[:-1] + bytes([good[-1] ^ 1])
     with Conversation(broker) as talk:
@@ -102,7 +103,7 @@ def test_a_bad_batch_on_the_way_of_good_ones_is_refused_alone(broker: Broker, to
         assert [answer.base_offset for answer in answers] == [0, 1, -1, 2]
 
 
-def test_a_repeated_batch_of_an_idempotent_producer_is_answered_as_the_first_time(
+def test_a_repeated_batch_of_an_idempotent_producer_gets_the_first_response_again(
     broker: Broker, topic: str
 ) -> None:
     with Conversation(broker) as talk:
@@ -124,7 +125,7 @@ def test_an_error_with_acks_0_closes_the_connection(broker: Broker, topic: str) 
         assert talk.is_closed()
 
 
-def test_a_large_backlog_comes_in_one_answer_while_others_are_served(broker: Broker, topic: str) -> None:
+def test_a_large_backlog_comes_in_one_response_while_others_are_served(broker: Broker, topic: str) -> None:
     values = [bytes([number]) * 900_000 for number in range(30)]
     with Conversation(broker) as reader, Conversation(broker) as other:
         for value in values:
@@ -138,13 +139,13 @@ def test_a_large_backlog_comes_in_one_answer_while_others_are_served(broker: Bro
     assert found == values
 
 
-def test_acks_0_is_not_answered(broker: Broker, topic: str) -> None:
+def test_acks_0_gets_no_response(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk:
         talk.send(produce(topic, batch(b"quiet"), acks=0), answered=False)
         assert talk.ask(*produce(topic, batch(b"loud"))).responses[0].partition_responses[0].base_offset == 1
 
 
-def test_flush_messages_makes_records_durable_before_the_answer(broker: Broker) -> None:
+def test_flush_messages_makes_records_durable_before_the_response(broker: Broker) -> None:
     broker.create_topic("synced", configs={"flush.messages": 1})
     with Conversation(broker) as talk:
         talk.send(*[produce("synced", batch(b"x")) for _ in range(20)])

@@ -103,6 +103,34 @@ def test_new_and_changed_rows_are_found_by_number_and_time(
     assert rows(spark, both, "trusted", "customers", "id", "name") == [(1, "A"), (2, "b"), (3, "c"), (4, "d")]
 
 
+def test_rows_that_are_committed_late_are_found_by_time_and_others_are_not_read_twice(
+    spark: Any, sqlite: tuple[str, Execute], lake: str
+) -> None:
+    url, execute = sqlite
+    execute("INSERT INTO customers VALUES (1, 'a', '2026-01-01 00:00:00'), (2, 'b', '2026-01-01 01:00:00')")
+    by_time = customers(lake, url, mode=TableMode.TIMESTAMP, timestamp="updated_at")
+    runner = SourceRunner(spark, by_time, "customers")
+    assert [batch.rows_in for batch in runner.drain()] == [2]
+    assert runner.step() is None
+    # Transactions that began earlier commit now: a new row and a changed one, behind the newest time.
+    execute("INSERT INTO customers VALUES (3, 'c', '2026-01-01 00:59:58')")
+    execute("UPDATE customers SET name = 'A', updated_at = '2026-01-01 00:59:59' WHERE id = 1")
+    assert [batch.rows_in for batch in runner.drain()] == [2]
+    # Within the window, beside a row that is new.
+    execute("UPDATE customers SET name = 'C', updated_at = '2026-01-01 00:59:59.5' WHERE id = 3")
+    execute("INSERT INTO customers VALUES (4, 'd', '2026-01-01 01:00:05')")
+    again = SourceRunner(spark, by_time, "customers")
+    assert [batch.rows_in for batch in again.drain()] == [2]
+    assert again.step() is None
+    assert rows(spark, by_time, "trusted", "customers", "id", "name") == [
+        (1, "A"),
+        (2, "b"),
+        (3, "C"),
+        (4, "d"),
+    ]
+    assert len(rows(spark, by_time, "raw", "customers", "value")) == 6  # each form of a row once
+
+
 def test_a_real_postgresql_with_secrets_by_reference(
     spark: Any, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

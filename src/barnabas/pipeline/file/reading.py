@@ -190,6 +190,7 @@ def read_table(section: Section, common: dict[str, Any]) -> Source:
         mode=section.choice("mode", TableMode, TableMode.SNAPSHOT),
         incrementing=section.text("incrementing"),
         timestamp=section.text("timestamp"),
+        window_s=section.read("window", durations.seconds, model.WINDOW_S),
         snapshot_below=section.number("snapshot_below", model.SNAPSHOT_BELOW),
         settings=secrets(section, "settings"),
         **common,

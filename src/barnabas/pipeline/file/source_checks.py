@@ -13,6 +13,7 @@ from barnabas.pipeline.engine.secrets import ANY_REFERENCE, IN_ADDRESS, referenc
 from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.spec.model import (
     DEBEZIUM,
+    WINDOW_S,
     FileKind,
     FilesSource,
     Format,
@@ -205,6 +206,8 @@ def table_problems(path: str, source: TableSource) -> Iterator[Problem]:
             "is missing",
             f"name the column with the time of change, for mode {source.mode}",
         )
+    if source.window_s != WINDOW_S and source.mode is not TableMode.TIMESTAMP:
+        yield Problem(f"{path}.window", "is read by no other mode than timestamp", "mode: timestamp")
     columns = columns_of(source)
     for name in (source.incrementing, source.timestamp):
         if name and columns is not None and name not in columns:

@@ -105,6 +105,7 @@ def source_document(source: Source) -> Document:
             }
         )
         found["table"]["snapshot_below"] = source.snapshot_below
+        found["table"]["window"] = duration_text(source.window_s)
     elif isinstance(source, FilesSource):
         found["files"] = without_empty(
             {

@@ -1,19 +1,23 @@
 """Tables of databases over JDBC: whole, or the rows that are new by a number, a time of change, or both.
 
 In: the source, a position. Out: slices whose rows are JSON. Small tables are always read whole: that shows
-deleted rows, and needs no position. A whole table that has not changed gives no slice.
-Does not know: what is done with rows.
+deleted rows, and needs no position. A whole table that has not changed gives no slice. By a time of change,
+a window of the last rows is read again, because transactions commit late (`late_window`); rows that raw has
+are left out. Does not know: what is done with rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable, brief
 from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
+from barnabas.pipeline.sources.late_window import Step, following, read_since, window_start
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.source_slice import Position, SourceSlice, Stamp, stamped
+from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, Position, SourceSlice, Stamp, stamped
 from barnabas.pipeline.spec.model import Merging, TableMode, TableSource
 
 if TYPE_CHECKING:
@@ -32,7 +36,8 @@ JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNul
 
 
 class TableReader:
-    def __init__(self, spark: SparkSession, source: TableSource) -> None:
+    def __init__(self, spark: SparkSession, source: TableSource, lake: Lake | None = None) -> None:
+        self._lake = lake
         self._spark = spark
         self._source = source
         self._pacing = Pacing(source.bandwidth_bytes_s)
@@ -100,15 +105,19 @@ class TableReader:
         return limit > 0 and self._count(f"({inner}) x") < limit
 
     def _snapshot(self, position: Position) -> SourceSlice | None:
-        from pyspark.sql import functions as F
-
-        rows = self._rows("")
-        hashed = F.xxhash64(F.to_json(F.struct("*"), JSON_OPTIONS))
-        found = rows.select(hashed.alias("h")).agg(F.count("h"), F.bit_xor("h"), F.sum("h")).first()
-        fingerprint = [0, 0, 0] if found is None else [int(each or 0) for each in found]
+        fingerprint = self._fingerprint("")
         if position.get("snapshot") == fingerprint:
             return None
         return self._slice("", {"snapshot": fingerprint}, Merging.REPLACE_ALL, fingerprint[0])
+
+    def _fingerprint(self, where: str) -> list[int]:
+        """The number of rows and two sums of their hashes: other rows give other numbers."""
+        from pyspark.sql import functions as F
+
+        hashed = F.xxhash64(F.to_json(F.struct("*"), JSON_OPTIONS))
+        rows = self._rows(where).select(hashed.alias("h"))
+        found = rows.agg(F.count("h"), F.bit_xor("h"), F.sum("h")).first()
+        return [0, 0, 0] if found is None else [int(each or 0) for each in found]
 
     def _by_number(self, position: Position) -> SourceSlice | None:
         column = self._quoted(self._source.incrementing)
@@ -123,18 +132,29 @@ class TableReader:
         return self._slice(where, {"number": int(last)}, Merging.INSERT_NEW)
 
     def _by_time(self, position: Position) -> SourceSlice | None:
-        """Read rows of the last time again: others may have been committed with the same time."""
+        """Read the rows of the window again: others may have been committed with earlier times."""
         column = self._quoted(self._source.timestamp)
         last = self._one(f"SELECT {self._text(f'max({column})')} AS t FROM {self._source.table}", "t STRING")
         if last is None:
             return None
-        count = self._count(f"{self._source.table} WHERE {column} = {literal(last)}")
-        if position.get("time") == last and position.get("count") == count:
+        window_s, read = self._source.window_s, position.get("time")
+        until = f"{column} <= {literal(last)}"
+        fingerprint = self._fingerprint(f"{column} >= {literal(window_start(last, window_s))} AND {until}")
+        if read == last and position.get("window") == fingerprint:
             return None
-        where = f"{column} <= {literal(last)}"
-        if position.get("time") is not None:
-            where = f"{column} >= {literal(position['time'])} AND {where}"
-        return self._slice(where, {"time": last, "count": count}, Merging.UPSERT)
+        steps: list[Step] = position.get("steps", [])
+        after: Position = {
+            "time": last,
+            "window": fingerprint,
+            "steps": following(steps, last, datetime.now(UTC), window_s),
+        }
+        if read is None:
+            return self._slice(until, after, Merging.UPSERT)
+        start = window_start(read, window_s)
+        since = read_since(steps, start)
+        return self._slice(
+            f"{column} >= {literal(start)} AND {until}", after, Merging.UPSERT, known_since=since
+        )
 
     def _by_both(self, position: Position) -> SourceSlice | None:
         time, number = self._quoted(self._source.timestamp), self._quoted(self._source.incrementing)
@@ -160,11 +180,32 @@ class TableReader:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _slice(self, where: str, position: Position, merging: Merging, rows: int = 0) -> SourceSlice:
+    def _slice(
+        self,
+        where: str,
+        position: Position,
+        merging: Merging,
+        rows: int = 0,
+        known_since: datetime | None = None,
+    ) -> SourceSlice:
+        """`known_since`: rows that raw has since this time are left out."""
+
         def read(stamp: Stamp) -> DataFrame:
-            return stamped(self._raw_rows(self._rows(where), stamp), stamp)
+            found = self._raw_rows(self._rows(where), stamp)
+            return stamped(found if known_since is None else self._without_known(found, known_since), stamp)
 
         return SourceSlice(read, position, merging, facts={"rows": rows})
+
+    def _without_known(self, rows: DataFrame, since: datetime) -> DataFrame:
+        """The rows whose values raw did not get since this time. Its column `timestamp` is ours."""
+        from pyspark.sql import functions as F
+
+        table = TableName(Zone.RAW, self._source.name)
+        if self._lake is None or not self._lake.exists(self._spark, table):
+            return rows
+        recent = F.col("timestamp") >= F.lit(since).cast("timestamp")
+        known = self._lake.read(self._spark, table).where(recent).select("value")
+        return rows.join(known, "value", "left_anti").select(*RAW_COLUMNS)
 
     def _raw_rows(self, rows: DataFrame, stamp: Stamp) -> DataFrame:
         from pyspark.sql import functions as F

@@ -121,6 +121,7 @@ class Format(StrEnum):
 
 DEBEZIUM = "debezium"
 SNAPSHOT_BELOW = 10_000
+WINDOW_S = 300.0
 # Ways to mask a column.
 MASKS = re.compile(r"all|email|null|year|(last|first)(\d{1,2})")
 MASK_HINT = "all, last4 (any number), first1, email, year, null"
@@ -184,6 +185,7 @@ class TableSource(Source):
     mode: TableMode = TableMode.SNAPSHOT
     incrementing: str = ""
     timestamp: str = ""
+    window_s: float = WINDOW_S  # mode `timestamp` reads rows of so many seconds again
     snapshot_below: int = SNAPSHOT_BELOW
     frequency: Frequency = EVERY_MINUTE
     settings: Mapping[str, Text] = field(default_factory=dict)

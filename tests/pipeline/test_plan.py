@@ -72,3 +72,11 @@ def test_a_lake_of_another_pipeline_is_refused(tmp_path: Path) -> None:
     other = dataclasses.replace(shop(tmp_path), name="other")
     with pytest.raises(plan.LakeOfAnotherPipeline, match="belongs to the pipeline 'shop', not to 'other'"):
         plan.apply(other, tmp_path)
+
+
+def test_the_reach_of_a_replay_is_named_where_raw_forgets_rows(tmp_path: Path) -> None:
+    before = dataclasses.replace(shop(tmp_path), retention_s={"raw": 90 * 86400.0})
+    trusted = [dataclasses.replace(before.trusted[0], rules=RULES_CHANGED), before.trusted[1]]
+    after = dataclasses.replace(before, trusted=trusted)
+    text = "\n".join(plan.lines(plan.changes(plan.described(before), plan.described(after))))
+    assert "(raw keeps 90 days: rows that it has removed stay as they are)" in text

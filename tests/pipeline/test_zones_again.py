@@ -161,6 +161,31 @@ def test_an_interrupted_batch_is_finished_before_a_replay(
     assert rows(spark, pipeline, "refined", "doubled", "order_id") == everything[1:]
 
 
+def test_an_interrupted_batch_is_finished_with_the_references_that_it_began_with(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic(partitions=1)
+    rules = [refers_to("shop", "staging.shops.shop")]
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, trusted={"rules": rules})
+    shops = spark.createDataFrame([("a",)], "shop string").write.format("delta")
+    shops.save(pipeline.lake_location.table_path("staging", "shops"))
+    runner = SourceRunner(spark, pipeline, "orders")
+    produce(name, [order(3), order(1)])  # of the shops a and b
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(Exception, match="killed"):
+        patch.setattr(ZoneWriter, "_quarantining", lambda *_: dies)  # the table has its row by then
+        runner.step()
+    shops = spark.createDataFrame([("b",)], "shop string").write.format("delta").mode("append")
+    shops.save(pipeline.lake_location.table_path("staging", "shops"))
+    produce(name, [order(4)])
+    SourceRunner(spark, pipeline, "orders").drain()
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == [("o3",), ("o4",)]
+    assert rows(spark, pipeline, "quarantine", "orders", "offset", "rule") == [(1, "reference_shop")]
+
+
 def is_waited_for(path: Path) -> bool:
     """Whether this process waits for the lock of a file: the kernel lists such a request behind an arrow."""
     inode = str(path.stat().st_ino)

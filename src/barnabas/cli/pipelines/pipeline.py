@@ -67,6 +67,11 @@ def add_arguments(parser: ToolParser) -> None:
     run.add_argument("--once", action="store_true", help="do everything that is due in this process, and end")
     run.add_argument("--metrics-port", type=int, metavar="N", help="Prometheus metrics on this port")
     run.add_argument("--seconds", type=float, metavar="N", help="stop after N seconds")
+    run.add_argument(
+        "--standby",
+        action="store_true",
+        help="wait while another host runs it, and take over if that one dies",
+    )
     status = with_file("status", "show the state and totals of each source, view and process")
     status.add_argument(
         "--watch", nargs="?", type=float, const=WATCH_S, metavar="SECONDS", help="refresh continuously"
@@ -113,6 +118,7 @@ def add_changing(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     replay.add_argument(
         "--rebuild", action="store_true", help="recreate the tables, for columns with new types"
     )
+    replay.add_argument("--yes", action="store_true", help="remove rows that raw lacks without asking")
     release = command("release", "release quarantined rows that pass the rules now")
     release.add_argument("table", help="the table that refused them")
     release.add_argument("--rule", action="append", metavar="NAME", help="only rows that this rule refused")

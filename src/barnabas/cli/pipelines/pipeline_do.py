@@ -17,7 +17,8 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
 from barnabas.pipeline.engine.errors import IngestError
-from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
+from barnabas.pipeline.engine.lease_records import NoRecords
+from barnabas.pipeline.engine.lock import LakeIsBusy
 from barnabas.pipeline.engine.secrets import SecretError, reveal
 from barnabas.pipeline.engine.session import SessionError
 from barnabas.pipeline.engine.supervisor import Supervisor
@@ -27,10 +28,20 @@ from barnabas.pipeline.observe.metrics import NoEndpoint
 from barnabas.pipeline.run.start import Progress, run_once, supervise
 from barnabas.pipeline.serving.access import open_pipeline_store
 from barnabas.pipeline.serving.store.port import StoreError
+from barnabas.pipeline.spec.lake_lock import lake_lock
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
 
-REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnotherPipeline, SessionError, StoreError, SecretError, IngestError)
+REFUSED = (
+    NoEndpoint,
+    LakeIsBusy,
+    NoRecords,
+    LakeOfAnotherPipeline,
+    SessionError,
+    StoreError,
+    SecretError,
+    IngestError,
+)
 
 
 @contextmanager
@@ -78,8 +89,8 @@ def progress_lines() -> Progress:
 
 def run(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
-    if options.once and (options.metrics_port is not None or options.seconds is not None):
-        raise UsageError("--once ends by itself and takes neither --metrics-port nor --seconds")
+    if options.once and (options.metrics_port is not None or options.seconds is not None or options.standby):
+        raise UsageError("--once ends by itself and takes neither --metrics-port nor --seconds nor --standby")
     with errors_as_one_line():
         if options.once:
             return once(pipeline, out)
@@ -90,7 +101,13 @@ def run(options: argparse.Namespace, out: Output) -> int:
             out.line(f"show its status with: barnabas pipeline status --watch -f {options.file}")
             out.flush()
 
-        supervise(pipeline, metrics_port=options.metrics_port, seconds=options.seconds, ready=ready)
+        if options.standby:
+            out.line(f"{pipeline.name}: waiting while another host runs it")
+            out.flush()
+        supervise(
+            pipeline, metrics_port=options.metrics_port, seconds=options.seconds, standby=options.standby,
+            ready=ready,
+        )  # fmt: skip
     return 0
 
 
@@ -115,7 +132,7 @@ def backfill(options: argparse.Namespace, out: Output) -> int:
     def body(spark: Any) -> RewriteResult:
         from barnabas.pipeline.ingest.replay import backfill as read_again
 
-        return read_again(spark, pipeline, options.source, start, end)
+        return read_again(spark, pipeline, options.source, start, end, confirm=asking(options, out))
 
     return run_rewrite(pipeline, f"backfill {options.source}", body, out)
 
@@ -128,7 +145,10 @@ def replay(options: argparse.Namespace, out: Output) -> int:
         from barnabas.pipeline.ingest.replay import replay as carry_again
 
         first, last = options.from_batch, options.to_batch
-        return carry_again(spark, pipeline, options.source, first, last, rebuild=options.rebuild)
+        confirm = asking(options, out)
+        return carry_again(
+            spark, pipeline, options.source, first, last, rebuild=options.rebuild, confirm=confirm
+        )
 
     return run_rewrite(pipeline, f"replay {options.source}", body, out)
 
@@ -150,8 +170,8 @@ def release(options: argparse.Namespace, out: Output) -> int:
 def run_rewrite(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult], out: Output) -> int:
     from barnabas.pipeline.run.rewriting import rewrite
 
-    with errors_as_one_line(), progress_bar(what) as say:
-        done = rewrite(pipeline, what, body, say)
+    with errors_as_one_line():
+        done = rewrite(pipeline, what, body, progress_lines())  # a bar would hide a question
     counts = f"{done.rows_in:,} rows in, {done.accepted:,} accepted, {done.quarantined:,} quarantined"
     out.line(f"{what}: {counts}{f', {done.removed:,} removed' if done.removed else ''}")
     for name in done.refined:
@@ -159,6 +179,23 @@ def run_rewrite(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResu
     for name in done.views:
         out.line(f"  view {name} refreshed")
     return 0
+
+
+def asking(options: argparse.Namespace, out: Output) -> Callable[[Any], bool]:
+    """Show what a command would do, and ask before rows are removed that raw cannot bring back."""
+
+    def confirm(preview: Any) -> bool:
+        for line in preview.lines():
+            out.line(line)
+        out.flush()
+        if not preview.removed or getattr(options, "yes", False):
+            return True
+        print(f"Type yes to remove {preview.removed:,} rows: ", end="", flush=True)
+        if sys.stdin.readline().strip() == "yes":
+            return True
+        raise ToolError("nothing was changed")
+
+    return confirm
 
 
 def check_name(pipeline: Pipeline, part: str, name: str) -> None:
@@ -186,11 +223,12 @@ def destroy(options: argparse.Namespace, out: Output) -> int:
         return 0
     if not state_folder(pipeline).is_dir():
         raise ToolError(f"{root} has no {state_folder(pipeline).name}: it is not the lake of a pipeline")
-    with errors_as_one_line(), LakeLock(state_folder(pipeline), "destroy"):
+    with errors_as_one_line(), lake_lock(pipeline, "destroy") as lock:
         if not options.yes and not is_confirmed(root, pipeline):
             out.line("nothing was deleted")
             return 1
         drop_views(pipeline)
+        lock.forget_lease()
         shutil.rmtree(root)
     out.line(f"{root}: deleted")
     return 0

@@ -137,6 +137,7 @@ class Supervisor:
         inherited: Sequence[int] = (),
     ) -> None:
         self.children = [Child(program, logs, timeline, inherited) for program in programs]
+        self.has_lost = False
         self._stopping = threading.Event()
 
     def run(self, each_look: Callable[[], object] | None = None) -> None:
@@ -154,10 +155,15 @@ class Supervisor:
     def stop(self, *_: object) -> None:
         self._stopping.set()
 
+    def lose(self) -> None:
+        """Stop at once, because another host has taken over: nothing is waited for."""
+        self.has_lost = True
+        self._stopping.set()
+
     def end(self) -> None:
         """Stop the applications first and serving (the first program) last: they write to it until they
         end."""
-        deadline = time.monotonic() + STOP_S_MAX
+        deadline = time.monotonic() + (0.0 if self.has_lost else STOP_S_MAX)
         for child in self.children[1:]:
             child.terminate()
         for child in self.children[1:]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.pipeline.engine.secrets import Secret, shown
+from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import Pipeline
 
 FILE_NAME = "applied.json"
@@ -173,11 +174,26 @@ def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[
     found: list[Change] = []
     for section in SECTIONS:
         found += section_changes(section, old.get(section, {}), after[section])
+    found = [with_reach_of_replay(change, after["retention_s"].get("raw")) for change in found]
     for section in WHOLE:
         differences = differing(section, old.get(section, {}), after[section])
         if differences:
             found.append(Change(Sign.CREATE if before is None else Sign.CHANGE, section, "", "", differences))
     return found
+
+
+def with_reach_of_replay(change: Change, raw_s: float | None) -> Change:
+    """Say how far back a `replay` reaches, where retention removes rows from raw."""
+    if raw_s is None:
+        return change
+    reach = f" (raw keeps {duration_text(raw_s)}: rows that it has removed stay as they are)"
+    return dataclasses.replace(
+        change,
+        differences=tuple(
+            dataclasses.replace(each, follows=each.follows + reach) if "`replay`" in each.follows else each
+            for each in change.differences
+        ),
+    )
 
 
 def section_changes(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:

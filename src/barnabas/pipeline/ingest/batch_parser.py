@@ -7,7 +7,9 @@ shuffles no table. Does not know: sources, positions, the raw zone's commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ import numpy as np
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from barnabas.pipeline.engine.errors import brief
+from barnabas.pipeline.engine.lease_status import lease_status
 from barnabas.pipeline.ingest import (
     drift,
     known_keys,
@@ -36,18 +40,27 @@ from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import DELETE, IGNORE, LATE, OP, RESCUED
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Drift, Merging, Pipeline, RuleKind, Source, Trusted
+from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 RESCUED_SAMPLES = 200
+# Delta's errors where maintenance has removed a version.
+VERSION_GONE = re.compile(r"DELTA_VERSION_NOT_FOUND|DELTA_FILE_NOT_FOUND|FileNotFound|VERSION_NOT_CONTIGUOUS")
+LOG = logging.getLogger(__name__)
 
 
 class BatchParser:
     """The tables behind one source."""
 
     def __init__(
-        self, spark: SparkSession, pipeline: Pipeline, source: Source, listener: CommitListener | None = None
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        source: Source,
+        listener: CommitListener | None = None,
+        epoch: int | None = None,
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
@@ -59,10 +72,12 @@ class BatchParser:
         ]
         self._follows_registry = bool(source.schema.registry) and not source.schema.version
         self._schema: StructType | None = None
+        self._references: Mapping[str, int] | None = None
         self._writer_state = WriterState(
             {trusted.name: refined_zone.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
             commits.Appender(self._lake.is_local),
             listener,
+            lease_status(state_folder(pipeline)).epoch if epoch is None else epoch,
         )
 
     # -- tables ------------------------------------------------------------------------------------
@@ -131,8 +146,16 @@ class BatchParser:
 
     # -- parsing  -----------------------------------------------------------------------
 
-    def parse(self, rows: DataFrame) -> ParsedBatch:
-        """Parse rows that have the columns of the raw zone and `late_before`, in one pass."""
+    def reference_versions(self) -> dict[str, int]:
+        """The newest versions of the tables that rules of these tables refer to."""
+        found = [rule for _, trusted in self.trusted for rule in trusted.rules]
+        return rules.reference_versions(self._spark, self._lake, found)
+
+    def parse(self, rows: DataFrame, references: Mapping[str, int] | None = None) -> ParsedBatch:
+        """Parse rows that have the columns of the raw zone and `late_before`, in one pass.
+
+        `references` are the versions of the tables that rules refer to; the newest without them."""
+        self._references = references
         rows = parsing.prefixed(rows).withColumn(ROW, F.monotonically_increasing_id())
         if not self.staging:
             return self._pass(rows.withColumn(MALFORMED, F.lit(False)), StructType(), [], widened=False)
@@ -229,15 +252,28 @@ class BatchParser:
     ) -> ParsedBatch:
         frame = frame.persist()
         rows = frame
-        for index, (_, trusted) in enumerate(self.trusted if schema.fields else ()):
-            rows = rules.with_references(self._spark, self._lake, rows, trusted.rules, str(index))
         size = F.coalesce(F.length(raw("value")), F.lit(0)).alias("bytes")
-        table = rows.select(ROW, F.col(MALFORMED).alias("malformed"), size, *wanted).toArrow()
+        facts = [F.col(ROW), F.col(MALFORMED).alias("malformed"), size, *wanted]
+        try:
+            table = self._with_references(rows, schema).select(*facts).toArrow()
+        except Exception as error:
+            if not self._references or not VERSION_GONE.search(str(error)):
+                raise
+            LOG.warning("%s: %s; the newest versions are used", self._source.name, brief(error))
+            self._references = None
+            table = self._with_references(rows, schema).select(*facts).toArrow()
         row_facts = {name: to_numpy(table.column(name)) for name in table.column_names}
         order = np.argsort(row_facts[ROW], kind="stable")
         if len(order) and not np.array_equal(order, np.arange(len(order))):
             row_facts = {name: values[order] for name, values in row_facts.items()}
         return ParsedBatch(frame, row_facts, schema, widened)
+
+    def _with_references(self, rows: DataFrame, schema: StructType) -> DataFrame:
+        for index, (_, trusted) in enumerate(self.trusted if schema.fields else ()):
+            rows = rules.with_references(
+                self._spark, self._lake, rows, trusted.rules, str(index), self._references
+            )
+        return rows
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -250,15 +286,16 @@ class BatchParser:
         writer: str = "",
         is_staged: bool = False,
         replay_range: ReplayRange | None = None,
+        only: str = "",
     ) -> WriteResult:
         """Write a parsed batch to every table.
 
         `is_staged`: staging has the rows already, only the trusted tables are written. `writer` names a
         command that is no batch of the source. With a `replay_range` the rows replace those of the same
-        part of raw."""
+        part of raw. `only` names the trusted table that is written, if not all are."""
         if not self.staging:
             return WriteResult()
-        mode = WriteMode(batch, merging, writer, replay_range)
+        mode = WriteMode(batch, merging, writer, replay_range, only)
         if not mode.adds or merging is not Merging.INSERT_NEW:
             self.make_tables()
         zone_writer = ZoneWriter(self._spark, self._pipeline, self._source, self._writer_state, found, mode)

@@ -6,7 +6,7 @@ Does not know: rules, what becomes of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -28,12 +28,19 @@ def key_hashes(columns: Sequence[Column]) -> list[Column]:
 
 
 class KnownKeys:
-    """The keys of a table. They are read again after a commit of another writer."""
+    """The keys of a table. They are read again after a commit of another writer.
+
+    `counting` selects the rows of the table whose keys count; all rows without it."""
 
     def __init__(
-        self, spark: SparkSession, lake: Lake, table: TableName, columns: Sequence[str], where: str = "true"
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        table: TableName,
+        columns: Sequence[str],
+        counting: Callable[[DataFrame], DataFrame] = lambda rows: rows,
     ) -> None:
-        self._where = where
+        self._counting = counting
         self._spark = spark
         self._lake = lake
         self._table = table
@@ -70,7 +77,7 @@ class KnownKeys:
 
     def _keys(self) -> DataFrame:
         first, second, whole = key_hashes([F.col(f"`{name}`") for name in self._columns])
-        rows = self._lake.read(self._spark, self._table).where(self._where).where(whole)
+        rows = self._counting(self._lake.read(self._spark, self._table)).where(whole)
         return rows.select(first.alias("a"), second.alias("b"), BATCH)
 
     def add(self, first: Any, second: Any, version: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.pipeline.engine.errors import CommitConflict, classified
 from barnabas.pipeline.engine.session import apart
 from barnabas.pipeline.ingest import raw_zone
-from barnabas.pipeline.ingest.replay import TIME
+from barnabas.pipeline.ingest.replay_preview import TIME
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import INGESTED_AT
 from barnabas.pipeline.lake.tables import TableName, Zone

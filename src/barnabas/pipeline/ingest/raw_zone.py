@@ -7,7 +7,8 @@ Does not know: what is in the bytes.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ HISTORY_SHORT = 30
 class RawCheckpoint:
     """What the commit of a batch says about its source.
 
-    `newest` is the newest event time so far. Lateness is decided by the one before the batch."""
+    `newest` is the newest event time so far. Lateness is decided by the one before the batch. `references`
+    are the versions of the tables that rules refer to: a batch that is finished later is judged by them."""
 
     pipeline: str
     source: str
@@ -44,6 +46,7 @@ class RawCheckpoint:
     merging: Merging = Merging.INSERT_NEW
     newest: str | None = None
     newest_before: str | None = None
+    references: Mapping[str, int] = field(default_factory=dict)
 
     def text(self) -> str:
         return json.dumps(
@@ -56,6 +59,7 @@ class RawCheckpoint:
                 "merging": str(self.merging),
                 "newest": self.newest,
                 "newest_before": self.newest_before,
+                "references": dict(self.references),
             }
         )
 
@@ -75,9 +79,16 @@ class RawCheckpoint:
             Merging(found["merging"]),
             found["newest"],
             found["newest_before"],
+            found.get("references", {}),
         )
 
-    def following(self, position: Position, merging: Merging, newest: datetime | None) -> RawCheckpoint:
+    def following(
+        self,
+        position: Position,
+        merging: Merging,
+        newest: datetime | None,
+        references: Mapping[str, int] | None = None,
+    ) -> RawCheckpoint:
         latest = max((each for each in (self.newest, newest and newest.isoformat()) if each), default=None)
         return replace(
             self,
@@ -86,11 +97,13 @@ class RawCheckpoint:
             merging=merging,
             newest=latest,
             newest_before=self.newest,
+            references=references or {},
         )
 
 
 class RawZone:
-    def __init__(self, spark: SparkSession, lake: Lake, pipeline: str, source: str) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, pipeline: str, source: str, epoch: int = 0) -> None:
+        self._epoch = epoch
         self._spark = spark
         self._lake = lake
         self._pipeline = pipeline
@@ -144,7 +157,7 @@ class RawZone:
             )
 
     def txn(self, batch: int) -> commits.Txn:
-        return commits.Txn(f"{self._pipeline}/{self._source}/raw", batch)
+        return commits.Txn.of(f"{self._pipeline}/{self._source}/raw", self._epoch, batch)
 
     def rows(self, batch: int) -> DataFrame:
         """The rows of a batch, in the order in which they were read."""

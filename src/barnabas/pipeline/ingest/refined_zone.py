@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.pipeline.engine.lease_status import check_lease
 from barnabas.pipeline.ingest.results import TableChange
 from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.lake import commits
@@ -20,6 +21,7 @@ from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, Refined
+from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,9 +51,14 @@ def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None
         if not all(lake.exists(spark, table) for table in inputs.values()):
             continue
         table = TableName(Zone.REFINED, each.name)
-        with lock_of_input(pipeline, each):
+        with lock_of_input(pipeline, each), source_lock(pipeline, str(table)):
+            epoch = check_lease(state_folder(pipeline)).epoch
             frames = {name: lake.read(spark, table) for name, table in inputs.items()}
-            write_whole(spark, lake, table, computed(spark, each, frames))
+            rows = computed(spark, each, frames)
+            if not lake.exists(spark, table):
+                commits.ensure(spark, lake.path(table), rows.schema, commits.CHANGES)
+            txn = commits.rewriting(spark, lake, table, writer_of(pipeline, each), epoch)
+            commits.overwrite(rows, lake.path(table), txn)
         count = lake.read(spark, table).count()
         found.append(TableChange(table, lake.version(spark, table), count))
     return found
@@ -66,11 +73,9 @@ def lock_of_input(pipeline: Pipeline, refined: Refined) -> AbstractContextManage
     return nullcontext() if source is None else source_lock(pipeline, source.name)
 
 
-def write_whole(spark: SparkSession, lake: Lake, table: TableName, rows: DataFrame) -> None:
-    path = lake.path(table)
-    if not lake.exists(spark, table):
-        commits.ensure(spark, path, rows.schema, commits.CHANGES)
-    commits.overwrite(rows, path)
+def writer_of(pipeline: Pipeline, refined: Refined) -> str:
+    """The writer of a table that is recomputed as a whole."""
+    return f"{pipeline.name}/refined/{refined.name}"
 
 
 def computed(spark: SparkSession, refined: Refined, frames: Mapping[str, DataFrame]) -> DataFrame:

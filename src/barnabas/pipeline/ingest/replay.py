@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,10 +18,20 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from barnabas.pipeline.engine.errors import CommitConflict, NeedsDecision, classified
+from barnabas.pipeline.engine.lease_status import check_lease
 from barnabas.pipeline.engine.session import apart, is_remote
 from barnabas.pipeline.ingest import quarantine, raw_zone, refined_zone, schemas
 from barnabas.pipeline.ingest.batch_parser import BatchParser
+from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.ingest.parsed_batch import OUTSIDE, ParsedBatch, hashes_of
+from barnabas.pipeline.ingest.replay_preview import (
+    Confirm,
+    clamped,
+    preview,
+    range_of_batches,
+    range_of_times,
+    refuse_removals,
+)
 from barnabas.pipeline.ingest.results import RewriteResult, TableChange
 from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.source_runner import SourceRunner
@@ -33,6 +44,7 @@ from barnabas.pipeline.sources.source_slice import LATE_BEFORE, Stamp
 from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Merging, Pipeline, Source, TopicSource, by_name
+from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,17 +53,24 @@ ATTEMPTS_MAX = 3
 REPLAY = "replay"
 MALFORMED_RELEASE = "release-malformed"
 T = TypeVar("T")
-TIME = "%Y-%m-%d %H:%M:%S.%f"
 
 
 def backfill(
-    spark: SparkSession, pipeline: Pipeline, source: str, start: datetime, end: datetime
+    spark: SparkSession,
+    pipeline: Pipeline,
+    source: str,
+    start: datetime,
+    end: datetime,
+    *,
+    confirm: Confirm = refuse_removals,
 ) -> RewriteResult:
     """Rewrite the records with timestamps in [start, end): read from the topic what raw lacks, then
-    replay."""
+    replay. Rows that neither raw nor the topic has stay as they are."""
     found = pipeline.source(source)
     with source_lock(pipeline, source):
         finish(spark, pipeline, source)
+        if not confirm(preview(spark, pipeline, source, range_of_times(start, end))):
+            return RewriteResult(what=f"backfill of {source}")
         return backfill_rows(spark, pipeline, found, start, end)
 
 
@@ -61,10 +80,7 @@ def backfill_rows(
     source, missing = found.name, 0
     if isinstance(found, TopicSource):
         missing = retrying(lambda: read_missing(spark, pipeline, found, start, end), f"backfill of {source}")
-    condition = between("timestamp", start, end)
-    result = replay_rows(
-        spark, pipeline, found, ReplayRange(condition, between("_timestamp", start, end), condition)
-    )
+    result = replay_rows(spark, pipeline, found, range_of_times(start, end))
     changed = result.changed
     if missing:
         table = TableName(Zone.RAW, source)
@@ -80,19 +96,24 @@ def replay(
     to_batch: int | None = None,
     *,
     rebuild: bool = False,
+    confirm: Confirm = refuse_removals,
 ) -> RewriteResult:
     """Write batches of raw again, with the current schema and rules; all batches unless numbers are given.
 
-    `rebuild` empties the tables first, which a column of another type needs."""
+    Rows that raw has forgotten stay as they are. `rebuild` empties the tables first, which a column of
+    another type needs: then `confirm` is asked about the rows that raw cannot bring back."""
     found = pipeline.source(source)
-    first, last = from_batch or 0, to_batch if to_batch is not None else 2**62
-    condition = f"batch >= {first} AND batch <= {last}"
-    replay_range = ReplayRange(condition, f"_batch >= {first} AND _batch <= {last}", condition)
     with source_lock(pipeline, source):
+        fence_tables(spark, pipeline)
+        if not rebuild:
+            finish(spark, pipeline, source)
+        foreseen = preview(spark, pipeline, source, range_of_batches(from_batch, to_batch), rebuild=rebuild)
+        if not confirm(foreseen):
+            return RewriteResult(what=REPLAY)
         if rebuild:
             drop_tables(spark, pipeline, found)
-        finish(spark, pipeline, source)
-        result = replay_rows(spark, pipeline, found, replay_range)
+            finish(spark, pipeline, source)
+        result = replay_rows(spark, pipeline, found, range_of_batches(from_batch, to_batch))
         return rewritten(spark, pipeline, f"replay of {source}", result, result.changed)
 
 
@@ -107,14 +128,34 @@ def release(
         for source in sources_of(pipeline, name):
             turns.enter_context(source_lock(pipeline, source))
             finish(spark, pipeline, source)
-        result = retrying(lambda: release_rows(apart(spark), pipeline, name, wanted), f"release of {name}")
-        return rewritten(spark, pipeline, f"release of {name}", result, result.changed)
+        what = f"release of {name}"
+        result = retrying(lambda: release_rows(apart(spark), pipeline, name, wanted), what)
+        # The rows are marked last: a release that was interrupted earlier is repeated whole.
+        tables = [table for _, table in released_to(spark, pipeline, name)]
+        done = rewritten(spark, pipeline, what, result, result.changed, depended_on(pipeline, tables))
+        if tables:
+            retrying(lambda: mark_released(apart(spark), pipeline, name), what)
+        return done
 
 
 def sources_of(pipeline: Pipeline, name: str) -> list[str]:
     """Sources of the staging and the trusted table of this name, in order."""
     staging = {name, *(each.staging for each in pipeline.trusted if each.name == name)}
     return sorted({each.source for each in pipeline.staging if each.name in staging})
+
+
+def depended_on(pipeline: Pipeline, tables: Iterable[TableName]) -> list[TableName]:
+    """The tables, and the trusted tables of those in staging."""
+    found = list(tables)
+    for each in tables:
+        if each.zone is Zone.STAGING:
+            found += [TableName(Zone.TRUSTED, trusted.name) for trusted in pipeline.trusted_of(each.name)]
+    return found
+
+
+def epoch_of(pipeline: Pipeline) -> int:
+    """The epoch of the lease that this run holds. NotOurLease if another host may have it."""
+    return check_lease(state_folder(pipeline)).epoch
 
 
 def finish(spark: SparkSession, pipeline: Pipeline, source: str) -> None:
@@ -125,11 +166,19 @@ def finish(spark: SparkSession, pipeline: Pipeline, source: str) -> None:
 
 
 def rewritten(
-    spark: SparkSession, pipeline: Pipeline, what: str, result: RewriteResult, changed: Iterable[TableChange]
+    spark: SparkSession,
+    pipeline: Pipeline,
+    what: str,
+    result: RewriteResult,
+    changed: Iterable[TableChange],
+    before: Iterable[TableName] = (),
 ) -> RewriteResult:
-    """Compute the refined tables that depend on the changes; add them and the names of dependent views."""
+    """Compute the refined tables that depend on the changes; add them and the names of dependent views.
+
+    `before`: tables that an interrupted command has changed."""
     changed = list(changed)
     touched = {each.table for each in changed if each.table.zone in (Zone.STAGING, Zone.TRUSTED)}
+    touched.update(before)
     tables, views = refined_sql.dependents(pipeline, touched)
     changed += refined_zone.refresh(spark, pipeline, [each.name for each in tables]) if tables else []
     return RewriteResult(
@@ -142,11 +191,6 @@ def rewritten(
         refined=tuple(each.name for each in tables),
         views=tuple(views),
     )
-
-
-def between(column: str, start: datetime, end: datetime) -> str:
-    first, last = (each.astimezone(UTC).strftime(TIME) for each in (start, end))
-    return f"{column} >= TIMESTAMP '{first}' AND {column} < TIMESTAMP '{last}'"
 
 
 def retrying(attempt: Callable[[], T], doing: str) -> T:
@@ -196,7 +240,9 @@ def read_missing(
     try:
         count = missing.count()
         if count:
-            commits.append(missing, zone.path, None)
+            app, epoch = f"{pipeline.name}/{source.name}/raw", epoch_of(pipeline)
+            txn = commits.rewriting(spark, pipeline.lake_location, zone.table, app, epoch)
+            commits.append(missing, zone.path, txn)
         return count
     finally:
         missing.unpersist()
@@ -214,12 +260,13 @@ def drop_tables(spark: SparkSession, pipeline: Pipeline, source: Source) -> None
         )
     lake = pipeline.lake_location
     parser = BatchParser(spark, pipeline, source)
-    for each in parser.staging:
-        path = lake.table_path(Zone.STAGING, each.name)
-        commits.overwrite(spark.createDataFrame([], with_system(schema.fields)), path)
+    columns = {TableName(Zone.STAGING, each.name): with_system(schema.fields) for each in parser.staging}
     for _, trusted in parser.trusted:
-        empty = spark.createDataFrame([], parser.trusted_schema(trusted, schema))
-        commits.overwrite(empty, lake.table_path(Zone.TRUSTED, trusted.name))
+        columns[TableName(Zone.TRUSTED, trusted.name)] = parser.trusted_schema(trusted, schema)
+    for table, found in columns.items():
+        app = f"{pipeline.name}/{source.name}/{table.zone}/{table.name}"
+        txn = commits.rewriting(spark, lake, table, app, epoch_of(pipeline))
+        commits.overwrite(spark.createDataFrame([], found), lake.path(table), txn)
 
 
 def replay_rows(
@@ -248,6 +295,9 @@ def replay_once(
         rows = rows.where(f"batch = {checkpoint.batch} AND ({replay_range.raw})")
     elif merging is Merging.INSERT_NEW:
         rows = rows.where(replay_range.raw)
+        replay_range = clamped(spark, pipeline, source, replay_range)
+    else:
+        replay_range = replace(replay_range, held=rows.select(*raw_zone.COORDINATES))
     rows = rows.orderBy("batch", *raw_zone.COORDINATES)
     parsed = parser.parse(with_late(rows))
     try:
@@ -339,8 +389,6 @@ def release_of(
     source = pipeline.source(by_name(pipeline.staging, staging).source)
     parser = BatchParser(spark, pipeline, source)
     parser.open()
-    path = lake.path(quarantine.table_of(name))
-    target = lake.identifier(TableName(judge, name))
     staged = lake.read(spark, TableName(Zone.STAGING, staging)).select(*COORDINATES)
     at_same = [
         waiting[mine] == staged[theirs]
@@ -354,19 +402,46 @@ def release_of(
     try:
         number = lake.version(spark, quarantine.table_of(name))
         merging = Merging.UPSERT if source.merging is Merging.REPLACE_ALL else source.merging
-        writer = MALFORMED_RELEASE if judge is Zone.STAGING else RELEASE
-        done = parser.write(parsed, number, merging, writer=writer, is_staged=judge is Zone.TRUSTED)
-        result = result_of(RELEASE, parsed, done)
+        is_staged = judge is Zone.TRUSTED
+        done = parser.write(
+            parsed, number, merging, writer=RELEASE if is_staged else MALFORMED_RELEASE,
+            is_staged=is_staged, only=name if is_staged else "",
+        )  # fmt: skip
+        return result_of(RELEASE, parsed, done)
     finally:
         parsed.release()
+
+
+def mark_released(spark: SparkSession, pipeline: Pipeline, name: str) -> None:
+    """Mark the quarantined rows that the table has now, also those of an interrupted release."""
+    lake, table = pipeline.lake_location, quarantine.table_of(name)
+    app = f"{pipeline.name}/{sources_of(pipeline, name)[0]}/{table.zone}/{name}"
     same = " AND ".join(
         f"q.{mine} <=> t.{theirs}" for mine, theirs in zip(raw_zone.COORDINATES, COORDINATES, strict=True)
     )
-    # Rows that the target has are released, also those of an interrupted release.
-    spark.sql(
-        f"MERGE INTO delta.`{path}` q"
-        f" USING (SELECT DISTINCT {', '.join(COORDINATES)} FROM {target}) t ON {same}"
-        f" AND q.zone = '{judge}' AND q.released_at IS NULL"
-        " WHEN MATCHED THEN UPDATE SET released_at = current_timestamp()"
-    )
-    return result
+    for judge, target in released_to(spark, pipeline, name):
+        txn = commits.rewriting(spark, lake, table, app, epoch_of(pipeline))
+        with commits.as_transaction(spark, txn):
+            places = f"SELECT DISTINCT {', '.join(COORDINATES)} FROM {lake.identifier(target)}"
+            spark.sql(
+                f"MERGE INTO {lake.identifier(table)} q USING ({places}) t ON {same}"
+                f" AND q.zone = '{judge}' AND q.released_at IS NULL"
+                " WHEN MATCHED THEN UPDATE SET released_at = current_timestamp()"
+            )
+
+
+def released_to(spark: SparkSession, pipeline: Pipeline, name: str) -> list[tuple[Zone, TableName]]:
+    """Tables with rows that still wait in the quarantine: a release has written them, but not marked them."""
+    lake = pipeline.lake_location
+    if not lake.exists(spark, quarantine.table_of(name)):
+        return []
+    waiting = lake.read(spark, quarantine.table_of(name)).where(quarantine.WAITING)
+    found = []
+    for judge in (Zone.STAGING, Zone.TRUSTED):
+        target = TableName(judge, name)
+        places = waiting.where(f"zone = '{judge}'").select(*raw_zone.COORDINATES).toDF(*COORDINATES)
+        if lake.exists(spark, target):
+            there = lake.read(spark, target).select(*COORDINATES)
+            if not places.join(there, list(COORDINATES), "left_semi").isEmpty():
+                found.append((judge, target))
+    return found

@@ -7,7 +7,7 @@ Does not know: where rows go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,20 +41,33 @@ def target_of(rule: Rule) -> tuple[TableName, str]:
     raise ValueError(f"{rule.text!r} is not a column of a table: write table.column, as in customers.id")
 
 
+def reference_versions(spark: SparkSession, lake: Lake, rules: Iterable[Rule]) -> dict[str, int]:
+    """The newest versions of the tables that rules refer to; -1 for a table that does not exist."""
+    tables = {target_of(rule)[0] for rule in rules if rule.kind is RuleKind.REFERENCE}
+    return {str(table): lake.version(spark, table) for table in sorted(tables, key=str)}
+
+
 def with_references(
-    spark: SparkSession, lake: Lake, rows: DataFrame, rules: Sequence[Rule], table_index: str
+    spark: SparkSession,
+    lake: Lake,
+    rows: DataFrame,
+    rules: Sequence[Rule],
+    table_index: str,
+    versions: Mapping[str, int] | None = None,
 ) -> DataFrame:
-    """Join the referenced values. A table that does not exist has none."""
+    """Join the referenced values. A table that does not exist has none. `versions` are read where they are
+    given, else the newest."""
     for index, rule in enumerate(rules):
         if rule.kind is not RuleKind.REFERENCE:
             continue
         table, column = target_of(rule)
         name = reference_column(table_index, index)
-        if not lake.exists(spark, table):
+        version = None if versions is None else versions.get(str(table))
+        if not lake.exists(spark, table) or (version is not None and version < 0):
             rows = rows.withColumn(name, F.lit(False))
             continue
         known = (
-            lake.read(spark, table)
+            lake.read(spark, table, version)
             .select(F.col(f"`{column}`").alias("_known"))
             .where("_known IS NOT NULL")
             .distinct()

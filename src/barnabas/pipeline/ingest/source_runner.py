@@ -24,8 +24,10 @@ from barnabas.pipeline.engine.errors import (
     NeedsDecision,
     classified,
 )
+from barnabas.pipeline.engine.lease_status import check_lease, lease_status
 from barnabas.pipeline.engine.session import apart
 from barnabas.pipeline.ingest.batch_parser import BatchParser, newest_event_time
+from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.ingest.parsed_batch import ParsedBatch
 from barnabas.pipeline.ingest.raw_zone import COLUMNS, RawCheckpoint, RawZone
 from barnabas.pipeline.ingest.results import BatchResult, CommitListener, TableChange
@@ -37,6 +39,7 @@ from barnabas.pipeline.sources.source_slice import LATE_BEFORE, Position, Reader
 from barnabas.pipeline.sources.table import TableReader
 from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.spec.model import FilesSource, Merging, Pipeline, Source, TableSource, TopicSource
+from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +55,7 @@ def open_reader(spark: SparkSession, pipeline: Pipeline, source: Source) -> Read
     if isinstance(source, TopicSource):
         return TopicReader(spark, source, f"barnabas-{pipeline.name}-{source.name}")
     if isinstance(source, TableSource):
-        return TableReader(spark, source)
+        return TableReader(spark, source, pipeline.lake_location)
     if isinstance(source, FilesSource):
         return FilesReader(spark, source, pipeline.lake_location)
     raise NeedsDecision(f"source {source.name}: there is no reader for {type(source).__name__}")
@@ -84,9 +87,12 @@ class SourceRunner:
         self._lake = pipeline.lake_location
         self._clock = clock
         self._reader = reader or open_reader(self._spark, pipeline, self.source)
-        self._raw = RawZone(self._spark, self._lake, pipeline.name, source)
+        self._state_folder = state_folder(pipeline)
+        # A process keeps its epoch: with another one it would pass the fence of the next holder.
+        self._epoch = lease_status(self._state_folder).epoch
+        self._raw = RawZone(self._spark, self._lake, pipeline.name, source, self._epoch)
         self._listener = listener
-        self._parser = BatchParser(self._spark, pipeline, self.source, listener)
+        self._parser = BatchParser(self._spark, pipeline, self.source, listener, self._epoch)
         self._lock = source_lock(pipeline, source)
         self._checkpoint: RawCheckpoint | None = None
         self._is_open = False
@@ -103,6 +109,7 @@ class SourceRunner:
         with ExitStack() as held:
             with self._failures_classified("waiting for the lock of the source"):
                 held.enter_context(self._lock)
+                check_lease(self._state_folder, self._epoch)
             return self._step()
 
     def _step(self) -> BatchResult | None:
@@ -156,6 +163,7 @@ class SourceRunner:
     def recover(self) -> BatchResult | None:
         """Find out how far the source was read, and finish its last batch; None where nothing was missing."""
         with self._failures_classified("opening"):
+            fence_tables(self._spark, self._pipeline)
             if isinstance(self._reader, FilesReader):
                 self._reader.look_again()
             checkpoint = self._raw.newest_checkpoint()
@@ -184,11 +192,12 @@ class SourceRunner:
             return self._ingest_unstable(source_slice, before, started)
         stamp = self._stamp(before.batch + 1, before.newest)
         with self._failures_classified("reading"):
-            parsed = self._parser.parse(source_slice.read(stamp))
+            references = self._parser.reference_versions()
+            parsed = self._parser.parse(source_slice.read(stamp), references)
         seconds = {"read": (self._clock() - started).total_seconds()}
         try:
             newest = self._bounded(newest_event_time(parsed.row_facts), stamp)
-            checkpoint = before.following(source_slice.position, source_slice.merging, newest)
+            checkpoint = before.following(source_slice.position, source_slice.merging, newest, references)
             with self._failures_classified("writing raw"):
                 at = time.perf_counter()
                 self._raw.write(
@@ -210,9 +219,10 @@ class SourceRunner:
     ) -> BatchResult | None:
         """Write the slice to raw first and go on from there: reading the source again may give other rows."""
         stamp = self._stamp(before.batch + 1, before.newest)
-        checkpoint = before.following(source_slice.position, source_slice.merging, None)
         try:
             with self._failures_classified("reading"):
+                references = self._parser.reference_versions()
+                checkpoint = before.following(source_slice.position, source_slice.merging, None, references)
                 self._raw.write(source_slice.read(stamp).drop(LATE_BEFORE).select(*COLUMNS), checkpoint)
         except IngestError as error:
             if isinstance(self._reader, FilesReader) and not isinstance(
@@ -237,7 +247,7 @@ class SourceRunner:
             stamp = self._stamp(checkpoint.batch, checkpoint.newest_before)
             rows = self._raw.rows(checkpoint.batch)
             late_before = F.lit(stamp.late_before).cast("timestamp").alias(LATE_BEFORE)
-            parsed = self._parser.parse(rows.select(*COLUMNS, late_before))
+            parsed = self._parser.parse(rows.select(*COLUMNS, late_before), checkpoint.references)
         try:
             return self._write_zones(parsed, checkpoint), parsed
         finally:
@@ -312,5 +322,5 @@ class SourceRunner:
             yield
         except Exception as error:
             self._is_open = False
-            self._parser = BatchParser(self._spark, self._pipeline, self.source, self._listener)
+            self._parser = BatchParser(self._spark, self._pipeline, self.source, self._listener, self._epoch)
             raise classified(error, f"source {self.source.name}, {doing}") from error

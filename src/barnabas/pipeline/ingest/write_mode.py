@@ -1,15 +1,19 @@
 """How a batch goes into the tables behind its source, and what became of it.
 
 In: the number of a batch, how it merges, which part of raw it replaces. Out: values.
-Does not know: rows, tables.
+Does not know: what rows mean, tables.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from barnabas.pipeline.ingest.results import TableChange
 from barnabas.pipeline.spec.model import Merging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 RELEASE = "release"
 NO_BATCH = -1
@@ -17,11 +21,27 @@ NO_BATCH = -1
 
 @dataclass(frozen=True, slots=True)
 class ReplayRange:
-    """The part of raw that a replay rewrites, as a condition on the columns of each zone."""
+    """The part of raw that a replay rewrites: the rows whose `column` is from `first` to before `end`.
 
-    raw: str
-    zone: str
-    quarantine: str
+    Raw may have forgotten rows of this part. `held` has the coordinates of the rows that it still has; rows
+    of the other zones without a row in raw stay as they are."""
+
+    column: str  # of raw: batch or timestamp
+    first: str  # literals of SQL
+    end: str
+    held: DataFrame | None = None
+
+    @property
+    def raw(self) -> str:
+        return f"{self.column} >= {self.first} AND {self.column} < {self.end}"
+
+    @property
+    def zone(self) -> str:
+        return f"_{self.column} >= {self.first} AND _{self.column} < {self.end}"
+
+    def clamped(self, first: str, held: DataFrame) -> ReplayRange:
+        """The range from the first row that raw holds."""
+        return replace(self, first=first, held=held)
 
 
 @dataclass(slots=True)
@@ -44,6 +64,11 @@ class WriteMode:
     merging: Merging
     writer: str = ""
     replay_range: ReplayRange | None = None
+    only: str = ""  # the only trusted table that is written
+
+    @property
+    def is_release(self) -> bool:
+        return self.writer.startswith(RELEASE)
 
     @property
     def own_batch(self) -> int:

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.ingest import quarantine, refined_zone, rules, schemas
+from barnabas.pipeline.ingest import quarantine, refined_zone, rewritten_rows, rules, schemas
 from barnabas.pipeline.ingest import zone_rows as zone
 from barnabas.pipeline.ingest.key_index import Flags
 from barnabas.pipeline.ingest.known_keys import KnownKeys
@@ -60,6 +61,7 @@ class WriterState:
     refinements: Mapping[str, list[tuple[Refined, str]]]
     appender: commits.Appender
     listener: CommitListener | None = None
+    epoch: int = 0  # of the lake's lease
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(COMMITS_AT_ONCE_MAX, thread_name_prefix="commit")
     )
@@ -116,6 +118,8 @@ class ZoneWriter:
         done.late = int((row_facts["late"] & verdicts[stagings[0].name].staged).sum())
         done.malformed = int(malformed.sum())
         for index, (each, trusted) in enumerate(trusteds):
+            if mode.only and trusted.name != mode.only:
+                continue
             self._trust(index, each, trusted, verdicts[each.name], deletes)
         if not is_staged:
             self._refuse_malformed(stagings, malformed)
@@ -125,6 +129,11 @@ class ZoneWriter:
 
     def _commit(self) -> None:
         """Run all commits; raise the first error when all have ended."""
+        if self._mode.is_release:
+            # Rows that staging has count as released, so it comes after all others.
+            for commit in (*self._commits, *self._staging_commits):
+                commit()
+            return
         # A MERGE takes its transaction id from the session, so merges run one at a time.
         if self._mode.merging is not Merging.INSERT_NEW or self._mode.replay_range is not None:
             for commit in (*self._staging_commits, *self._commits):
@@ -170,7 +179,12 @@ class ZoneWriter:
         if self._mode.merging is not Merging.INSERT_NEW:
             return None
         if replay_range is not None:
-            return KnownKeys(self._spark, self._lake, table, tuple(columns), f"NOT ({replay_range.zone})")
+            counting = partial(rewritten_rows.staying, replay_range)
+            return KnownKeys(self._spark, self._lake, table, tuple(columns), counting)
+        if self._mode.is_release:
+            mine = self._batch.frame.select(*rewritten_rows.prefixed_places())
+            counting = partial(rewritten_rows.elsewhere, mine)
+            return KnownKeys(self._spark, self._lake, table, tuple(columns), counting)
         name = (table, tuple(columns))
         if name not in self._known_keys:
             self._known_keys[name] = KnownKeys(self._spark, self._lake, table, tuple(columns))
@@ -263,7 +277,7 @@ class ZoneWriter:
         def commit() -> None:
             started = time.perf_counter()
             app = f"{self._pipeline.name}/{self._source.name}/refined/{each.name}"
-            txn = commits.Txn(app, self._mode.batch)
+            txn = commits.Txn.of(app, self._state.epoch, self._mode.batch)
             changed = refined_zone.append_rows(self._state.appender, self._lake, each, alias, rows, txn)
             if changed is not None:
                 self._done.changed.append(changed)
@@ -307,7 +321,7 @@ class ZoneWriter:
     def _refuse_malformed(self, stagings: list[Staging], malformed: Flags) -> None:
         count = int(malformed.sum())
         self._done.quarantined += count
-        if self._mode.writer.startswith(RELEASE):
+        if self._mode.is_release:
             return
         for each in stagings:
             refused = None
@@ -337,9 +351,14 @@ class ZoneWriter:
         def commit() -> None:
             started = time.perf_counter()
             path = self._lake.path(table)
-            txn = None if self._mode.writer else self._txn(table)
+            txn = self._txn(table)
             outdated = self._outdated(table, [judge for judge, _, _ in refusals])
             frames = [rows for _, _, rows in refusals if rows is not None]
+            replayed = self._mode.replay_range
+            if outdated and replayed is not None:
+                there = self._lake.read(self._spark, table).where(outdated)
+                kept = rewritten_rows.forgotten_in_quarantine(replayed, there)
+                frames += [] if kept.isEmpty() else [kept]
             if not frames:
                 if outdated:
                     commits.delete(self._spark, path, outdated, txn)
@@ -347,12 +366,12 @@ class ZoneWriter:
             whole = frames[0]
             for rows in frames[1:]:
                 whole = whole.unionByName(rows)
+            if self._mode.is_release and self._lake.exists(self._spark, table):
+                whole = rewritten_rows.not_in_quarantine(whole, self._lake.read(self._spark, table))
             if outdated:
                 commits.overwrite(whole, path, txn, where=outdated)
-            elif txn is not None:
-                self._state.appender.append(whole, path, txn, properties=self._properties(table))
             else:
-                commits.append(whole, path, None, properties=self._properties(table))
+                self._state.appender.append(whole, path, txn, properties=self._properties(table))
             self._note(table, sum(count for _, count, _ in refusals), started)
 
         return commit
@@ -366,7 +385,7 @@ class ZoneWriter:
         zones = ", ".join(f"'{judge}'" for judge in judges)
         waiting = f"zone IN ({zones}) AND source = '{self._source.name}' AND {quarantine.WAITING}"
         if mode.replay_range is not None and mode.merging is Merging.INSERT_NEW:
-            waiting = f"{waiting} AND {mode.replay_range.quarantine}"
+            waiting = f"{waiting} AND {mode.replay_range.raw}"
         return "" if self._lake.read(self._spark, table).where(waiting).isEmpty() else waiting
 
     # -- commits -----------------------------------------------------------------------------------
@@ -376,8 +395,18 @@ class ZoneWriter:
         started = time.perf_counter()
         path, mode, found = self._lake.path(table), self._mode, self._batch
         if mode.replay_range is not None and mode.merging is Merging.INSERT_NEW:
-            commits.overwrite(rows.drop(OP, ROW), path, where=mode.replay_range.zone)
+            there = self._lake.read(self._spark, table)
+            kept = rewritten_rows.forgotten(mode.replay_range, there)
+            rows = rows.drop(OP, ROW).unionByName(kept, allowMissingColumns=True)
+            commits.overwrite(rows, path, self._txn(table), where=mode.replay_range.zone)
         else:
+            if (
+                mode.is_release
+                and mode.merging is Merging.INSERT_NEW
+                and self._lake.exists(self._spark, table)
+            ):
+                # An interrupted release has written them.
+                rows = rewritten_rows.not_in(rows, self._lake.read(self._spark, table))
             zone.write(
                 rows, path, found.schema.names, keys, mode.merging, self._txn(table), self._state.appender,
                 widens=found.widened, properties=self._properties(table),
@@ -389,8 +418,10 @@ class ZoneWriter:
         return None if self._lake.exists(self._spark, table) else dict(commits.CHANGES)
 
     def _txn(self, table: TableName) -> commits.Txn:
-        parts = (self._pipeline.name, self._source.name, str(table.zone), table.name, self._mode.writer)
-        return commits.Txn("/".join(each for each in parts if each), self._mode.batch)
+        app = f"{self._pipeline.name}/{self._source.name}/{table.zone}/{table.name}"
+        if not self._mode.writer:
+            return commits.Txn.of(app, self._state.epoch, self._mode.batch)
+        return commits.rewriting(self._spark, self._lake, table, app, self._state.epoch)
 
     def _note(self, table: TableName, rows: int, started: float) -> int:
         version = self._lake.version(self._spark, table)

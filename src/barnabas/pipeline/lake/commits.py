@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.pipeline.lake.columns import DELETE, OFFSET, OP, PARTITION, SYSTEM_COLUMNS
 from barnabas.pipeline.lake.delta_log import newest_version, transactions_in
 from barnabas.pipeline.lake.fast_append import append_after
+from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,14 +30,32 @@ PROPERTIES: Mapping[str, str] = {
 }
 CHANGES = {"delta.enableChangeDataFeed": "true"}
 BATCH_VIEW = "_barnabas_batch"
+EPOCH = 2**40  # of the lease, in the numbers of transaction ids
 
 
 @dataclass(frozen=True, slots=True)
 class Txn:
-    """A transaction id: the writer and its number. Delta keeps the highest number of each writer."""
+    """A transaction id: the writer and its number. Delta keeps the highest number of each writer.
+
+    The number has the epoch of the lake's lease in its high bits (`fencing`)."""
 
     app: str
     version: int
+
+    @classmethod
+    def of(cls, app: str, epoch: int, number: int) -> Txn:
+        return cls(app, epoch * EPOCH + number)
+
+
+def rewriting_app(app: str) -> str:
+    """The writer of commands that rewrite what the batches of a writer wrote."""
+    return f"{app}/rewrite"
+
+
+def rewriting(spark: SparkSession, lake: Lake, table: TableName, app: str, epoch: int) -> Txn:
+    """An id for a commit of a command, which is repeated as a whole, not skipped. Its number grows with the
+    table's version; commands on a table must not run side by side."""
+    return Txn.of(rewriting_app(app), epoch, lake.version(spark, table) + 1)
 
 
 def ensure(

@@ -20,6 +20,7 @@ from barnabas.pipeline.engine.secrets import Text
 from barnabas.pipeline.engine.session import close, is_alive
 from barnabas.pipeline.engine.supervisor import STOP_S_MAX, on_stop_signal, on_supervisor_gone
 from barnabas.pipeline.file.reading import read_pipeline
+from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.run.session import open_session
 from barnabas.pipeline.run.worker import Worker
@@ -98,6 +99,8 @@ def run_application(name: str, arguments: list[str], body: Callable[[Application
         on_stop_signal(application.stop)
         running.append(application)
         application.log(f"running, pid {os.getpid()}")
+        if fence_tables(spark, pipeline):
+            application.log("took the lake over: its tables refuse commits of the former holder")
         body(application)
         application.log("ended")
     sys.stdout.flush()

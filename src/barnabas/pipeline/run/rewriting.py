@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
+from barnabas.pipeline.engine.lock import LakeIsBusy
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.run.worker import Worker
 from barnabas.pipeline.serving.access import open_pipeline_store, serving_client, serving_url
+from barnabas.pipeline.spec.lake_lock import lake_lock
 from barnabas.pipeline.spec.model import Pipeline
-from barnabas.pipeline.spec.state_folder import state_folder
 from barnabas.pipeline.views.parts import Parts
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], obje
 @contextmanager
 def parts_of(pipeline: Pipeline, what: str) -> Iterator[Parts]:
     """Where parts of views go: to the serving process, or to the store if the pipeline does not run."""
-    lock = LakeLock(state_folder(pipeline), what)
+    lock = lake_lock(pipeline, what)
     try:
         lock.acquire()
     except LakeIsBusy:

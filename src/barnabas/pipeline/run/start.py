@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from barnabas.pipeline.engine.errors import brief
-from barnabas.pipeline.engine.lock import SUPERVISES, LakeLock
+from barnabas.pipeline.engine.lock import SUPERVISES, LakeIsBusy
 from barnabas.pipeline.engine.schedule import Job, Schedule
 from barnabas.pipeline.engine.secrets import reveal, revealed
 from barnabas.pipeline.engine.supervisor import Program, Supervisor, on_stop_signal
@@ -26,11 +26,13 @@ from barnabas.pipeline.engine.timeline import BestEffortTimeline, Kind, State
 from barnabas.pipeline.file import plan
 from barnabas.pipeline.file.checks import problems_of
 from barnabas.pipeline.file.writing import to_yaml
+from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
 from barnabas.pipeline.run.worker import RowProgress, Worker, jobs_of, streaming_sources
 from barnabas.pipeline.serving.access import READY_FILE, beside_file, open_pipeline_store, token_of
 from barnabas.pipeline.spec import refined_sql
+from barnabas.pipeline.spec.lake_lock import lake_lock
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
 
@@ -83,7 +85,7 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> OnceResult:
     from barnabas.pipeline.run.session import open_session
 
     tell = say or no_progress
-    with LakeLock(state_folder(pipeline), "run --once"):
+    with lake_lock(pipeline, "run --once"):
         changed = plan.apply(pipeline, state_folder(pipeline))
         schedule = Schedule(state_folder(pipeline), jobs_of(pipeline))
         schedule.make_due(due_at_once(pipeline, changed))
@@ -91,6 +93,7 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> OnceResult:
         spark = open_session(pipeline, "once")
         store = open_pipeline_store(pipeline)
         try:
+            fence_tables(spark, pipeline)
             recorder = RunRecorder(pipeline)
             drop_removed(changed, store.drop, recorder)
             return do_all_due(Worker(spark, pipeline, store, recorder), schedule, tell)
@@ -133,29 +136,47 @@ def supervise(
     *,
     metrics_port: int | None = None,
     seconds: float | None = None,
+    standby: bool = False,
     ready: Callable[[Supervisor], object] | None = None,
 ) -> None:
-    """Run until SIGTERM, SIGINT, or until `seconds` have passed."""
-    with supervised(pipeline, metrics_port) as supervisor:
-        if threading.current_thread() is threading.main_thread():
-            on_stop_signal(supervisor.stop)
-        if ready is not None:
-            ready(supervisor)
-        deadline = None if seconds is None else time.monotonic() + seconds
+    """Run until SIGTERM, SIGINT, or until `seconds` have passed. `standby`: while another host runs the
+    pipeline, wait, and take over when it stops or dies."""
+    stopping = threading.Event()
+    deadline = None if seconds is None else time.monotonic() + seconds
+    if threading.current_thread() is threading.main_thread():
+        on_stop_signal(stopping.set)
 
-        def look() -> None:
-            if deadline is not None and time.monotonic() > deadline:
-                supervisor.stop()
+    def is_stopping() -> bool:
+        return stopping.is_set() or (deadline is not None and time.monotonic() > deadline)
 
-        supervisor.run(look)
+    while not is_stopping():
+        try:
+            with supervised(pipeline, metrics_port, waits=standby, is_stopping=is_stopping) as supervisor:
+                if ready is not None:
+                    ready(supervisor)
+                supervisor.run(lambda: supervisor.stop() if is_stopping() else None)
+                if not supervisor.has_lost:
+                    return
+        except LakeIsBusy:
+            if not (standby and is_stopping()):
+                raise
+        if not standby:
+            raise LakeIsBusy("another host has taken the lake over: this run has ended")
 
 
 @contextmanager
-def supervised(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[Supervisor]:
+def supervised(
+    pipeline: Pipeline,
+    metrics_port: int | None = None,
+    *,
+    waits: bool = False,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> Iterator[Supervisor]:
     """Lock the lake and make the supervisor; it has started nothing yet."""
     folder = state_folder(pipeline)
     endpoint: metrics.Endpoint | None = None
-    with LakeLock(folder, f"{SUPERVISES}{pipeline.file or pipeline.name}") as lock:
+    what = f"{SUPERVISES}{pipeline.file or pipeline.name}"
+    with lake_lock(pipeline, what, waits=waits, is_stopping=is_stopping) as lock:
         changed = plan.apply(pipeline, folder)
         Schedule(folder, jobs_of(pipeline)).make_due(due_at_once(pipeline, changed))
         recorder = RunRecorder(pipeline)
@@ -167,7 +188,11 @@ def supervised(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[
         try:
             timeline = BestEffortTimeline(recorder.timeline)
             programs = programs_of(pipeline, file_for_applications(pipeline))
-            yield Supervisor(programs, logs_folder(pipeline), timeline, [lock.descriptor])
+            supervisor = Supervisor(programs, logs_folder(pipeline), timeline, [lock.descriptor])
+            lock.on_lost = supervisor.lose
+            if lock.is_lost:
+                supervisor.lose()
+            yield supervisor
         finally:
             if endpoint is not None:
                 endpoint.close()

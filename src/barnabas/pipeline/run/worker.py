@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.engine.errors import IngestError
+from barnabas.pipeline.engine.lease_status import check_lease
 from barnabas.pipeline.engine.schedule import Job
 from barnabas.pipeline.engine.timeline import Kind, State
 from barnabas.pipeline.ingest import maintenance, refined_zone
@@ -23,6 +24,7 @@ from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
+from barnabas.pipeline.spec.state_folder import state_folder
 from barnabas.pipeline.views.layers import Outcome, Views
 from barnabas.pipeline.views.parts import Parts
 
@@ -118,6 +120,7 @@ class Worker:
 
     def do(self, job: Job, say: RowProgress | None = None) -> None:
         """Do a scheduled job, and update the views that depend on it."""
+        check_lease(state_folder(self.pipeline))
         if job.kind == Kind.SOURCE:
             batches = self.drain(job.name, say)
             self.catch_up_after([changed for batch in batches for changed in batch.changed])

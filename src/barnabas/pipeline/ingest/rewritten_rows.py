@@ -1,0 +1,70 @@
+"""Rows of a zone that a replay or a release must leave alone, found by their coordinates.
+
+In: rows of a zone, the rows that a command writes. Out: frames. A replay replaces what raw holds: rows of
+other zones whose row in raw is gone, because of retention, stay. A release adds what a table lacks.
+Does not know: rules, commits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.ingest import quarantine
+from barnabas.pipeline.ingest.parsing import RAW_PREFIX
+from barnabas.pipeline.lake.columns import COORDINATES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from barnabas.pipeline.ingest.write_mode import ReplayRange
+
+PLACES = ("topic", "partition", "offset")  # the coordinates of a row in raw and in the quarantine
+
+
+def forgotten(replayed: ReplayRange, there: DataFrame) -> DataFrame:
+    """Rows of a staging or trusted table in the range whose row in raw is gone."""
+    covered = there.where(replayed.zone)
+    return covered.limit(0) if replayed.held is None else elsewhere(replayed.held, covered)
+
+
+def staying(replayed: ReplayRange, there: DataFrame) -> DataFrame:
+    """Rows of a staging or trusted table that a replay does not replace."""
+    return there.where(f"NOT ({replayed.zone})").unionByName(forgotten(replayed, there))
+
+
+def elsewhere(places: DataFrame, there: DataFrame) -> DataFrame:
+    """Rows of a staging or trusted table that are at none of these coordinates of raw."""
+    return there.join(places.toDF(*COORDINATES), list(COORDINATES), "left_anti").select(*quoted(there))
+
+
+def at(places: DataFrame, there: DataFrame) -> DataFrame:
+    """Rows of a staging or trusted table that are at one of these coordinates of raw."""
+    return there.join(places.toDF(*COORDINATES), list(COORDINATES), "left_semi").select(*quoted(there))
+
+
+def forgotten_in_quarantine(replayed: ReplayRange, there: DataFrame) -> DataFrame:
+    """Rows of a quarantine whose row in raw is gone."""
+    if replayed.held is None:
+        return there.limit(0)
+    return there.join(replayed.held.toDF(*PLACES), list(PLACES), "left_anti").select(*there.columns)
+
+
+def not_in(rows: DataFrame, there: DataFrame) -> DataFrame:
+    """The rows of a release that the table lacks."""
+    return rows.join(there.select(*COORDINATES), list(COORDINATES), "left_anti").select(*quoted(rows))
+
+
+def not_in_quarantine(rows: DataFrame, there: DataFrame) -> DataFrame:
+    """The refused rows of a release that do not wait in the quarantine already."""
+    waiting = there.where(quarantine.WAITING).select("zone", *PLACES)
+    return rows.join(waiting, ["zone", *PLACES], "left_anti").select(*rows.columns)
+
+
+def quoted(rows: DataFrame) -> list[str]:
+    """The columns in their order: a join by name puts its columns first."""
+    return [f"`{name}`" for name in rows.columns]
+
+
+def prefixed_places() -> list[str]:
+    """The columns of a parsed batch with the coordinates in raw."""
+    return [RAW_PREFIX + name for name in PLACES]

@@ -1,0 +1,51 @@
+"""Fences a table: commits that a former holder of the lease began, or begins later, are refused.
+
+The number of each transaction id has the epoch of the lease in its high bits. A fence is a commit that
+repeats the last number of each writer with the new epoch. Delta then skips ids of the former epoch, because
+their numbers are lower, and refuses a commit under way, because a commit with the same writer came between.
+The low bits stay, so that the new holder's commits of batches that exist are still skipped.
+
+In: a table's path, names of writers, an epoch. Out: a commit. Does not know: leases, zones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.pipeline.lake import commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TXN = "txn struct<appId: string, version: bigint>"
+LOG_FORMATS = (("json", "*.json"), ("parquet", "*.checkpoint*.parquet"))
+
+
+def fence(spark: SparkSession, path: str, apps: Sequence[str], epoch: int, metadata: str = "") -> None:
+    """Let the table refuse commits of these writers with earlier epochs. It can be repeated."""
+    last = last_numbers(spark, path)
+    empty = spark.read.format("delta").load(path).limit(0)
+    for app in apps:
+        number = last.get(app, 0)
+        if number // commits.EPOCH < epoch:
+            txn = commits.Txn.of(app, epoch, number % commits.EPOCH)
+            commits.append(empty, path, txn, metadata=metadata)
+
+
+def last_numbers(spark: SparkSession, path: str) -> dict[str, int]:
+    """The highest number of each writer, from the files of the table's log."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    found: dict[str, int] = {}
+    for form, pattern in LOG_FORMATS:
+        try:
+            log = spark.read.schema(TXN).format(form).load(f"{path}/_delta_log/{pattern}")
+            rows: list[Any] = log.groupBy("txn.appId").agg(F.max("txn.version")).collect()
+        except AnalysisException:  # no checkpoint yet
+            continue
+        for app, number in rows:
+            if app is not None:
+                found[app] = max(found.get(app, 0), number)
+    return found

@@ -1,0 +1,39 @@
+"""The lock of a pipeline's lake, with the lease that lies in the lake.
+
+In: a pipeline. Out: a lock, not held yet. Does not know: what is done under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from barnabas.pipeline.engine.lease_records import FolderRecords, ObjectRecords, Records
+from barnabas.pipeline.engine.lock import LakeLock
+from barnabas.pipeline.engine.secrets import revealed
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import state_folder
+
+FOLDER = "lease"
+FILE_URL = "file://"  # of a folder that hosts share, each with a state of its own
+
+
+def lease_records(pipeline: Pipeline) -> Records:
+    """Where the lease of the lake is kept: in the lake."""
+    lake = pipeline.lake_location
+    if lake.root.startswith(FILE_URL) or lake.is_local:
+        return FolderRecords(Path(lake.own_path(FOLDER).removeprefix(FILE_URL)))
+    return ObjectRecords(lake.own_path(FOLDER), revealed(pipeline.spark.settings))
+
+
+def lake_lock(
+    pipeline: Pipeline,
+    what: str,
+    *,
+    waits: bool = False,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> LakeLock:
+    """`waits`: wait while another host works on the lake, and take over when it stops or dies."""
+    return LakeLock(
+        state_folder(pipeline), what, lease_records(pipeline), waits=waits, is_stopping=is_stopping
+    )

@@ -1,0 +1,188 @@
+"""Replay, backfill and release write each row once, whatever raw has forgotten, whenever they are killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from barnabas.pipeline import Pipeline, Schema, TableName, Zone, in_range
+from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.pipeline.ingest.maintenance import maintain
+from barnabas.pipeline.ingest.replay import backfill, release, replay
+from barnabas.pipeline.ingest.replay_preview import Preview
+from barnabas.pipeline.ingest.source_runner import SourceRunner
+from barnabas.pipeline.lake import commits
+from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
+
+pytestmark = pytest.mark.timeout(600)  # Spark takes its time on a machine that is busy
+
+Topic = Callable[..., str]
+Produce = Callable[..., None]
+
+
+def forget_raw(spark: Any, pipeline: Pipeline, batch: int) -> None:
+    """Remove the batches up to this one from raw, as retention does when their time has come."""
+    raw = pipeline.lake_location.read(spark, TableName(Zone.RAW, "orders")).where(f"batch <= {batch}")
+    newest = raw.selectExpr("max(ingested_at)").first()[0].astimezone(UTC)
+    kept_s = pipeline.retention_s["raw"]
+    later = maintain(
+        spark, pipeline, compact=False, vacuum=False, now=newest + timedelta(seconds=kept_s, milliseconds=1)
+    )
+    assert [str(each.table) for each in later] == ["raw.orders"]
+
+
+def ids(spark: Any, pipeline: Pipeline, zone: str) -> list[str]:
+    return [row[0] for row in rows(spark, pipeline, zone, "orders", "order_id")]
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param(["order_id"], marks=pytest.mark.long), []], ids=["key", "no-key"]
+)
+def test_rows_that_raw_has_forgotten_survive_replays_and_backfills(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, key: list[str]
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, staging={"key": key}, retention_s={"raw": 3600.0},
+        trusted={"rules": [in_range("amount", 0, 100)]},
+    )  # fmt: skip
+    runner = SourceRunner(spark, pipeline, "orders")
+    for numbers in ([1, 2, 300], [3, 400], [5, 6]):
+        produce(name, [order(number) for number in numbers])
+        runner.drain()
+    forget_raw(spark, pipeline, 1)
+    strict = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 5)])])
+    seen: list[Preview] = []
+
+    def confirm(preview: Preview) -> bool:
+        seen.append(preview)
+        return True
+
+    done = replay(spark, strict, "orders", confirm=confirm)
+    assert (done.rows_in, done.accepted, done.quarantined) == (4, 2, 2)
+    assert ids(spark, strict, "staging") == ["o1", "o2", "o3", "o300", "o400", "o5", "o6"]
+    assert ids(spark, strict, "trusted") == ["o1", "o2", "o3", "o5"]
+    assert rows(spark, strict, "quarantine", "orders", "batch") == [(1,), (2,), (3,)]
+    assert list(seen[0].lines())[1:] == [
+        "staging.orders: 3 rows that raw does not bring back stay as they are",
+        "trusted.orders: 2 rows that raw does not bring back stay as they are",
+    ]
+    # The topic still has the first batch: a backfill reads it again.
+    now = datetime.now(UTC)
+    done = backfill(spark, pipeline, "orders", now - timedelta(hours=1), now + timedelta(hours=1))
+    assert (done.rows_in, done.accepted) == (7, 5)
+    assert ids(spark, pipeline, "staging") == ["o1", "o2", "o3", "o300", "o400", "o5", "o6"]
+    assert ids(spark, pipeline, "trusted") == ["o1", "o2", "o3", "o5", "o6"]
+
+
+@pytest.mark.long
+def test_a_rebuild_asks_before_it_removes_rows_that_raw_has_forgotten(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, trusted={"rules": ()}, retention_s={"raw": 3600.0}
+    )
+    runner = SourceRunner(spark, pipeline, "orders")
+    for number in (1, 2):
+        produce(name, [order(number)])
+        runner.drain()
+    forget_raw(spark, pipeline, 1)
+    texts = Schema(DDL.replace("amount DOUBLE", "amount STRING"))
+    other = replace(pipeline, sources=[replace(pipeline.sources[0], schema=texts)])
+    with pytest.raises(
+        NeedsDecision, match=r"staging\.orders: 1 rows that raw does not bring back are removed"
+    ):
+        replay(spark, other, "orders", rebuild=True)
+    assert ids(spark, pipeline, "staging") == ["o1", "o2"]
+    replay(spark, other, "orders", rebuild=True, confirm=lambda preview: preview.removed == 2)
+    assert rows(spark, other, "trusted", "orders", "order_id", "amount") == [("o2", "2.0")]
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@contextmanager
+def dying_after(monkeypatch: pytest.MonkeyPatch, number: int, spark: Any) -> Iterator[list[str]]:
+    """End the command after its commit of this number, of whatever kind; the paths of the commits so far."""
+    made: list[str] = []
+
+    def counting(before: Callable[..., Any], path_at: int) -> Callable[..., Any]:
+        def commit(*arguments: Any, **named: Any) -> Any:
+            if len(made) >= number:
+                raise Killed
+            result = before(*arguments, **named)
+            made.append(str(arguments[path_at]))
+            if len(made) >= number:
+                raise Killed
+            return result
+
+        return commit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("barnabas.pipeline.ingest.replay.finish", lambda *_: None)  # nothing is interrupted
+        for name, path_at in (("append", 1), ("overwrite", 1), ("merge", 1), ("delete", 1)):
+            patch.setattr(commits, name, counting(getattr(commits, name), path_at))
+        sql = type(spark).sql
+
+        def merging(session: Any, statement: str, *rest: Any, **named: Any) -> Any:
+            is_commit = statement.lstrip().startswith("MERGE") and "quarantine" in statement
+            run = counting(sql, 1) if is_commit else sql
+            return run(session, statement, *rest, **named)
+
+        patch.setattr(type(spark), "sql", merging)
+        yield made
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("step_count", "kind"), [(3, "rules"), (7, "malformed")])
+def test_a_release_that_is_killed_after_any_commit_is_finished_by_the_next(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str,
+    monkeypatch: pytest.MonkeyPatch, step_count: int, kind: str,
+) -> None:  # fmt: skip
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, trusted={"rules": [in_range("amount", 0, 10)]}, refined=[DOUBLED]
+    )
+    known = replace(pipeline.trusted[0], name="known", rules=[in_range("amount", 0, 1000)])
+    pipeline = replace(pipeline, trusted=[*pipeline.trusted, known])
+    fixed = replace(
+        pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 100)]), known]
+    )
+    runner = SourceRunner(spark, pipeline, "orders")
+    expected = ["o1"]
+    for step in range(1, step_count + 1):
+        number = 10 + step
+        produce(name, [order(1), order(number, amount="5") if kind == "malformed" else order(number)])
+        runner.drain()
+        if kind == "malformed":  # a person mends the record
+            mended = json.dumps(order(number, amount=5.0 if step % 2 else 500.0))
+            spark.sql(
+                f"UPDATE {pipeline.lake_location.identifier(TableName(Zone.QUARANTINE, 'orders'))}"
+                f" SET value = CAST('{mended}' AS BINARY) WHERE zone = 'staging' AND released_at IS NULL"
+            )
+        with dying_after(monkeypatch, step, spark) as made, suppress(Killed):
+            release(spark, fixed, "orders")
+        # Quarantine gets a new commit before the release is repeated.
+        produce(name, [order(number + 500)])
+        runner.drain()
+        done = release(spark, fixed, "orders")
+        is_accepted = kind == "rules" or step % 2 == 1
+        expected += [f"o{number}"] if is_accepted else []
+        assert ids(spark, fixed, "trusted") == sorted(expected), made
+        doubled = [row[0] for row in rows(spark, fixed, "refined", "doubled", "order_id")]
+        assert doubled == sorted(set(expected) - {"o1"}), (made, done)
+        staged = [row[0] for row in rows(spark, fixed, "staging", "orders", "order_id")]
+        assert len(staged) == len(set(staged)) == 2 * step + 1, made
+        accepted = [row[0] for row in rows(spark, fixed, "trusted", "known", "order_id")]
+        assert accepted == staged, made
+        quarantined = rows(spark, fixed, "quarantine", "orders", "offset", "zone")
+        assert len(quarantined) == len(set(quarantined)), made

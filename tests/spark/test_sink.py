@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
-from pyspark.sql.types import StringType, StructField, StructType
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from barnabas.client.partitioner import partition_for_key
 from barnabas.spark.basics.settings import OptionError
@@ -93,11 +94,22 @@ def test_mistakes_are_named(
         writing(spark.range(1).selectExpr(*columns), broker, **options).save()
 
 
-def test_a_target_that_is_not_there_is_named_before_anything_is_written(broker: Broker) -> None:
-    kafka = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.delivery.timeout.ms": "100"}
+def test_a_topic_that_does_not_exist_is_created_where_the_cluster_does_so(broker: Broker) -> None:
+    kafka = {"kafka.bootstrap.servers": broker.bootstrap}
+    rows = StructType([StructField("value", BinaryType())])
+    options = sink_options({**kafka, "topic": f"made-for-{new_topic(broker, 1)}"}, rows)
+    written = write_rows(options, iter([pa.RecordBatch.from_pylist([{"value": b"first"}])]), None)
+    assert options.topic is not None and written.rows == 1
+    assert [each.value() for each in consumed(broker, options.topic)] == [b"first"]
+
+
+def test_a_target_that_is_not_there_is_named_before_anything_is_written() -> None:
+    kafka = {"kafka.delivery.timeout.ms": "100"}
     rows = StructType([StructField("value", StringType())])
-    with pytest.raises(OptionError, match="the option topic names nobody: there is no such topic"):
-        BarnabasSource({**kafka, "topic": "nobody"}).writer(rows, False)
+    with Broker(overrides={"auto.create.topics.enable": "false"}) as broker:
+        kafka["kafka.bootstrap.servers"] = broker.bootstrap
+        with pytest.raises(OptionError, match="the option topic names nobody: there is no such topic"):
+            BarnabasSource({**kafka, "topic": "nobody"}).writer(rows, False)
     kafka["kafka.bootstrap.servers"] = "127.0.0.1:1"
     with pytest.raises(OptionError, match=r"the option kafka\.bootstrap\.servers: cannot connect to"):
         BarnabasSource({**kafka, "topic": "nobody"}).writer(rows, False)

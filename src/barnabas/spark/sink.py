@@ -80,9 +80,10 @@ class PartitionCounts(dict[str, int]):
 
 
 def topics(cluster: WorkerCluster, names: list[str], timeout_ms: int) -> dict[str, Topic]:
-    """The topics of these names; one that is not there yet is waited for."""
+    """The topics of these names. As for other producers, a cluster with `auto.create.topics.enable` creates
+    those that do not exist; they are waited for."""
     patience = cluster.patience(timeout_ms)
-    return run(cluster.retrying(lambda: cluster.topics(names), patience=patience))
+    return run(cluster.retrying(lambda: cluster.topics(names, auto_create=True), patience=patience))
 
 
 def check_target(options: SinkOptions) -> None:
@@ -92,7 +93,10 @@ def check_target(options: SinkOptions) -> None:
     try:
         topics(cluster, names, min(CHECK_MS, options.delivery_timeout_ms))
     except NoTopic as error:
-        raise OptionError(f"the option topic names {error.name}: there is no such topic") from None
+        raise OptionError(
+            f"the option topic names {error.name}: there is no such topic, and the cluster creates none"
+            " (auto.create.topics.enable)"
+        ) from None
     except BootstrapError as error:
         raise OptionError(f"the option kafka.bootstrap.servers: {error}") from None
     finally:

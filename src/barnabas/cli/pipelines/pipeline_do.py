@@ -102,7 +102,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
             out.flush()
 
         if options.standby:
-            out.line(f"{pipeline.name}: waiting while another host runs it")
+            out.line(f"{pipeline.name}: standing by; it runs here as soon as no other host runs it")
             out.flush()
         supervise(
             pipeline, metrics_port=options.metrics_port, seconds=options.seconds, standby=options.standby,

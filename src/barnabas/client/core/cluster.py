@@ -150,10 +150,12 @@ class ClusterCore:
         self.topology = newer if names is None else self.topology.merged(newer)
         return self.topology
 
-    async def topics(self, names: Iterable[str] | None) -> dict[str, Topic]:
-        """The topics of these names as they are now, or all; NoTopic for one that does not exist."""
+    async def topics(self, names: Iterable[str] | None, *, auto_create: bool = False) -> dict[str, Topic]:
+        """The topics of these names as they are now, or all; NoTopic for one that does not exist.
+
+        `auto_create`: brokers may create them (`auto.create.topics.enable`), which takes a moment."""
         wanted = None if names is None else list(names)
-        known = (await self.refresh(wanted)).topics
+        known = (await self.refresh(wanted, auto_create=auto_create)).topics
         found = {}
         for name in known if wanted is None else wanted:
             topic = known.get(name)

@@ -103,6 +103,7 @@ def test_new_and_changed_rows_are_found_by_number_and_time(
     assert rows(spark, both, "trusted", "customers", "id", "name") == [(1, "A"), (2, "b"), (3, "c"), (4, "d")]
 
 
+@pytest.mark.long
 def test_rows_that_are_committed_late_are_found_by_time_and_others_are_not_read_twice(
     spark: Any, sqlite: tuple[str, Execute], lake: str
 ) -> None:

@@ -161,6 +161,7 @@ def test_an_interrupted_batch_is_finished_before_a_replay(
     assert rows(spark, pipeline, "refined", "doubled", "order_id") == everything[1:]
 
 
+@pytest.mark.long
 def test_an_interrupted_batch_is_finished_with_the_references_that_it_began_with(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

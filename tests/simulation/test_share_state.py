@@ -127,6 +127,34 @@ def test_requests_to_one_coordinator_are_combined_and_keep_their_order(world: Wo
     world.run(history(), 300)
 
 
+def test_records_that_are_not_needed_are_deleted_on_all_replicas(world: World) -> None:
+    async def history() -> None:
+        shared = await opened(world)
+        cluster = shared.stage.cluster
+        await shared.initialize(cluster.nodes[1])
+        for number in range(30):
+            await shared.write(cluster.nodes[1], 2 * number)
+
+        def are_pruned() -> bool:
+            logs = [
+                partition.log
+                for node in cluster.nodes.values()
+                if node.node is not None
+                for partition in node.node.broker.partitions
+                if partition.topic == "__share_group_state" and partition.log.end_offset
+            ]
+            assert logs
+            return all(log.log_start_offset > 20 for log in logs)
+
+        await shared.stage.until(are_pruned, 60, "the logs start later")
+        victim = cluster.nodes[shared.coordinator_of(0)]
+        world.loop.call_soon(victim.kill)
+        wanted = [(2 * number, 2 * number) for number in range(30)]
+        assert await shared.read(cluster.nodes[victim.node_id % 3 + 1]) == [wanted] * PARTITIONS
+
+    world.run(history(), 300)
+
+
 @pytest.mark.parametrize("ending", ["kill", "lose_power"])
 def test_nothing_that_was_written_is_lost_when_coordinators_end(world: World, ending: str) -> None:
     async def history() -> None:

@@ -22,7 +22,7 @@ class Target:
         return self.same.get(mutant.change)
 
 
-SHARE_STATE = ("tests/shares/state/test_shard.py",)
+SHARE_STATE = ("tests/shares/state/test_shard.py", "tests/shares/state/test_needed_offsets.py")
 PURGATORY = ("tests/broker/test_purgatory_rules.py",)
 TARGETS = (
     Target(

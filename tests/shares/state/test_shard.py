@@ -136,6 +136,20 @@ def test_a_deleted_topic_takes_its_states_with_it() -> None:
     assert [key.topic_id for key in host.replayed().states] == [OTHER_ID]
 
 
+def test_states_of_topics_that_were_deleted_while_nobody_looked_are_deleted_later() -> None:
+    host = Host(cold_snapshot_interval_ms=1000, prune_interval_ms=10**9)
+    host.initialize(0)
+    host.initialize(topic_id=OTHER_ID)
+    host.pass_time(1000)
+    host.image = image_with(OTHER_ID)
+    host.shard = host.replayed()
+    host.pass_time(999)
+    assert len(host.shard.states) == 2
+    host.pass_time(1)
+    assert [key.topic_id for key in host.shard.states] == [OTHER_ID]
+    assert kinds(host.entries) == "SSSS-S"
+
+
 # Pruning
 
 

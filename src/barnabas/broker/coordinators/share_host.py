@@ -86,8 +86,8 @@ class ShareHost(CoordinatorHost[ShareStateShard]):
         return ()
 
     def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
-        """A decision changes nothing, so the shard is as it was when its records are too large."""
-        return error.code == ErrorCode.MESSAGE_TOO_LARGE
+        """A decision changes nothing, so the shard is as it was when none of its records was appended."""
+        return error.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def append(self, decided: Outcome, now_ms: int) -> None:
         super().append(decided, now_ms)

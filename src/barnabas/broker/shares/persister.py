@@ -207,8 +207,11 @@ class SharePersister:
                 return  # `create` has logged it, and the items are tried again
 
     def _leader_of(self, key: ShareKey) -> int:
+        coordinator = self._broker.share_coordinator
+        if coordinator.host_for(key) is not None:
+            return self._broker.node_id
         try:
-            return self._broker.share_coordinator.topic.leader_of(str(key))
+            return coordinator.topic.leader_of(str(key))
         except KafkaError:
             return NO_LEADER
 

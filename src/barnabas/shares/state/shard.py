@@ -140,11 +140,10 @@ class ShareStateShard:
         is_enabled = image.features.level(SHARE_VERSION) >= SHARE_GROUPS_SINCE
         if now_ms >= self._cold_due_ms:
             self._cold_due_ms = now_ms + settings.cold_snapshot_interval_ms
-            # If all were cold the last time, nothing was written since: new snapshots would free nothing.
-            if is_enabled and self._looking is None and self._cold < len(self.states):
+            if is_enabled and self._looking is None and self._needs_look(image):
                 self._looking = iter(list(self.states))
         if self._looking is not None:
-            yield from self._snapshots_of_cold(self._looking, now_ms)
+            yield from self._look(self._looking, image, now_ms)
         if now_ms >= self._prune_due_ms:
             self._prune_due_ms = now_ms + settings.prune_interval_ms
             lowest = self._needed.lowest()
@@ -155,8 +154,15 @@ class ShareStateShard:
         """Note that the log starts at this offset now."""
         self._pruned_offset = offset
 
-    def _snapshots_of_cold(self, keys: Iterator[ShareKey], now_ms: int) -> Iterable[ShareOutcome]:
-        """Take one turn: look at some share partitions, and write snapshots of the cold ones."""
+    def _needs_look(self, image: MetadataImage) -> bool:
+        """If all were cold the last time, nothing was written since: new snapshots would free nothing."""
+        if self._cold < len(self.states):
+            return True
+        return any(topic_id not in image.topics.by_id for topic_id in self._of_topic)
+
+    def _look(self, keys: Iterator[ShareKey], image: MetadataImage, now_ms: int) -> Iterable[ShareOutcome]:
+        """Take one turn: look at some share partitions, and write snapshots of the cold ones. Those of topics
+        that were deleted while nobody looked are deleted."""
         records: list[Entry] = []
         for _ in range(LOOKED_AT_ONCE):
             key = next(keys, None)
@@ -165,7 +171,8 @@ class ShareStateShard:
                 break
             state = self.states.get(key)
             if state is not None and now_ms - state.written_ms >= self.settings.cold_snapshot_interval_ms:
-                records.append(Entry(key, state.cold_snapshot(now_ms)))
+                exists = key.topic_id in image.topics.by_id
+                records.append(Entry(key, state.cold_snapshot(now_ms) if exists else None))
             if len(records) == RECORDS_AT_ONCE:
                 break
         if records:

@@ -10,10 +10,12 @@ from barnabas.protocol import ApiKey, uuid
 
 from ..requests import batch, produce
 from ..talk import SERVED_TIMEOUT_S, Talk, scenario
+from ..transacting import Transacting
 
 FETCH, ACKNOWLEDGE = ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 RECORD_LIMIT = 1
+GROUP = 32  # type of resource
 FINAL = -1
 UNKNOWN = b"\x01" * 16
 
@@ -110,6 +112,12 @@ def share(
 ) -> tuple[str, str]:
     """A topic, and a group whose state is initialized."""
     topic, group = talk.topic(suffix, partitions=partitions, **configs), talk.name(f"{suffix}-group")
+    initialize(talk, topic, group, partitions, start)
+    return topic, group
+
+
+def initialize(talk: Talk, topic: str, group: str, partitions: int = 1, start: int = 0) -> None:
+    """Initialize the state of a group, as its coordinator does."""
     asked = {
         "group_id": group,
         "topics": [
@@ -127,7 +135,7 @@ def share(
         talk.silently(ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=[key])
         answer = talk.silently(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, **asked)
         if all(p["error_code"] == "NONE" for t in answer["results"] for p in t["partitions"]):
-            return topic, group
+            return
         assert time.monotonic() < deadline, answer
         time.sleep(0.05)
 
@@ -142,6 +150,14 @@ def fetched(
     member: Member, label: str = "fetch", acks: Mapping[int, Acks] | None = None, **more: Any
 ) -> dict[str, Any]:
     return member.fetch(label, acks, max_wait_ms=5000, min_bytes=1, **more)
+
+
+def patiently(member: Member, label: str) -> None:
+    """Fetch until there are records, however long the share partition takes to load."""
+    deadline = time.monotonic() + SERVED_TIMEOUT_S
+    while not (answer := fetched(member, silent=True))["responses"]:
+        assert time.monotonic() < deadline
+    member.talk.note(label, answer)
 
 
 def start_member(talk: Talk, group: str, topic: str, name: str = "ann", partitions: int = 1) -> Member:
@@ -365,3 +381,152 @@ def partitions_come_and_go(talk: Talk) -> None:
     )
     member.fetch("nothing new", {1: [(0, 1, [ACCEPT])], 2: [(0, 1, [ACCEPT])]})
     member.fetch("nothing at all")
+
+
+def configure(talk: Talk, group: str, **settings: object) -> None:
+    """Settings of a group, with underscores for dots; wait until they apply."""
+    values = {"share." + name.replace("_", "."): str(value) for name, value in settings.items()}
+    resource = {"resource_type": GROUP, "resource_name": group}
+    configs = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
+    answer = talk.silently(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[{**resource, "configs": configs}], validate_only=False
+    )
+    assert answer["responses"][0]["error_code"] == "NONE", answer
+    deadline = time.monotonic() + SERVED_TIMEOUT_S
+    while True:
+        asked = [{**resource, "configuration_keys": list(values)}]
+        found = talk.silently(ApiKey.DESCRIBE_CONFIGS, 4, resources=asked)["results"][0]["configs"]
+        if {each["name"]: each["value"] for each in found} == values:
+            return
+        assert time.monotonic() < deadline, found
+
+
+@scenario
+def groups_begin_where_their_setting_says(talk: Talk) -> None:
+    for reset in ("earliest", "latest", "by_duration:PT1H"):
+        topic, group = share(talk, reset.partition(":")[0].replace("_", "-"), start=-1)
+        configure(talk, group, auto_offset_reset=reset)
+        now_ms = int(time.time() * 1000)
+        talk.silently(ApiKey.PRODUCE, 9, **produce(talk, topic, batch(b"old", b"older")))
+        talk.silently(ApiKey.PRODUCE, 9, **produce(talk, topic, batch(b"now", time_ms=now_ms)))
+        member = start_member(talk, group, topic)
+        member.fetch("loads", silent=True, max_wait_ms=1000, min_bytes=100_000, max_records=1, batch_size=1)
+        talk.silently(ApiKey.PRODUCE, 9, **produce(talk, topic, batch(b"new", time_ms=now_ms)))
+        found = fetched(member, silent=True)
+        first = found["responses"][0]["partitions"][0]["acquired_records"][0]
+        talk.note(reset, {"first_offset": first["first_offset"]})
+
+
+@scenario
+def only_so_many_records_are_locked(talk: Talk) -> None:
+    topic, group = share(talk)
+    configure(talk, group, partition_max_record_locks=100)
+    add(talk, topic, *[30] * 6)
+    ann, ben = start_member(talk, group, topic), start_member(talk, group, topic, "ben")
+    fetched(ann, "as many as may be", max_records=1000)
+    ben.fetch("nothing is left")
+    ann.acknowledge("some in the middle", [(30, 59, [RELEASE])])
+    fetched(ben, "those", max_records=10)
+    ben.fetch("nothing is left")
+    ann.acknowledge("the first", [(0, 29, [ACCEPT])])
+    fetched(ben, "as many new ones", max_records=1000)
+    ann.acknowledge("the rest of the first", [(60, 119, [ACCEPT])])
+    ben.fetch("the start does not move")
+
+
+@scenario
+def few_deliveries_are_enough(talk: Talk) -> None:
+    topic, group = share(talk)
+    configure(talk, group, delivery_count_limit=2)
+    add(talk, topic, 4)
+    member = start_member(talk, group, topic)
+    for number in (1, 2):
+        fetched(member, f"delivery {number}")
+        member.acknowledge("back", [(0, 3, [RELEASE])])
+    add(talk, topic, 1)
+    fetched(member, "the next")
+
+
+@scenario
+def many_deliveries_get_smaller(talk: Talk) -> None:
+    topic, group = share(talk)
+    configure(talk, group, delivery_count_limit=10)
+    add(talk, topic, 40, 3)
+    member = start_member(talk, group, topic)
+    for number in range(1, 30):
+        answer = fetched(member, f"delivery {number}", max_records=100)
+        data = answer["responses"][0]["partitions"][0]["acquired_records"]
+        back = [(each["first_offset"], each["last_offset"], [RELEASE]) for each in data]
+        member.acknowledge("back", back)
+
+
+@scenario
+def renewals_can_be_refused(talk: Talk) -> None:
+    topic, group = share(talk)
+    configure(talk, group, renew_acknowledge_enable="false")
+    add(talk, topic, 3)
+    member = start_member(talk, group, topic)
+    fetched(member)
+    member.acknowledge("renew", [(0, 2, [RENEW])], is_renew_ack=True)
+    member.acknowledge("renew one", [(0, 2, [ACCEPT, RENEW, ACCEPT])], is_renew_ack=True)
+    member.acknowledge("accept", [(0, 2, [ACCEPT])])
+
+
+@scenario
+def groups_that_read_committed_records_get_no_others(talk: Talk) -> None:
+    topic, group = share(talk)
+    configure(talk, group, isolation_level="read_committed")
+    everything_else = talk.name("uncommitted-group")
+    initialize(talk, topic, everything_else)
+    producer = Transacting(talk, "tx")
+    producer.write(topic, b"aborted", b"aborted")
+    add(talk, topic, 2)
+    producer.end(commit=False, topics=(topic,))
+    producer.write(topic, b"committed")
+    producer.end(commit=True, topics=(topic,))
+    producer.write(topic, b"open")
+    add(talk, topic, 1)
+    ann, ben = start_member(talk, group, topic), start_member(talk, everything_else, topic, "ben")
+    fetched(ann, "committed")
+    fetched(ben, "all")
+    ann.fetch("nothing more")
+    ann.acknowledge("of an aborted transaction", [(0, 1, [ACCEPT])])
+    ann.acknowledge(
+        "all that was acquired", [(2, 3, [ACCEPT]), (4, 4, [GAP]), (5, 5, [ACCEPT]), (6, 6, [GAP])]
+    )
+    producer.end(commit=True, topics=(topic,))
+    fetched(ann, "the rest")
+
+
+@scenario
+def deleted_records_are_not_delivered(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 5, 5, 5)
+    ann, ben = start_member(talk, group, topic), start_member(talk, group, topic, "ben")
+    fetched(ann, max_records=5)
+    fetched(ben, max_records=5)
+    ann.acknowledge("back", [(0, 4, [RELEASE])])
+    ben.acknowledge("one", [(5, 5, [ACCEPT])])
+    partitions = [{"partition_index": 0, "offset": 8}]
+    talk.silently(
+        ApiKey.DELETE_RECORDS, 2, topics=[{"name": topic, "partitions": partitions}], timeout_ms=30_000
+    )
+    patiently(ann, "what is left")  # Apache Kafka's first response is empty
+    ben.acknowledge("deleted ones", [(6, 7, [ACCEPT])])
+    ben.acknowledge("deleted ones and others", [(6, 9, [ACCEPT])])
+    ann.acknowledge("the rest", [(10, 14, [ACCEPT])])
+    add(talk, topic, 1)
+    fetched(ann, "the next")
+
+
+@scenario
+def a_lost_connection_releases_what_its_member_has(talk: Talk) -> None:
+    topic, group = share(talk)
+    add(talk, topic, 3)
+    ann = start_member(talk, group, topic)
+    fetched(ann)
+    ann.acknowledge("one", [(0, 0, [ACCEPT])])
+    talk.reconnect()
+    ann.fetch("the session is gone", epoch=2)
+    ben = start_member(talk, group, topic, "ben")
+    fetched(ben, "what ann had")

@@ -246,8 +246,10 @@ class LedSharePartition:
         assert state is not None
         for span in left_out:
             state.archive(span.first, span.last, ACQUIRED)
-        state.advance()
-        return without(acquired, left_out)
+        acquired = without(acquired, left_out)
+        if not acquired:
+            state.advance()  # nobody will acknowledge anything here, so nothing else would move the start
+        return acquired
 
     # -- acknowledging -----------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from barnabas.broker.metrics import (
     group_gauges,
     quorum_gauges,
     quota_gauges,
+    share_gauges,
     share_state_gauges,
     transaction_gauges,
 )
@@ -420,6 +421,7 @@ class Node:
             group_gauges.register(self.broker)
             cleaner_gauges.register(self.broker)
             transaction_gauges.register(self.broker)
+            share_gauges.register(self.broker)
             share_state_gauges.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:

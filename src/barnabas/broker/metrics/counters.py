@@ -88,11 +88,15 @@ class TopicMetrics:
         "bytes_rejected",
         "failed_fetch_requests",
         "failed_produce_requests",
+        "failed_share_acknowledgement_requests",
+        "failed_share_fetch_requests",
         "fetch_requests",
         "messages_in",
         "produce_requests",
         "replication_bytes_in",
         "replication_bytes_out",
+        "share_acknowledgement_requests",
+        "share_fetch_requests",
     )
 
     def __init__(self) -> None:
@@ -101,11 +105,15 @@ class TopicMetrics:
         self.bytes_rejected = 0
         self.failed_fetch_requests = 0
         self.failed_produce_requests = 0
+        self.failed_share_acknowledgement_requests = 0
+        self.failed_share_fetch_requests = 0
         self.fetch_requests = 0
         self.messages_in = 0
         self.produce_requests = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
+        self.share_acknowledgement_requests = 0
+        self.share_fetch_requests = 0
 
     def add(self, other: TopicMetrics) -> None:
         for name in TopicMetrics.__slots__:

@@ -20,11 +20,24 @@ TOPIC_COUNTERS = {
     "bytes_rejected": ("BytesRejectedPerSec", "Bytes of batches refused for their size."),
     "failed_fetch_requests": ("FailedFetchRequestsPerSec", "Fetches of a partition that failed."),
     "failed_produce_requests": ("FailedProduceRequestsPerSec", "Writes to a partition that failed."),
+    "failed_share_acknowledgement_requests": (
+        "FailedShareAcknowledgementRequestsPerSec",
+        "Acknowledgements of a share group that failed.",
+    ),
+    "failed_share_fetch_requests": (
+        "FailedShareFetchRequestsPerSec",
+        "Fetches of a share group that failed.",
+    ),
     "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition."),
     "messages_in": ("MessagesInPerSec", "Records produced."),
     "produce_requests": ("TotalProduceRequestsPerSec", "Writes to a partition."),
     "replication_bytes_in": ("ReplicationBytesInPerSec", "Bytes of records fetched from leaders."),
     "replication_bytes_out": ("ReplicationBytesOutPerSec", "Bytes of records sent to followers."),
+    "share_acknowledgement_requests": (
+        "TotalShareAcknowledgementRequestsPerSec",
+        "Requests of share groups with acknowledgements.",
+    ),
+    "share_fetch_requests": ("TotalShareFetchRequestsPerSec", "Fetches of share groups."),
 }
 # Kafka's percentiles, as the exporter writes them.
 QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
@@ -77,7 +90,11 @@ class Metrics:
 
     def counter(self, domain: str, kind: str, name: str, help: str, value: Value) -> None:
         """Show a number that only grows, named `...PerSec` in Kafka."""
-        self._lookups.append((counter_name(domain, kind, name), "counter", help, lambda: [({}, value())]))
+        self.counters(domain, kind, name, help, lambda: [({}, value())])
+
+    def counters(self, domain: str, kind: str, name: str, help: str, values: LabelledValues) -> None:
+        """The same with labels, see `gauges`."""
+        self._lookups.append((counter_name(domain, kind, name), "counter", help, values))
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -72,7 +72,8 @@ class Acknowledging:
                     empty.append(where)
         if not interested:
             return
-        shares.metrics.total_acknowledgements += len(names)
+        for name in names:
+            self._context.broker.metrics.topic(name).share_acknowledgement_requests += 1
         for where in empty:
             self.results[where] = None
         self._left += 1  # until all have begun
@@ -94,7 +95,10 @@ class Acknowledging:
             if error is None:
                 count(metrics.acknowledged, batches)
             else:
-                metrics.failed_acknowledgements += 1
+                topic = self._context.broker.image.topics.by_id.get(where.topic_id)
+                if topic is not None:
+                    counts = self._context.broker.metrics.topic(topic.name)
+                    counts.failed_share_acknowledgement_requests += 1
             self._left -= 1
             if not self._left and self._done is not None:
                 self._done()

@@ -127,7 +127,8 @@ def find_partitions(fetch: ShareFetch, session: ShareSession, epoch: int, contex
             fetch.add(where, shares.open(group, where))
         except KafkaError as error:
             fetch.refuse(where, error)
-    shares.metrics.total_fetches += len({where.topic_id for where in valid})
+    for topic_id in {where.topic_id: None for where in valid}:
+        context.broker.metrics.topic(topics[topic_id].name).share_fetch_requests += 1
 
 
 def later(response: ShareFetchResponse, wait_ms: int, context: RequestContext) -> Deferred:

@@ -91,12 +91,13 @@ class ShareFetch:
     def refuse(self, where: TopicIdPartition, error: KafkaError) -> None:
         """Put an error into the response, instead of records."""
         self._shares.pop(where, None)
-        self._broker.shares.metrics.failed_fetches += 1
+        topic = self._broker.image.topics.by_id.get(where.topic_id)
+        if topic is not None:
+            self._broker.metrics.topic(topic.name).failed_share_fetch_requests += 1
         data = self._results[where] = PartitionData(
             partition_index=where.partition, error_code=error.code, records=EMPTY
         )
         if error.code in NAMES_LEADER:
-            topic = self._broker.image.topics.by_id.get(where.topic_id)
             found = topic.partitions.get(where.partition) if topic is not None else None
             if found is not None:
                 data.current_leader = LeaderIdAndEpoch(

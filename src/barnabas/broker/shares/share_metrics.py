@@ -1,4 +1,4 @@
-"""Counters of share groups at the leaders of partitions, under Kafka's names (see `broker.metrics`).
+"""Counters of share groups at the leaders of partitions, beside those of topics.
 
 In: events. Out: totals. Does not know: how metrics are shown.
 """
@@ -12,18 +12,11 @@ RENEW = 4
 
 
 class ShareMetrics:
-    __slots__ = (
-        "acknowledged", "expired_fetches", "failed_acknowledgements", "failed_fetches", "loads",
-        "total_acknowledgements", "total_fetches",
-    )  # fmt: skip
+    __slots__ = "acknowledged", "expired_fetches", "loads"
 
     def __init__(self) -> None:
         self.acknowledged = [0] * (RENEW + 1)  # records, by type of acknowledgement
         self.loads = ApiMetrics()  # PartitionLoadTimeMs
-        self.total_fetches = 0
-        self.failed_fetches = 0
-        self.total_acknowledgements = 0
-        self.failed_acknowledgements = 0
         self.expired_fetches = 0  # fetches that waited as long as they may
 
     def loaded(self, seconds: float) -> None:

@@ -60,7 +60,11 @@ LAYOUT = TopicLayout(
 
 
 class ShareCoordinator(Coordinator["ShareHost"]):
-    modules = "barnabas.broker.coordinators.share_host", "barnabas.shares.state.shard"
+    modules = (
+        "barnabas.broker.coordinators.share_host",
+        "barnabas.shares.state.shard",
+        "barnabas.broker.shares.share_partitions",  # which other requests of share groups need
+    )
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, LAYOUT)

@@ -418,11 +418,8 @@ class Node:
         quorum_gauges.register(self.broker)
         access_gauges.register(self.broker)
         if self.settings.is_broker:
-            group_gauges.register(self.broker)
-            cleaner_gauges.register(self.broker)
-            transaction_gauges.register(self.broker)
-            share_gauges.register(self.broker)
-            share_state_gauges.register(self.broker)
+            for each in (group_gauges, cleaner_gauges, transaction_gauges, share_gauges, share_state_gauges):
+                each.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:
             return

@@ -346,3 +346,39 @@ def topics_grow_and_go(talk: Talk) -> None:
     wait_for_offsets(talk, name, 3)
     describe(talk, "of a deleted topic", name)
     member.beat("leaves", -1)
+
+
+@scenario
+def groups_have_settings_within_bounds(talk: Talk) -> None:
+    talk.topic(partitions=1)
+    name = share_group(talk)
+    values = {
+        "share.assignment.interval.ms": ("-1", "0", "15000", "15001"),
+        "share.heartbeat.interval.ms": ("4999", "5000", "15000", "15001", "x"),
+        "share.session.timeout.ms": ("44999", "45000", "60000", "60001"),
+        "share.record.lock.duration.ms": ("999", "14999", "15000", "60000", "60001"),
+        "share.delivery.count.limit": ("1", "2", "10", "11"),
+        "share.partition.max.record.locks": ("99", "100", "4000", "4001"),
+        "share.renew.acknowledge.enable": ("true", "false", "maybe"),
+        "share.auto.offset.reset": ("latest", "earliest", "by_duration:PT1H", "none", "by_duration:-PT1H"),
+        "share.isolation.level": ("read_uncommitted", "read_committed", "serializable"),
+        "share.unknown": ("1",),
+    }
+    for setting, found in values.items():
+        for value in found:
+            change = {"name": setting, "config_operation": 0, "value": value}
+            resource = {"resource_type": GROUP_RESOURCE, "resource_name": name, "configs": [change]}
+            answer = talk.silently(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+            talk.note(f"{setting}={value}", answer["responses"][0]["error_code"])
+    together = [("share.heartbeat.interval.ms", "15000"), ("share.session.timeout.ms", "45000")]
+    changes = [{"name": key, "config_operation": 0, "value": value} for key, value in together]
+    resource = {"resource_type": GROUP_RESOURCE, "resource_name": name, "configs": changes}
+    talk.ask("two at once", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    wanted = {"resource_type": GROUP_RESOURCE, "resource_name": name, "configuration_keys": list(values)}
+    described = talk.silently(ApiKey.DESCRIBE_CONFIGS, 4, resources=[wanted], include_synonyms=True)
+    for each in described["results"]:
+        each["configs"].sort(key=lambda config: str(config["name"]))
+    talk.note("its settings", described)
+    member = Sharer(talk, name, "a", list(talk.topic_ids))
+    member.join("joins with another interval")
+    member.beat("leaves", -1)

@@ -2,7 +2,7 @@
 
 In: groups and partitions of requests, changes of metadata, lost connections. Out: share partitions, loaded at
 the first fetch of a group, ended when their partition moves or is deleted, or when the last member of the
-group has closed its connection. A session that ends releases what its member has acquired.
+group has ended its session. A session that ends releases what its member has acquired.
 Does not know: how requests are served (see `fetch_requests`, `acknowledge_requests`).
 """
 
@@ -116,22 +116,20 @@ class SharePartitions:
     # -- sessions ----------------------------------------------------------------------------------
 
     def release_session(self, session: ShareSession) -> None:
-        """End a session, and release what its member has acquired."""
+        """End a session, and release what its member has acquired. The last session of a group takes the
+        share partitions with it: offsets that an administrator sets then are read with the next fetch."""
         if self.sessions.get(session.key) is session:
             self.sessions.remove(session.key)
         for where in session.partitions:
             share = self.get(session.key.group, where)
             if share is not None:
                 share.release(session.key.member, ignore)
+        self._end_if_empty(session.key.group)
 
     def _connection_lost(self, channel: Channel) -> None:
-        groups: dict[str, None] = {}
         for session in self.sessions.of_connection(channel):
             self.sessions.evictions += 1
             self.release_session(session)
-            groups[session.key.group] = None
-        for group in groups:
-            self._end_if_empty(group)
 
     def _end_if_empty(self, group: str) -> None:
         """Give up the share partitions of a group without sessions, after their last states are stored."""

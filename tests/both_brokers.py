@@ -12,6 +12,11 @@ KEEPS_ALL = {  # tests produce records of any age; none of them is to disappear 
     "log.initial.task.delay.ms": NEVER_MS,
 }
 
+SHARES_SOON = {  # members of share groups hear of their partitions with the next heartbeat
+    "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.heartbeat.interval.ms": 100,
+}
+
 
 def parametrize_broker(metafunc: pytest.Metafunc, scope: Literal["module", "session"] = "module") -> None:
     """For `pytest_generate_tests` of a folder whose fixture `broker` takes the kind as its parameter.

@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from barnabas.cli.main import main
-from both_brokers import KEEPS_ALL, parametrize_broker
+from both_brokers import KEEPS_ALL, SHARES_SOON, parametrize_broker
 
 from .children import Child
 
@@ -77,7 +77,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     from barnabas.testing import Broker
 
-    with Broker(overrides=KEEPS_ALL) as ours:
+    with Broker(overrides={**KEEPS_ALL, **SHARES_SOON}) as ours:
         yield ours.bootstrap
 
 

@@ -13,6 +13,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.testing import Broker, apache
 from barnabas.testing.waiting import until
+from both_brokers import SHARES_SOON
 
 from .conftest import RunTool
 from .group_members import Members
@@ -32,7 +33,7 @@ def beside_the_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_barnabas() -> Iterator[str]:
-    with Broker() as broker:
+    with Broker(overrides=SHARES_SOON) as broker:
         yield broker.bootstrap
 
 

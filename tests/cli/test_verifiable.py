@@ -58,3 +58,47 @@ def test_a_consumer_tells_of_records_and_commits(broker: str, topic: str, run_to
     ] * 2
     commits = [event["offsets"] for event in told if event["name"] == "offsets_committed"]
     assert commits[-1] == [{"topic": topic, "partition": 0, "offset": 2}]
+
+
+def test_a_share_consumer_tells_of_records_and_acknowledgements(
+    broker: str, topic: str, run_tool: RunTool
+) -> None:
+    produce(run_tool, broker, topic, 3)
+    named = ("--bootstrap-server", broker, "--topic", topic, "--group-id", topic, "--max-messages", "3")
+    more = ("--offset-reset-strategy", "earliest", "--acknowledgement-mode", "sync", "--verbose")
+    told = events(run_tool, "kafka-verifiable-share-consumer", *named, *more)
+    assert [event["name"] for event in told] == [
+        "startup_complete",
+        "offset_reset_strategy_set",
+        *["record_data"] * 3,
+        "records_consumed",
+        "offsets_acknowledged",
+        "shutdown_complete",
+    ]
+    partition = {"topic": topic, "partition": 0, "count": 3, "offsets": [0, 1, 2]}
+    assert told[5]["partitions"] == [partition]
+    assert {name: told[6][name] for name in ("count", "partitions", "success")} == {
+        "count": 3,
+        "partitions": [partition],
+        "success": True,
+    }
+
+
+def test_members_of_a_share_group_are_measured(broker: str, topic: str, run_tool: RunTool) -> None:
+    produce(run_tool, broker, topic, 500)
+    group = ("--entity-type", "groups", "--entity-name", topic)
+    reset = ("--alter", "--add-config", "share.auto.offset.reset=earliest")
+    run_tool("kafka-configs", "--bootstrap-server", broker, *group, *reset)
+    named = ("--bootstrap-server", broker, "--topic", topic, "--group", topic, "--num-records", "500")
+    more = ("--threads", "2", "--show-consumer-stats")
+    ran = run_tool("kafka-share-consumer-perf-test", *named, *more)
+    assert ran.status == 0, ran.errors
+    header, one, other, total = ran.lines
+    assert header == (
+        "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
+    )
+    assert one.startswith(
+        "Share consumer 1 having client id perf-share-consumer-client-1 consumption metrics- "
+    )
+    counts = [int(line.split(", ")[-2]) for line in (one, other, total)]
+    assert counts[0] + counts[1] == counts[2] == 500

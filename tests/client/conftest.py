@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from both_brokers import KEEPS_ALL, parametrize_broker
+from both_brokers import KEEPS_ALL, SHARES_SOON, parametrize_broker
 
 _numbers = itertools.count(1)
 
@@ -24,7 +24,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     from barnabas.testing import Broker
 
-    with Broker(overrides=KEEPS_ALL) as ours:
+    with Broker(overrides={**KEEPS_ALL, **SHARES_SOON}) as ours:
         yield ours.bootstrap
 
 

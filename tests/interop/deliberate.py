@@ -10,6 +10,25 @@ LEDGER = (
         r"authorized_share_groups\..*",
         r"ALTER_SHARE_GROUP_OFFSETS .* alters what is hidden",
         "the refusal of a topic does not tell its id",
+        r"share_limits\.limits_that_are_wrong",
+        r".* batches of (0|-1)",
+        "no acquired range ends before it begins",
+    ),
+    (
+        r"share_limits\.limits_that_are_wrong",
+        r".* (-1 bytes|mode (2|-1))",
+        "a negative size means as little as zero does, an unknown acquire mode is batch_optimized: neither "
+        "is an unknown server error",
+    ),
+    (
+        r"share_sessions\.members_and_groups",
+        r"SHARE_FETCH .* with an empty group",
+        "a group without a name has no share partitions, which is no unknown server error",
+    ),
+    (
+        r"share_sessions\.partitions_that_(are_not_there|cannot_exist)",
+        r"SHARE_FETCH .* (asks for partitions that do not exist|has no topic id)",
+        "each partition has an error of its own, not all of them an unknown server error",
     ),
     (
         r"sharing\.members_and_groups_must_be_named",

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from both_brokers import KEEPS_ALL, parametrize_broker
+from both_brokers import KEEPS_ALL, SHARES_SOON, parametrize_broker
 
 READY_TIMEOUT_S = 30.0
 _numbers = itertools.count(1)
@@ -51,6 +51,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
     overrides = {
         "group.initial.rebalance.delay.ms": 0,
         **KEEPS_ALL,
+        **SHARES_SOON,
     }
     with Broker(overrides=overrides) as ours:
         yield Served("barnabas", ours.bootstrap)

@@ -121,8 +121,18 @@ def test_a_batch_that_ends_before_it_begins_is_refused() -> None:
 def test_partitions_that_are_not_there_are_unknown() -> None:
     host = Host()
     assert error(host.initialize(4)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert error(host.initialize(-1)) == INVALID
+    assert error(host.initialize(-1)) == error(host.summary(-1)) == error(host.delete(-1)) == INVALID
+    assert error(host.read(-1)) == error(host.write(0, partition=-1)) == INVALID
     assert error(host.initialize(topic_id=bytes(16))) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_state_whose_topic_is_gone_is_neither_read_nor_written() -> None:
+    host = Host()
+    host.initialize()
+    host.image = image_with(OTHER_ID)
+    for answer in (host.read(), host.write(1), host.summary(), host.delete(), host.initialize(epoch=2)):
+        assert error(answer) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert kinds(host.entries) == "S"
 
 
 def test_a_deleted_topic_takes_its_states_with_it() -> None:

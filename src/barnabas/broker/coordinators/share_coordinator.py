@@ -182,6 +182,8 @@ class ShareCoordinator(Coordinator["ShareHost"]):
                 responses.append(self.refusal(request, self.error_without_host(str(some[0].key)), 0))
             else:
                 responses.append(host.handle_part(request, NO_CONTEXT))
+        if len(responses) == 1:
+            return self._timed(kind, responses[0])
         started = self.broker.loop.time()
 
         def combine(found: list[Any]) -> Message:

@@ -74,7 +74,6 @@ def read(item: Item, known: ShareState | None, at: Circumstances) -> Decided:
     """Read the state. A leader that is newer than the coordinator knows fences those before it: its epoch is
     written before it gets the response."""
     key, data = item
-    check_partition(key.partition)
     if known is None:
         raise refusal("Read operation on uninitialized share partition not allowed.")
     check_leader_epoch(known, data.leader_epoch)
@@ -102,7 +101,6 @@ def read(item: Item, known: ShareState | None, at: Circumstances) -> Decided:
 
 def write(item: Item, known: ShareState | None, at: Circumstances) -> Decided:
     key, data = item
-    check_partition(key.partition)
     if known is None:
         raise refusal("Write operation on uninitialized share partition not allowed.")
     check_leader_epoch(known, data.leader_epoch)

@@ -19,6 +19,7 @@ DELETE = ApiKey.DELETE_SHARE_GROUP_STATE
 SUMMARY = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
 ALL = (INITIALIZE, READ, WRITE, DELETE, SUMMARY)
 SHARE = 2
+STATE_TOPIC = "__share_group_state"
 READY_TIMEOUT_S = 30.0
 NOT_READY = {
     "NOT_COORDINATOR",
@@ -111,6 +112,17 @@ def finding_a_coordinator(talk: Talk) -> None:
         for found in answer["coordinators"]:
             del found["key"]  # which holds the id of a topic
         talk.note(label, answer)
+
+
+@scenario
+def the_topic_of_the_coordinator(talk: Talk) -> None:
+    ShareTalk(talk)
+    resource = {"resource_type": 2, "resource_name": STATE_TOPIC}
+    [described] = talk.silently(ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource])["results"]
+    own = {each["name"]: each["value"] for each in described["configs"] if each["config_source"] == 1}
+    talk.note("configs", own)
+    [topic] = talk.silently(ApiKey.METADATA, 12, topics=[{"name": STATE_TOPIC}])["topics"]
+    talk.note("internal", topic["is_internal"])
 
 
 @scenario

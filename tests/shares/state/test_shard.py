@@ -7,6 +7,8 @@ import random
 import pytest
 
 from barnabas.protocol import ErrorCode
+from barnabas.shares.state.batches import StateBatch
+from barnabas.shares.state.keys import ShareKey
 from barnabas.shares.state.records import Entry, Snapshot, Update
 
 from .host import OTHER_ID, TOPIC_ID, Host, error, image_with, state_of
@@ -238,6 +240,16 @@ def test_many_cold_states_are_written_in_turns() -> None:
 
 
 # Replay
+
+
+def test_an_update_whose_snapshot_is_gone_is_a_state_until_the_next_one() -> None:
+    host = Host()
+    key = ShareKey("g", TOPIC_ID, 0)
+    host.shard.apply(Entry(key, Update(3, -1, -1, 7, [StateBatch(5, 9, 1, 2)])))
+    assert state_of(host.shard) == {key: (3, 0, 0, -1, 7, 0, 0, (StateBatch(5, 9, 1, 2),), 1)}
+    assert error(host.read(leader_epoch=0)) == NONE
+    assert error(host.write(0, state_epoch=0)) == NONE
+    assert host.entries[-1].value == Update(3, 0, 0, 0, [])
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -10,6 +10,8 @@ LEDGER = (
         r"authorized_share_groups\..*",
         r"ALTER_SHARE_GROUP_OFFSETS .* alters what is hidden",
         "the refusal of a topic does not tell its id",
+    ),
+    (
         r"share_limits\.limits_that_are_wrong",
         r".* batches of (0|-1)",
         "no acquired range ends before it begins",

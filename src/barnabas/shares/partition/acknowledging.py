@@ -75,6 +75,8 @@ def acknowledge(
     change = Change(member, limits.deliveries_max)
     for part in planned:
         apply(state, change, part, now_ms + limits.lock_duration_ms)
+    if planned:
+        state.runs.merge(planned[0].first, planned[-1].last)
     return change
 
 
@@ -84,7 +86,6 @@ def apply(state: SharePartition, change: Change, part: Part, deadline_ms: int) -
             run.deadline_ms = deadline_ms
         else:
             state.begin(change, run, STATES[part.type])
-    state.runs.merge(part.first, part.last)
 
 
 def parts(asked: Acknowledgement, start_offset: int) -> Iterator[Part]:

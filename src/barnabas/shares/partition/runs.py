@@ -179,13 +179,20 @@ class Runs:
     def merge(self, first: int, last: int) -> None:
         """Join runs in and beside the range that have become equal."""
         runs = self._runs
-        stop = min(self.index_at(last) + 1, len(runs) - 1)
+        stop = min(self.index_at(last) + 2, len(runs))
         start = max(self.index_at(first) - 1, 0)
-        for index in range(stop, start, -1):
-            run, before = runs[index], runs[index - 1]
+        if stop - start < 2:
+            return
+        merged = [runs[start]]
+        for run in runs[start + 1 : stop]:
+            before = merged[-1]
             if run.batch is not None and before.last + 1 == run.first and before.equals(run):
                 before.last = run.last
-                del runs[index], self._firsts[index]
+            else:
+                merged.append(run)
+        if len(merged) < stop - start:
+            runs[start:stop] = merged
+            self._firsts[start:stop] = [run.first for run in merged]
 
     def batch_end(self, index: int) -> int:
         """The index behind the last run of the batch that the run at `index` belongs to."""

@@ -170,7 +170,8 @@ class SharePartition:
         """End a pending change: keep it, or roll it back. Rolled back records are acquired again, or
         available if their lock has run out. Returns whether records may be acquired that could not before."""
         has_more = False
-        for first, last, _, _ in change.ranges:
+        ranges = change.ranges
+        for first, last, _, _ in ranges:
             for run in self.runs.overlapping(first, last):
                 if run.pending is not change:
                     continue  # archived meanwhile
@@ -182,7 +183,8 @@ class SharePartition:
                 if run.state == AVAILABLE:
                     self.made_available(run.first)
                     has_more = True
-            self.runs.merge(first, last)
+        if ranges:
+            self.runs.merge(ranges[0].first, ranges[-1].last)
         return self.advance() or has_more
 
     def _roll_back(self, run: Run, change: Change, now_ms: int) -> None:
@@ -222,8 +224,8 @@ class SharePartition:
             else:
                 self.made_available(run.first)
             add_range(ranges, run)
-        for first, last, _, _ in ranges:
-            runs.merge(first, last)
+        if ranges:
+            runs.merge(ranges[0].first, ranges[-1].last)
         return ranges
 
     @property

@@ -30,10 +30,12 @@ def topic_id(talk: Conversation, name: str) -> bytes:
     return found
 
 
-def initialize(talk: Conversation, group: str, topic: bytes, partitions: int = 1, start: int = 0) -> None:
+def initialize(
+    talk: Conversation, group: str, topic: bytes, partitions: int = 1, start: int = 0, epoch: int = 1
+) -> None:
     """Initialize the state of a group, as its coordinator does."""
     data = [
-        InitTopic.PartitionData(partition=n, state_epoch=1, start_offset=start) for n in range(partitions)
+        InitTopic.PartitionData(partition=n, state_epoch=epoch, start_offset=start) for n in range(partitions)
     ]
     request = InitializeShareGroupStateRequest(
         group_id=group, topics=[InitTopic(topic_id=topic, partitions=data)]

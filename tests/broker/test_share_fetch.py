@@ -262,3 +262,25 @@ def test_states_outlive_the_broker(tmp_path: Path) -> None:
         assert {offset: count for first, last, count in found for offset in range(first, last + 1)} == {
             2: 1, 3: 1, 6: 1, 7: 2, 8: 2, 9: 1,
         }  # fmt: skip
+
+
+def test_a_group_without_sessions_begins_where_its_stored_state_says(world: World) -> None:
+    world.produce(*[b"x"] * 10)
+    ann = world.member("ann")
+    assert acquired(ann.fetch(max_records=1)) == [(0, 9, 1)]
+    assert not ann.acknowledge((0, 4, ACCEPT), epoch=-1)
+    wait_until(lambda: not [each for each in shares() if each.group == world.group], what="the group is gone")
+    initialize(world.talk, world.group, world.id, start=7, epoch=2)  # as AlterShareGroupOffsets does
+    assert acquired(world.member("ben").fetch()) == [(7, 9, 1)]
+
+
+def test_a_deleted_topic_ends_its_share_partitions(broker: Broker, world: World) -> None:
+    ann = world.member("ann")
+    ann.begin()
+    waiting(world, 1)
+    broker.delete_topic(world.topic)
+    [data] = datas(ann.end())
+    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not [each for each in shares() if each.group == world.group]
+    [data] = datas(ann.fetch(wait_ms=0))
+    assert data.error_code == ErrorCode.UNKNOWN_TOPIC_ID

@@ -64,7 +64,7 @@ class Unstored:
 
 class LedSharePartition:
     __slots__ = (
-        "_ends_when_stored", "_shares", "_timer", "_unstored", "_waiting", "error", "group", "is_over",
+        "_shares", "_timer", "_unstored", "_waiting", "ends_when_stored", "error", "group", "is_over",
         "is_writing", "leader_epoch", "lock_timeouts", "partition", "state",
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ class LedSharePartition:
         self.error: KafkaError | None = None  # why it could not be loaded, or ended
         self.is_over = False
         self.is_writing = False
-        self._ends_when_stored = False
+        self.ends_when_stored = False
         self.lock_timeouts = 0  # records whose lock ran out
         self._unstored = Unstored()
         self._waiting: dict[WaitingFetch, None] = {}  # fetches, in the order in which they are served
@@ -154,7 +154,7 @@ class LedSharePartition:
     def end_when_stored(self) -> None:
         """End after the last states are stored, unless members come back until then."""
         if self.is_writing or self.has_unstored:
-            self._ends_when_stored = True
+            self.ends_when_stored = True
         else:
             self.end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
@@ -162,7 +162,6 @@ class LedSharePartition:
 
     def wait(self, fetch: WaitingFetch) -> None:
         """Call `check_again` of the fetch whenever there may be records for it, until `leave`."""
-        self._ends_when_stored = False
         if not self._waiting:
             self.partition.wait(self._partition_changed)
         self._waiting[fetch] = None
@@ -312,7 +311,7 @@ class LedSharePartition:
             done(error)
         if has_more:
             self.wake()
-        if self._ends_when_stored and not self.has_unstored:
+        if self.ends_when_stored and not self.has_unstored:
             self.end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     # -- locks -------------------------------------------------------------------------------------

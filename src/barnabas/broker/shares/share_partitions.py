@@ -1,8 +1,8 @@
 """The share partitions that this broker leads, and the share sessions of members that fetch from them.
 
 In: groups and partitions of requests, changes of metadata, lost connections. Out: share partitions, loaded at
-the first fetch of a group, ended when their partition moves or is deleted, or when the last member of the
-group has ended its session. A session that ends releases what its member has acquired.
+the first fetch of a group, ended when their partition moves or is deleted, or when the last session of the
+group has ended. A session that ends releases what its member has acquired.
 Does not know: how requests are served (see `fetch_requests`, `acknowledge_requests`).
 """
 
@@ -43,6 +43,7 @@ class SharePartitions:
         self.waiting_fetches = 0
         self._settings = SettingsOfShareGroups(broker.settings)
         self._by_group: dict[str, dict[TopicIdPartition, LedSharePartition]] = {}
+        self._by_topic: dict[bytes, dict[LedSharePartition, None]] = {}
         self._loads: set[asyncio.Task[None]] = set()
         broker.on_disconnect.append(self._connection_lost)
 
@@ -81,10 +82,13 @@ class SharePartitions:
     def open(self, group: str, where: TopicIdPartition) -> LedSharePartition:
         """The share partition; it is loaded if it is not here. Raises KafkaError if another broker leads."""
         found = self.get(group, where)
-        if found is None:
+        if found is not None:
+            found.ends_when_stored = False
+        else:
             partition = self.broker.partitions.leader_by_id(where.topic_id, where.partition)
             found = LedSharePartition(self, group, partition)
             self._by_group.setdefault(group, {})[where] = found
+            self._by_topic.setdefault(where.topic_id, {})[found] = None
             task = self.broker.loop.create_task(self._load(found))
             self._loads.add(task)
             task.add_done_callback(self._loads.discard)
@@ -103,14 +107,30 @@ class SharePartitions:
             del shares[where]
             if not shares:
                 del self._by_group[share.group]
+        others = self._by_topic.get(where.topic_id)
+        if others is not None:
+            others.pop(share, None)
+            if not others:
+                del self._by_topic[where.topic_id]
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """End share partitions that this broker does not lead any more."""
-        if self._by_group and (delta.topics is not None or self.is_switched_off):
-            if self.is_switched_off:
-                self.sessions.clear()
+        """End share partitions that this broker does not lead any more, in the epoch in which it loaded
+        them."""
+        if self.is_switched_off:
+            self.sessions.clear()
             for share in self:
-                if not share.is_current or self.is_switched_off:
+                share.end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        if delta.topics is None or not self._by_topic:
+            return
+        for topic_id in (*delta.topics.changed, *delta.topics.deleted):
+            topic = image.topics.by_id.get(topic_id)
+            for share in list(self._by_topic.get(topic_id, ())):
+                found = topic.partitions.get(share.partition.index) if topic is not None else None
+                if (
+                    found is None
+                    or found.leader != self.broker.node_id
+                    or found.leader_epoch != share.leader_epoch
+                ):
                     share.end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -132,7 +152,8 @@ class SharePartitions:
             self.release_session(session)
 
     def _end_if_empty(self, group: str) -> None:
-        """Give up the share partitions of a group without sessions, after their last states are stored."""
+        """Give up the share partitions of a group without sessions, after their last states are stored: an
+        administrator may change the offsets of a group without members."""
         if self.sessions.has_members(group):
             return
         for share in list(self._by_group.get(group, {}).values()):

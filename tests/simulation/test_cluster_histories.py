@@ -19,6 +19,7 @@ SEEDS = {
     "cluster-transactions": 80,
     "cluster-logins": 40,
     "cluster-registry": 40,
+    "cluster-streams": 40,
 }
 AT_ONCE = 5  # seeds of a test
 SEEDS_SHORT = AT_ONCE  # of each kind in `make test`

@@ -78,6 +78,11 @@ LEDGER = (
         "a group whose assignments are not those of consumers is none of theirs, not an unknown server error",
     ),
     (
+        r"group_streams\.endpoints_without_topics",
+        r".*",
+        "a member with an endpoint whose source topics are missing is told so, not an unknown server error",
+    ),
+    (
         r"poisoned\..*",
         r".*: (a size of six bytes|plain records under a codec|no compressed bytes|one compressed byte"
         r"|compressed bytes (cut off|damaged)|another codec's bytes)",

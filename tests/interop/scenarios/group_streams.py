@@ -329,6 +329,15 @@ def endpoints(talk: Talk) -> None:
 
 
 @scenario
+def endpoints_without_topics(talk: Talk) -> None:
+    name = streams_group(talk)
+    topology = simple(talk.name("missing"))
+    one = StreamsMember(talk, name, "one", topology, user_endpoint={"host": "h1", "port": 1})
+    one.joins("joins with an endpoint and without its source")
+    talk.ask("described", DESCRIBE, 0, group_ids=[name])
+
+
+@scenario
 def topology_epochs(talk: Talk) -> None:
     topic, other = talk.topic(partitions=2), talk.topic("other")
     name = streams_group(talk)

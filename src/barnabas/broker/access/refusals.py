@@ -76,7 +76,7 @@ MIRRORS: dict[ApiKey, Mirror] = {
     ),
     ApiKey.ALTER_CLIENT_QUOTAS: Mirror("entries", "entries", (), has_message=True),
     ApiKey.SHARE_GROUP_DESCRIBE: GROUPS,
-    ApiKey.STREAMS_GROUP_DESCRIBE: GROUPS,
+    ApiKey.STREAMS_GROUP_DESCRIBE: Mirror("group_ids", "groups", ("group_id",)),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Mirror("groups", "groups", ("group_id",), has_message=True),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: SHARE_STATE,
     ApiKey.READ_SHARE_GROUP_STATE: SHARE_STATE,

@@ -33,6 +33,10 @@ from barnabas.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from barnabas.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -195,6 +199,12 @@ def share_group_describe(
     )
 
 
+def streams_group_heartbeat(
+    request: StreamsGroupHeartbeatRequest, error: KafkaError, version: int
+) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(error_code=error.code)  # Kafka has no message here
+
+
 def streams_group_describe(
     request: StreamsGroupDescribeRequest, error: KafkaError, version: int
 ) -> StreamsGroupDescribeResponse:
@@ -216,6 +226,7 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
     DeleteGroupsRequest: delete_groups,
     ConsumerGroupDescribeRequest: consumer_group_describe,
     ShareGroupDescribeRequest: share_group_describe,
+    StreamsGroupHeartbeatRequest: streams_group_heartbeat,
     StreamsGroupDescribeRequest: streams_group_describe,
 }
 

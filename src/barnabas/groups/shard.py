@@ -15,6 +15,7 @@ from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.basics.kind import GroupKind
 from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Caller, Outcome, Token, Tokens
+from barnabas.groups.basics.rebalances import Rebalances
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.basics.steps import PORTION
@@ -27,7 +28,6 @@ from barnabas.groups.offsets.offset_requests import is_long_deletion, is_long_fe
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.groups.offsets.topic_removal import TopicRemoval
 from barnabas.groups.share.coordinator import ShareGroups
-from barnabas.groups.share.state import Rebalances
 from barnabas.groups.streams.coordinator import StreamsGroups
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
@@ -80,10 +80,10 @@ class GroupShard:
         rng: Rng,
         now_ms: int,
         assignors: Mapping[str, Assignor] | None = None,
-        share_rebalances: Rebalances | None = None,
+        rebalances: Rebalances | None = None,
     ) -> None:
-        """`assignors` are registered by plugins, by the names that the settings use. `share_rebalances`
-        counts for all shards of a broker."""
+        """`assignors` are registered by plugins, by the names that the settings use. `rebalances` counts
+        for all shards of a broker."""
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
@@ -95,11 +95,11 @@ class GroupShard:
             assignors,
         )
         self.share = ShareGroups(settings, tokens, lambda group_id: self._is_other(group_id, self.share))
-        if share_rebalances is not None:
-            self.share.state.rebalances = share_rebalances
         self.streams = StreamsGroups(
             settings, self.classic, lambda group_id: self._is_other(group_id, self.streams)
         )
+        if rebalances is not None:
+            self.share.state.rebalances = self.streams.state.rebalances = rebalances
         self.offsets = Offsets()
         self._kinds: list[GroupKind] = [self.classic, self.consumer, self.share, self.streams]
         self.administration = GroupAdministration(

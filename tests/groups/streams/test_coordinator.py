@@ -277,6 +277,16 @@ def test_a_member_with_the_previous_epoch_is_served_if_it_runs_no_more_than_assi
     assert reply.error_code == ErrorCode.NONE
 
 
+def test_a_member_that_missed_a_response_is_told_its_tasks_again() -> None:
+    host = host_of()
+    one = StreamsClient(host, "one")
+    one.send_join()  # the response is lost
+    one.epoch = group_of(host).members["one"].epoch
+    assert len(one.beat().active_tasks or ()) == 2
+    assert len(one.running()) == 8
+    assert one.beat().active_tasks is None, "the member knows them now"
+
+
 def test_a_group_that_is_full_refuses_another_member() -> None:
     host = host_of(settings=replace(AT_ONCE, streams_group_size_max=1))
     StreamsClient(host, "one").join()

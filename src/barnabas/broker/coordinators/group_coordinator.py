@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.group_host import GroupHost
     from barnabas.broker.partitions.partition import Partition
     from barnabas.groups.basics.outcome import Caller
+    from barnabas.groups.basics.rebalances import Rebalances
     from barnabas.groups.basics.settings import GroupSettings
     from barnabas.groups.shard import GroupShard
-    from barnabas.groups.share.state import Rebalances
 
 
 class GroupCoordinator(Coordinator["GroupHost"]):
@@ -37,7 +37,7 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         self._caller_client_id: str | None = None
         self._caller: Caller
         self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
-        self._share_rebalances: Rebalances | None = None  # of all shards since the start
+        self._rebalances: Rebalances | None = None  # of all shards since the start
 
     def new_host(self, partition: Partition) -> GroupHost:
         from barnabas.broker.coordinators.group_host import GroupHost
@@ -45,14 +45,14 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         return GroupHost(self, partition)
 
     def new_shard(self, partition: Partition) -> GroupShard:
+        from barnabas.groups.basics.rebalances import Rebalances
         from barnabas.groups.shard import GroupShard
-        from barnabas.groups.share.state import Rebalances
 
         settings = self._settings(partition)
-        if self._share_rebalances is None:
-            self._share_rebalances = Rebalances()
+        if self._rebalances is None:
+            self._rebalances = Rebalances()
         now_ms = self.broker.clock.now_ms()
-        return GroupShard(settings, self._rng, now_ms, self._assignors, self._share_rebalances)
+        return GroupShard(settings, self._rng, now_ms, self._assignors, self._rebalances)
 
     def _settings(self, partition: Partition) -> GroupSettings:
         from barnabas.groups.basics.settings import GroupSettings
@@ -80,7 +80,11 @@ class GroupCoordinator(Coordinator["GroupHost"]):
 
     def share_rebalance_count(self) -> int:
         """How often share groups began a new epoch, except for members that left."""
-        return self._share_rebalances.count if self._share_rebalances is not None else 0
+        return self._rebalances.share if self._rebalances is not None else 0
+
+    def streams_rebalance_count(self) -> int:
+        """How often streams groups began a new epoch, except for members that left."""
+        return self._rebalances.streams if self._rebalances is not None else 0
 
     def configure(self, host: GroupHost) -> None:
         host.shard.configure(self._settings(host.partition))

@@ -54,6 +54,12 @@ def register(broker: Broker) -> None:
     metrics.gauges(
         *COORDINATOR, "streams-group-count", "Streams groups by state.", partial(streams_states, groups)
     )
+    metrics.gauge(
+        *COORDINATOR,
+        "streams-group-rebalance-count",
+        "New epochs of streams groups since the start, except those of members that left.",
+        groups.streams_rebalance_count,
+    )
     for name, load_time in (("max", groups.load_time_ms_max), ("avg", groups.load_time_ms_avg)):
         text = f"Milliseconds to load a partition of __consumer_offsets, {name} of the latest."
         metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, load_time)

@@ -105,7 +105,7 @@ def heartbeat(
     missing = yield from initialization.uninitialized(state, group, names, clock)
     group.metadata_is_fresh = True  # last, so that a failure above is retried
     group.is_settled = not records and not missing and not (group.states or NO_STATE).initializing
-    state.rebalances.count += bump
+    state.rebalances.share += bump
     reply = renew_and_respond(state, group, moved, image, now_ms)
     is_full = request.member_epoch == JOINING_EPOCH or request.subscribed_topic_names is not None
     if is_full or moved.assigned != before.assigned:

@@ -8,7 +8,6 @@ Does not know: requests, records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from barnabas.groups.assignors.simple import SimpleAssignor
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.basics.metadata_hash import MetadataHashes
 from barnabas.groups.basics.overrides import GroupOverrides, within
+from barnabas.groups.basics.rebalances import Rebalances
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.basics.timers import MemberTimers
@@ -34,13 +34,6 @@ class Times(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
-
-
-@dataclass(slots=True)
-class Rebalances:
-    """Counts new epochs of share groups, for metrics. All shards of a broker may share one."""
-
-    count: int = 0
 
 
 class ShareState:

@@ -70,7 +70,12 @@ class Heartbeat:
         goal = yield from self.goal(epoch, after, configured)
         moved = self.move(after, goal, reported)
         group.metadata_is_fresh = True  # last, so that a failure above is retried
-        return Outcome(records=self.records, reply=self.respond(before, moved, configured))
+        reply = self.respond(before, moved, configured)
+        if reply.active_tasks is None and reported is not None and not reported.is_same_as(moved.assigned):
+            # The member missed a response. Apache Kafka does not tell it again, so its tasks would wait for
+            # the next assignment.
+            tell_tasks(reply, moved.assigned)
+        return Outcome(records=self.records, reply=reply)
 
     # The topology and the epoch
 
@@ -99,7 +104,7 @@ class Heartbeat:
             return group.epoch
         epoch = group.epoch + 1
         self.records.append(entries.epoch(group.group_id, epoch, metadata_hash, validated, configs))
-        self.state.rebalance_count += 1
+        self.state.rebalances.streams += 1
         return epoch
 
     # The assignment

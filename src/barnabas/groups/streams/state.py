@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from barnabas.groups.basics.metadata_hash import MetadataHashes
 from barnabas.groups.basics.overrides import GroupOverrides, within
+from barnabas.groups.basics.rebalances import Rebalances
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.basics.timers import MemberTimers
@@ -50,7 +51,7 @@ class StreamsState:
         "groups",
         "hashes",
         "missing_topics",
-        "rebalance_count",
+        "rebalances",
         "settings",
         "subscribers",
         "timers",
@@ -64,7 +65,7 @@ class StreamsState:
         self.timers: MemberTimers[Due] = MemberTimers(Due)
         # By group: the internal topics that its last heartbeat found missing. Not recorded.
         self.missing_topics: dict[str, Mapping[str, InternalTopic]] = {}
-        self.rebalance_count = 0
+        self.rebalances = Rebalances()
         self._values = GroupOverrides(self._read_values)
 
     def values(self, group_id: str, image: MetadataImage) -> GroupValues:

@@ -50,6 +50,13 @@ class Tasks:
             and is_part(self.warmup, held.warmup)
         )
 
+    def is_same_as(self, held: HeldTasks) -> bool:
+        return self.is_part_of(held) and (
+            sum(map(len, self.active.values())) == sum(map(len, held.active.values()))
+            and sum(map(len, self.standby.values())) == sum(map(len, held.standby.values()))
+            and sum(map(len, self.warmup.values())) == sum(map(len, held.warmup.values()))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class HeldTasks:

@@ -70,6 +70,25 @@ def test_a_fence_outlives_a_new_beginning_and_a_restart() -> None:
     assert error(host.write(0, state_epoch=2, leader_epoch=6)) == FENCED_LEADER
 
 
+def test_epochs_are_told_and_a_new_beginning_has_no_leader() -> None:
+    host = Host()
+    host.initialize(epoch=3)
+    host.read(leader_epoch=2)
+    assert (host.read().state_epoch, host.summary().state_epoch, host.summary().leader_epoch) == (3, 3, 2)
+    host.initialize(epoch=4)
+    assert (host.read().state_epoch, host.summary().state_epoch, host.summary().leader_epoch) == (4, 4, 0)
+
+
+def test_a_snapshot_alone_fences() -> None:
+    host = Host(updates_per_snapshot=0)
+    host.initialize(epoch=3)
+    host.read(leader_epoch=7)
+    host.prune(1)
+    host.shard = host.replayed()
+    assert error(host.write(0, state_epoch=3, leader_epoch=6)) == FENCED_LEADER
+    assert error(host.write(0, state_epoch=2, leader_epoch=7)) == FENCED_STATE
+
+
 def test_a_read_by_a_known_leader_writes_nothing() -> None:
     host = Host()
     host.initialize()

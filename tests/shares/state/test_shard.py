@@ -10,6 +10,7 @@ from barnabas.protocol import ErrorCode
 from barnabas.shares.state.batches import StateBatch
 from barnabas.shares.state.keys import ShareKey
 from barnabas.shares.state.records import Entry, Snapshot, Update
+from barnabas.shares.state.settings import ShareStateSettings
 
 from .host import OTHER_ID, TOPIC_ID, Host, error, image_with, state_of
 
@@ -104,8 +105,19 @@ def test_enough_updates_are_followed_by_a_snapshot() -> None:
     host.initialize()
     for number in range(7):
         host.write(number)
-    assert kinds(host.entries) == "SuuSuuSu"
-    assert [entry.value.snapshot_epoch for entry in host.entries if entry.value] == [0, 0, 0, 1, 1, 1, 2, 2]
+    host.initialize()
+    assert kinds(host.entries) == "SuuSuuSuS"
+    assert [entry.value.snapshot_epoch for entry in host.entries if entry.value] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
 
 
 def test_a_snapshot_has_what_the_updates_said() -> None:
@@ -167,6 +179,25 @@ def test_a_deleted_topic_takes_its_states_with_it() -> None:
     assert [key.topic_id for key in host.replayed().states] == [OTHER_ID]
 
 
+def test_a_deleted_state_is_not_deleted_again_with_its_topic() -> None:
+    host = Host()
+    host.initialize(0)
+    host.initialize(1)
+    host.delete(0)
+    host.delete_topic(TOPIC_ID)
+    assert kinds(host.entries) == "SS--"
+    assert not host.shard._of_topic
+
+
+def test_changed_settings_hold_from_the_next_write_on() -> None:
+    host = Host()
+    host.initialize()
+    host.write(1)
+    host.shard.configure(ShareStateSettings(updates_per_snapshot=1))
+    host.write(2)
+    assert kinds(host.entries) == "SuS"
+
+
 def test_states_of_topics_that_were_deleted_while_nobody_looked_are_deleted_later() -> None:
     host = Host(cold_snapshot_interval_ms=1000, prune_interval_ms=10**9)
     host.initialize(0)
@@ -218,6 +249,15 @@ def test_a_state_that_nobody_writes_gets_a_snapshot_so_that_others_are_pruned() 
     assert (cold.snapshot_epoch, cold.start_offset, cold.written_ms) == (1, 5, host.now_ms)
     assert host.log[0][0] > 2
     assert state_of(host.replayed()) == state_of(host.shard)
+
+
+def test_each_record_of_a_batch_has_its_own_offset() -> None:
+    host = Host(cold_snapshot_interval_ms=1000, prune_interval_ms=1500)
+    for partition in range(4):
+        host.initialize(partition)
+    host.pass_time(1000)  # four snapshots together
+    host.initialize(0, epoch=2)
+    assert host.pass_time(500) == [5]
 
 
 def test_a_quiet_system_writes_no_more_snapshots() -> None:

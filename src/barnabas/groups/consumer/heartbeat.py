@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from barnabas.groups.basics.assignment_interval import is_target_due
 from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.basics.records import Entry
@@ -195,7 +196,7 @@ def goal_of(
 
     interval_ms = state.times(group.group_id, image).assignment_interval_ms
     last_ms = group.assignment_timestamp_ms
-    if epoch > group.assignment_epoch and (not last_ms or now_ms >= last_ms + interval_ms):
+    if epoch > group.assignment_epoch and is_target_due(last_ms, interval_ms, now_ms):
         preferred = group.preferred_assignor(before, after)
         assignor = state.assignors.get(preferred or "") or state.assignors[state.default_assignor]
         metadata = (image, state.hashes.racks(image))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from barnabas.groups.assignors.spec import NO_PARTITIONS, Assignment
+from barnabas.groups.basics.assignment_interval import is_target_due
 from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.share import entries, initialization, target
@@ -167,7 +168,7 @@ def goal_of(
     now_ms, image = clock
     interval_ms = state.times(group.group_id, image).assignment_interval_ms
     last_ms = group.assignment_timestamp_ms
-    if epoch > group.assignment_epoch and (not last_ms or now_ms >= last_ms + interval_ms):
+    if epoch > group.assignment_epoch and is_target_due(last_ms, interval_ms, now_ms):
         computed = yield from target.compute(state, group, epoch, member, clock)
         records.extend(computed.records)
         return epoch, computed.assignment

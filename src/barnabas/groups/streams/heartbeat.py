@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from barnabas.groups.basics.assignment_interval import is_target_due
 from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.streams import entries, target
@@ -192,8 +193,7 @@ class Heartbeat:
 
 def may_assign(group: StreamsGroup, interval_ms: int, now_ms: int) -> bool:
     """Whether the last target is old enough for a new one."""
-    last_ms = group.assignment_timestamp_ms
-    return not last_ms or not interval_ms or now_ms >= last_ms + interval_ms
+    return is_target_due(group.assignment_timestamp_ms, interval_ms, now_ms)
 
 
 def goal_of(group: StreamsGroup, member: StreamsMember, epoch: int, tasks: Tasks) -> Goal:

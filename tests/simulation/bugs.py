@@ -52,6 +52,7 @@ class Bug:
     history: str
     plant: Plant
     first: int = 0  # a seed to begin with: one that finds it is not far
+    is_long: bool = False  # it takes too long for `make test`
 
 
 BUGS: list[Bug] = []
@@ -62,9 +63,9 @@ def is_badly_planted(found: Result) -> bool:
     return any(name in found.details for name in ("TypeError", "AttributeError", "NameError"))
 
 
-def bug(history: str, first: int = 0) -> Callable[[Plant], Plant]:
+def bug(history: str, first: int = 0, *, is_long: bool = False) -> Callable[[Plant], Plant]:
     def register(plant: Plant) -> Plant:
-        BUGS.append(Bug(plant.__name__.replace("_", " "), history, plant, first))
+        BUGS.append(Bug(plant.__name__.replace("_", " "), history, plant, first, is_long))
         return plant
 
     return register

@@ -32,7 +32,11 @@ from barnabas.raft.messages import Verdict
 from barnabas.replication.partition_state import PartitionState
 from barnabas.security.sasl import scram
 from barnabas.simulation.histories.cluster import ClusterHistory
-from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
+from barnabas.simulation.histories.cluster_clients import (
+    ClusterGroupsHistory,
+    ClusterSharesHistory,
+    ClusterTransactionsHistory,
+)
 from barnabas.simulation.histories.cluster_logins import ClusterLoginsHistory
 from barnabas.simulation.histories.cluster_stage import KILLED, ONE_LOST, SYNCED, ClusterPromise
 from barnabas.simulation.histories.records import Known
@@ -60,6 +64,7 @@ class ClusterBug:
     name: str
     plant: Plant
     make: Make
+    is_long: bool = False  # it takes too long for `make test`
 
 
 CLUSTER_BUGS: list[ClusterBug] = []
@@ -70,10 +75,13 @@ def bug(
     provoke: Provoke,
     shape: Shape = APART,
     promise: ClusterPromise = KILLED,
-    history: type[ClusterHistory | ClusterGroupsHistory | ClusterTransactionsHistory] = ClusterHistory,
+    history: type[
+        ClusterHistory | ClusterGroupsHistory | ClusterTransactionsHistory | ClusterSharesHistory
+    ] = ClusterHistory,
     producers: int = 5,
     *,
     changes_voters: bool = False,
+    is_long: bool = False,
 ) -> Callable[[Plant], Plant]:
     def make(seed: int) -> Any:
         made = history(seed)
@@ -85,7 +93,7 @@ def bug(
         return made
 
     def register(plant: Plant) -> Plant:
-        CLUSTER_BUGS.append(ClusterBug(plant.__name__.replace("_", " "), plant, make))
+        CLUSTER_BUGS.append(ClusterBug(plant.__name__.replace("_", " "), plant, make, is_long))
         return plant
 
     return register

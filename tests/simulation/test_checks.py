@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
-from barnabas.simulation.histories.transaction_checks import Epochs, Inputs, Outcome, Transactions
+from barnabas.simulation.models.group_checks import Generations, Offsets, Ownership
+from barnabas.simulation.models.transaction_checks import Epochs, Inputs, Outcome, Transactions
 from barnabas.simulation.world.history import Wrong
 
 SESSION_S = 6.0

@@ -11,7 +11,8 @@ from barnabas.simulation.histories.catalogue import CLUSTER_HISTORIES
 from barnabas.simulation.world.history import Verdict, live
 
 from .bugs import is_badly_planted
-from .cluster_bugs import CLUSTER_BUGS, ClusterBug
+from .cluster_bugs import ClusterBug
+from .share_bugs import CLUSTER_BUGS
 
 SEEDS = {
     "cluster-records": 140,
@@ -20,6 +21,7 @@ SEEDS = {
     "cluster-logins": 40,
     "cluster-registry": 40,
     "cluster-streams": 40,
+    "cluster-shares": 80,
 }
 AT_ONCE = 5  # seeds of a test
 SEEDS_SHORT = AT_ONCE  # of each kind in `make test`
@@ -90,7 +92,10 @@ def test_another_process_lives_through_the_same_history_of_a_cluster() -> None:
     assert told.stdout.strip() == live(CLUSTER_HISTORIES[name], seed).trace_hash
 
 
-@pytest.mark.parametrize("bug", CLUSTER_BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize(
+    "bug",
+    [pytest.param(bug, id=bug.name, marks=[pytest.mark.long] if bug.is_long else []) for bug in CLUSTER_BUGS],
+)
 def test_a_bug_of_a_cluster_is_found(bug: ClusterBug, monkeypatch: pytest.MonkeyPatch) -> None:
     bug.plant(monkeypatch)
 

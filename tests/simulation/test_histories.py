@@ -24,6 +24,7 @@ SEEDS = {
     "streams": range(6),
     "transactions": range(7),
     "registry": range(4),
+    "shares": range(4),
 }
 REPLAYED = 3
 CRASH_POINTS = 20

@@ -6,6 +6,7 @@ from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import (
     ClusterGroupsHistory,
     ClusterRegistryHistory,
+    ClusterSharesHistory,
     ClusterStreamsHistory,
     ClusterTransactionsHistory,
 )
@@ -15,6 +16,7 @@ from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.guarded_records import GuardedRecordsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.histories.registry import RegistryHistory
+from barnabas.simulation.histories.shares import SharesHistory
 from barnabas.simulation.histories.streams import StreamsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world.history import Make
@@ -27,6 +29,7 @@ HISTORIES: dict[str, Make] = {
     TransactionsHistory.name: TransactionsHistory,
     RegistryHistory.name: RegistryHistory,
     StreamsHistory.name: StreamsHistory,
+    SharesHistory.name: SharesHistory,
 }
 
 # Histories with several nodes: `--history cluster` runs all of these.
@@ -37,6 +40,7 @@ CLUSTER_HISTORIES: dict[str, Make] = {
     ClusterLoginsHistory.name: ClusterLoginsHistory,
     ClusterRegistryHistory.name: ClusterRegistryHistory,
     ClusterStreamsHistory.name: ClusterStreamsHistory,
+    ClusterSharesHistory.name: ClusterSharesHistory,
 }
 ALL_HISTORIES = HISTORIES | CLUSTER_HISTORIES
 NAMED: dict[str, list[str]] = {

@@ -1,5 +1,5 @@
-"""Histories of groups and transactions on a cluster: the same clients and checks as on one node, while
-coordinators fail over, leaders change, and partitions are moved.
+"""Histories of groups, share groups and transactions on a cluster: the same clients and checks as on one
+node, while coordinators fail over, leaders change, and partitions are moved.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from barnabas.simulation.histories.electorate import Electorate, changes_voters
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.moving import Mover
 from barnabas.simulation.histories.registry import RegistryHistory
+from barnabas.simulation.histories.shares import SharesHistory
 from barnabas.simulation.histories.stage import SYNCED, Stage
 from barnabas.simulation.histories.streams import StreamsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
@@ -80,3 +81,13 @@ class ClusterTransactionsHistory(ClusterMixin, TransactionsHistory):
 class ClusterRegistryHistory(ClusterMixin, RegistryHistory):
     name = "cluster-registry"
     seconds = 14.0  # long enough for sessions to end and a new primary to write
+
+
+class ClusterSharesHistory(ClusterMixin, SharesHistory):
+    name = "cluster-shares"
+    seconds = 9.0  # long enough for locks to run out after the last fault has begun
+    pauses_s = (0.1, 0.3)
+
+    async def settle(self) -> None:
+        """A leader that is new may not show yet what the last one has acknowledged."""
+        await self._cluster_stage.wait_until_whole()

@@ -16,6 +16,7 @@ from barnabas.simulation.world.client import Job, SimulatedClient
 from barnabas.simulation.world.cluster import Shape, SimulatedCluster
 from barnabas.simulation.world.cluster_checks import ClusterChecks
 from barnabas.simulation.world.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Faults, Kind, Plan, plan
+from barnabas.simulation.world.node import SimulatedNode
 from barnabas.simulation.world.routed_client import RoutedClient
 from barnabas.simulation.world.world import World
 
@@ -122,6 +123,9 @@ class ClusterStage(Stage):
 
     def _fault_injector(self, clients: Sequence[SimulatedClient]) -> FaultInjector:
         return Faults(self.world, list(self.cluster.nodes.values()), clients)
+
+    def node_at(self, host: str) -> SimulatedNode | None:
+        return next((node for node in self.cluster.nodes.values() if node.host == host), None)
 
     async def open(self) -> None:
         self.world.trace.note("cluster", str(self.shape))

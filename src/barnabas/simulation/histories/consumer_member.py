@@ -15,7 +15,6 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.simulation.histories.group_checks import Member
 from barnabas.simulation.histories.group_member import (
     BEAT_S,
     COORDINATOR_ERRORS,
@@ -26,6 +25,7 @@ from barnabas.simulation.histories.group_member import (
     Positions,
     find_coordinator,
 )
+from barnabas.simulation.models.group_checks import Member
 from barnabas.simulation.world.client import SimulatedClient
 
 CONSUMER = "consumer"

@@ -15,7 +15,7 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
+from barnabas.simulation.models.group_checks import Generations, Offsets, Ownership
 from barnabas.simulation.world.client import SimulatedClient
 
 BY_NAME_MAX = 9  # the last version of OffsetCommit and OffsetFetch that names topics

@@ -15,9 +15,9 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.simulation.histories.classic_member import COOPERATIVE, EAGER, ClassicMember
 from barnabas.simulation.histories.consumer_member import CONSUMER, ConsumerMember
-from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
 from barnabas.simulation.histories.group_member import MIXED, SESSION_MS, Group
 from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, kinds_of, promise_of
+from barnabas.simulation.models.group_checks import Generations, Offsets, Ownership
 from barnabas.simulation.world.client import Job, SimulatedClient
 from barnabas.simulation.world.faults import Kind, Plan, plan
 from barnabas.simulation.world.world import World, rng_of

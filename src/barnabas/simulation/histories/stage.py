@@ -113,6 +113,9 @@ class Stage:
     def _fault_injector(self, clients: Sequence[SimulatedClient]) -> FaultInjector:
         return Faults(self.world, [self._one], clients)
 
+    def node_at(self, host: str) -> SimulatedNode | None:
+        return self._one if host == self._one.host else None
+
     async def open(self) -> None:
         self.world.start(self.node.supervise())
         await self.until(lambda: self.node.is_up, 30, "the node starts")

@@ -7,10 +7,10 @@ succeed, and every task with a store has its standby in another process.
 
 from __future__ import annotations
 
-from barnabas.simulation.histories.group_checks import Copies
 from barnabas.simulation.histories.group_member import SESSION_MS, Group
 from barnabas.simulation.histories.groups import GROUP_SETTINGS, GroupsHistory
 from barnabas.simulation.histories.streams_member import STREAMS, StreamsMember
+from barnabas.simulation.models.group_checks import Copies
 from barnabas.simulation.world.client import Job, SimulatedClient
 from barnabas.simulation.world.world import rng_of
 

@@ -14,7 +14,6 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol import uuid as uuids
 from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest as Request
 from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse as Response
-from barnabas.simulation.histories.group_checks import Copies, Member
 from barnabas.simulation.histories.group_member import (
     BEAT_S,
     COORDINATOR_ERRORS,
@@ -25,6 +24,7 @@ from barnabas.simulation.histories.group_member import (
     Positions,
     find_coordinator,
 )
+from barnabas.simulation.models.group_checks import Copies, Member
 from barnabas.simulation.world.client import SimulatedClient
 
 STREAMS = "streams"

@@ -24,7 +24,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.histories.transaction_checks import Epochs, Outcome, Transaction
+from barnabas.simulation.models.transaction_checks import Epochs, Outcome, Transaction
 from barnabas.simulation.world.client import SimulatedClient
 from barnabas.simulation.world.history import Wrong
 

@@ -19,8 +19,8 @@ from barnabas.records.record import Record, build_batch
 from barnabas.simulation.histories.group_member import find_coordinator
 from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, kinds_of, promise_of
-from barnabas.simulation.histories.transaction_checks import Epochs, Inputs, Outcome, Transactions
 from barnabas.simulation.histories.transactional_client import Fenced, TransactionalProducer
+from barnabas.simulation.models.transaction_checks import Epochs, Inputs, Outcome, Transactions
 from barnabas.simulation.world.client import Job, SimulatedClient
 from barnabas.simulation.world.faults import Plan, plan
 from barnabas.simulation.world.history import Wrong

@@ -85,11 +85,38 @@ class SimulatedClient:
         version_max: int | None = None,
     ) -> R | None:
         """Send a request and return the response; None if its result is unknown."""
+        return await self.ask_at(
+            self._bootstrap[0],
+            request,
+            response,
+            purpose=purpose,
+            timeout_ms=timeout_ms,
+            version_max=version_max,
+        )
+
+    async def ask_at(
+        self,
+        address: Address,
+        request: Message,
+        response: type[R],
+        *,
+        purpose: str = "",
+        timeout_ms: float | None = None,
+        version_max: int | None = None,
+    ) -> R | None:
+        """Send a request to this broker."""
         try:
-            connection = await self.cluster.connection_to(self._bootstrap[0], purpose)
+            connection = await self.cluster.connection_to(address, purpose)
             return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
         except ClientError:
             return None
+
+    async def leader_of(self, topic: str, partition: int) -> Address | None:
+        """The broker that leads a partition, as far as this client knows."""
+        return self._bootstrap[0]
+
+    def forget_leader(self, topic: str, partition: int) -> None:
+        """Ask for the leader again before the next request to it."""
 
     async def ask_until_answered(self, request: Message, response: type[R], accepts: Callable[[R], Any]) -> R:
         """Repeat a request until `accepts` is true for the response. Faults are limited in time."""

@@ -287,5 +287,8 @@ def settings_of(node_id: int, host: str) -> dict[str, str]:
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "2",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "100",
     }

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.client.core.address import Address
-from barnabas.client.core.errors import ClientError
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -81,22 +80,12 @@ class RoutedClient(SimulatedClient):
                 self._routes[target] = Route(self._brokers[hint[0]], hint[1])
         return answer
 
-    async def ask_at(
-        self,
-        address: Address,
-        request: Message,
-        response: type[R],
-        *,
-        purpose: str = "",
-        timeout_ms: float | None = None,
-        version_max: int | None = None,
-    ) -> R | None:
-        """Send a request to this broker."""
-        try:
-            connection = await self.cluster.connection_to(address, purpose)
-            return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
-        except ClientError:
-            return None
+    async def leader_of(self, topic: str, partition: int) -> Address | None:
+        found = await self._route_to(Target(Role.LEADER, topic, partition))
+        return None if found is None else found.address
+
+    def forget_leader(self, topic: str, partition: int) -> None:
+        self._routes.pop(Target(Role.LEADER, topic, partition), None)
 
     def any_broker(self) -> Address:
         return self.rng.choice(list(self._brokers.values()))

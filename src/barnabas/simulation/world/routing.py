@@ -16,6 +16,7 @@ from barnabas.protocol.message import Struct
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -25,6 +26,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -51,6 +53,7 @@ OF_A_GROUP = (
     OffsetCommitRequest,
     ConsumerGroupHeartbeatRequest,
     TxnOffsetCommitRequest,
+    ShareGroupHeartbeatRequest,
 )
 OF_A_TRANSACTION = (AddOffsetsToTxnRequest, EndTxnRequest)
 # After these errors the client looks for the right broker before it tries again.
@@ -79,7 +82,7 @@ def target_of(request: Message) -> Target:
         return Target(Role.LEADER, topic.topic, topic.partitions[0].partition)
     if isinstance(request, OF_A_GROUP):
         return Target(Role.GROUP, request.group_id)
-    if isinstance(request, OffsetFetchRequest):
+    if isinstance(request, OffsetFetchRequest | DescribeShareGroupOffsetsRequest):
         return Target(Role.GROUP, request.groups[0].group_id)
     if isinstance(request, OF_A_TRANSACTION):
         return Target(Role.TRANSACTION, request.transactional_id)

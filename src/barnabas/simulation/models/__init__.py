@@ -1,0 +1,1 @@
+"""Models of what must be true: clients report what they send and receive, and a model raises `Wrong`."""

@@ -26,6 +26,7 @@ from barnabas.groups.share.administration import (
     refusals,
 )
 from barnabas.groups.share.calls import StateCalls
+from barnabas.groups.share.deleted_topics import DeletedTopics
 from barnabas.groups.share.group import ShareGroup, ShareGroupState
 from barnabas.groups.share.heartbeat import heartbeat, respond_if_unchanged
 from barnabas.groups.share.member import JOINING_EPOCH, LEAVING_EPOCH
@@ -58,13 +59,14 @@ PARTITIONS_AT_ONCE = 1_000
 class ShareGroups:
     """`groups.basics.kind.GroupKind` describes the methods."""
 
-    __slots__ = ("_calls", "_is_other_kind", "administration", "state")
+    __slots__ = ("_calls", "_deleted", "_is_other_kind", "administration", "state")
 
     def __init__(self, settings: GroupSettings, tokens: Tokens, is_other_kind: Callable[[str], bool]) -> None:
         """`is_other_kind` says whether a group exists that is no share group."""
         self.state = ShareState(settings)
         self._is_other_kind = is_other_kind
         self._calls: StateCalls[Work] = StateCalls()
+        self._deleted = DeletedTopics(self.state)
         self.administration = Administration(self.state, self._calls, tokens)
 
     # Requests
@@ -232,19 +234,22 @@ class ShareGroups:
     def unload(self) -> list[tuple[Token, Message]]:
         responses = dict(refused for work in self._calls.clear() for refused in refusals(work))
         self.state.clear()
+        self._deleted.clear()
         return list(responses.items())
 
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        return self.state.timers.next_ms()
+        due = [at_ms for at_ms in (self.state.timers.next_ms(), self._deleted.next_deadline_ms()) if at_ms]
+        return min(due, default=None)
 
     def on_clock_set(self, by_ms: int) -> None:
         self.state.on_clock_set(by_ms)
+        self._deleted.on_clock_set(by_ms)
 
     def on_timer(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
-        """Remove members whose sessions ended. Returns at most one outcome per group: its records must be
-        applied first."""
+        """Remove members whose sessions ended, and deleted topics. Returns at most one outcome per group for
+        each: its records must be applied first."""
         state = self.state
         expired: dict[str, list[str]] = {}
         for _ in range(TIMERS_PER_TURN):
@@ -259,21 +264,18 @@ class ShareGroups:
                 members = [group.members[member_id] for member_id in member_ids if member_id in group.members]
                 if members:
                     outcomes.append(Outcome(leaving.remove(state, group, members, image)))
-        return outcomes
+        return outcomes + self._deleted.on_timer(now_ms, image)
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
-        """Mark groups whose topics changed, and forget state of deleted topics."""
+        """Mark groups whose topics changed. `on_timer` removes deleted topics."""
         state = self.state
         for names in (changes.created, changes.altered, changes.deleted):
             for name in names:
                 for group in state.subscribers.of(name):
                     group.metadata_is_fresh = False
-        topic_ids = set(changes.deleted.values())
-        outcomes = []
-        for group in state.groups_with_state_of(topic_ids):
-            states = (group.states or NO_STATE).without_topics(topic_ids)
-            outcomes.append(Outcome([entries.states(group.group_id, states, image.topics)]))
-        return outcomes
+        if changes.deleted:
+            self._deleted.add(set(changes.deleted.values()), now_ms)
+        return []
 
     # Serving offsets and administration
 

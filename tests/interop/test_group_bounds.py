@@ -12,6 +12,7 @@ from barnabas.protocol import ApiKey
 from .comparing import Ports
 from .members import Member, group, join_body, subscription
 from .scenarios.group_consumer import newcomer
+from .streams_members import joining, subtopology
 from .talk import Talk
 
 MANY = 100_000
@@ -97,3 +98,13 @@ def test_an_expression_that_takes_long_elsewhere(talk: Talk) -> None:
         joining = one.joining | fields  # type: ignore[attr-defined]
         assert one.heartbeat("joins", epoch=0, **joining)["error_code"] == "NONE"
     assert is_served(talk, "beside the expression")
+
+
+def test_a_topology_with_too_many_topics_is_refused(talk: Talk) -> None:
+    name = group(talk, "large")
+    topology = {"epoch": 0, "subtopologies": [subtopology(0, [f"t{number}" for number in range(MANY)])]}
+    answer = talk.silently(
+        ApiKey.STREAMS_GROUP_HEARTBEAT, 0, group_id=name, member_id="one", **joining(topology)
+    )
+    assert answer["error_code"] == "STREAMS_INVALID_TOPOLOGY"
+    assert is_served(talk, "beside-the-large")

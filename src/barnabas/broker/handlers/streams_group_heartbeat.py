@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = "streams"  # in `group.coordinator.rebalance.protocols`
 MISSING_INTERNAL_TOPICS = 3  # the status
+TOPICS_MAX = 10_000  # of a topology
 ERRORS_SHOWN_MAX = 3
 RETRY_INTERVALS = 2  # heartbeats after which a topic that could not be created is tried again
 
@@ -82,6 +83,9 @@ def topic_refusal(
         )
     )
     invalid_topology = ErrorCode.STREAMS_INVALID_TOPOLOGY
+    if len(names) > TOPICS_MAX:
+        message = f"The topology has {len(names)} topics. A topology may have {TOPICS_MAX}."
+        return StreamsGroupHeartbeatResponse(error_code=invalid_topology, error_message=message)
     prohibited = [name for name in names if name in INTERNAL_TOPICS]
     if prohibited:
         message = (

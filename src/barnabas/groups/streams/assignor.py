@@ -8,12 +8,12 @@ Does not know: topics, epochs, records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.groups.streams.java_order import PriorityQueue, hash_order
-from barnabas.groups.streams.tasks import NO_TASKS, Tasks
+from barnabas.groups.streams.tasks import NO_TASKS, Tasks, TaskSets
 from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 
@@ -120,36 +120,49 @@ class Assignment:
         self._total_quota = Quota(active_count + stateful_count * standby_count, len(members))
         self._had_active: dict[TaskId, Member] = {}
         self._had_standby: dict[TaskId, list[Member]] = {}
-        self._members = hash_order(members)
-        processes: dict[str, Process] = {}
-        for member_id in self._members:
-            spec = members[member_id]
-            processes.setdefault(spec.process_id, Process()).add_member(member_id)
-            member = Member(spec.process_id, member_id)
-            for subtopology, partitions in spec.previous.active.items():
-                for partition in partitions:
-                    self._had_active[TaskId(subtopology, partition)] = member
-            for subtopology, partitions in spec.previous.standby.items():
-                for partition in partitions:
-                    self._had_standby.setdefault(TaskId(subtopology, partition), []).append(member)
-        order = hash_order(processes, len(members))
-        self._processes = {process_id: processes[process_id] for process_id in order}
+        self._members = {member_id: members[member_id] for member_id in hash_order(members)}
+        self._processes: dict[str, Process] = {}
 
     def compute(self) -> Steps[dict[str, Tasks]]:
+        yield from self._look_back()
         yield from self._assign_active()
         if self._standby_count:
             yield from self._assign_standbys()
         found = {}
-        for process in self._processes.values():
-            for member_id in process.counts:
-                found[member_id] = Tasks(
-                    as_sets(process.active.get(member_id, ())), as_sets(process.standby.get(member_id, ()))
-                )
-        return {member_id: found[member_id] for member_id in self._members}
+        for member_id, spec in self._members.items():
+            process = self._processes[spec.process_id]
+            active = as_sets(process.active.get(member_id, ()))
+            yield
+            found[member_id] = Tasks(active, as_sets(process.standby.get(member_id, ())))
+            yield
+        return found
+
+    def _look_back(self) -> Steps[None]:
+        """Find which members had which tasks."""
+        processes: dict[str, Process] = {}
+        count = 0
+        for member_id, spec in self._members.items():
+            processes.setdefault(spec.process_id, Process()).add_member(member_id)
+            member = Member(spec.process_id, member_id)
+            for task in tasks_in(spec.previous.active):
+                self._had_active[task] = member
+                count += 1
+                if count % TASKS_PER_STEP == 0:
+                    yield
+            for task in tasks_in(spec.previous.standby):
+                self._had_standby.setdefault(task, []).append(member)
+                count += 1
+                if count % TASKS_PER_STEP == 0:
+                    yield
+        order = hash_order(processes, len(self._members))
+        self._processes = {process_id: processes[process_id] for process_id in order}
+        yield
 
     def _assign_active(self) -> Steps[None]:
         tasks = tasks_of(self._subtopologies)
+        yield
         tasks.sort(key=by_partition)
+        yield
         left = []
         for count, task in enumerate(tasks, 1):
             member = self._had_active.get(task)
@@ -158,12 +171,14 @@ class Assignment:
             if count % TASKS_PER_STEP == 0:
                 yield
         tasks, left = left, []
-        for task in tasks:
+        for count, task in enumerate(tasks, 1):
             member = self._least_loaded(self._had_standby.get(task, ()), None)
             if member is None or not self._keep_active(member, task):
                 left.append(task)
-        yield
+            if count % TASKS_PER_STEP == 0:
+                yield
         left.sort()
+        yield
         if left and not self._processes:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"No process available to assign active task {left[0]}."
@@ -256,6 +271,10 @@ class Assignment:
 
 def tasks_of(subtopologies: Iterable[SubtopologySpec]) -> list[TaskId]:
     return [TaskId(each.name, number) for each in subtopologies for number in range(each.task_count)]
+
+
+def tasks_in(sets: TaskSets) -> Iterator[TaskId]:
+    return (TaskId(subtopology, number) for subtopology, numbers in sets.items() for number in numbers)
 
 
 def by_partition(task: TaskId) -> tuple[int, str]:

@@ -22,6 +22,7 @@ from barnabas.groups.streams.partition_counts import (
 )
 from barnabas.groups.streams.topology import StreamsTopology, Subtopology
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.protocol.log_records.consumer_offsets import StreamsGroupTopologyValue
 
 SHOWN_MAX = 3  # topics that a message names
@@ -68,17 +69,18 @@ class ConfiguredTopology:
         return sum(spec.task_count for spec in self.specs)
 
 
-def configure(topology: StreamsTopology, image: MetadataImage) -> ConfiguredTopology:
+def configure(topology: StreamsTopology, image: MetadataImage) -> Steps[ConfiguredTopology]:
+    """In steps, because a topology may have thousands of topics."""
     by_name = image.topics.by_name
     existing = {name: len(by_name[name].partitions) for name in all_topics(topology) if name in by_name}
     try:
         check_sources(topology, existing)
         counts = PartitionCounts(topology, existing)
-        decided = counts.decide()
-        subtopologies = {
-            name: configured(topology.subtopologies[name], counts, decided)
-            for name in sorted(topology.subtopologies)
-        }
+        decided = yield from counts.decide()
+        subtopologies = {}
+        for name in sorted(topology.subtopologies):
+            subtopologies[name] = configured(topology.subtopologies[name], counts, decided)
+            yield
         missing = missing_topics(subtopologies, topology, existing)
     except TopicProblem as problem:
         return ConfiguredTopology(topology.epoch, None, problem=problem)

@@ -40,6 +40,7 @@ from barnabas.protocol.messages.streams_group_heartbeat import (
 TIMERS_PER_TURN = 50
 MEMBERS_AT_ONCE = 50  # larger groups are assigned in steps
 TASKS_AT_ONCE = 500
+SUBTOPOLOGIES_AT_ONCE = 100
 NO_TOPICS: Mapping[str, InternalTopic] = {}
 
 
@@ -67,6 +68,8 @@ class StreamsGroups:
         group = self.state.groups.get(request.group_id)
         if group is None:
             sent = request.topology.subtopologies if request.topology is not None else ()
+            if len(sent) > SUBTOPOLOGIES_AT_ONCE:
+                return True
             return self._has_many_tasks((name for each in sent for name in each.source_topics), image)
         has_target = group.metadata_is_fresh and group.epoch == group.assignment_epoch
         if request.member_epoch > JOINING_EPOCH and has_target:
@@ -76,7 +79,10 @@ class StreamsGroups:
         configured, topology = group.configured, group.topology
         if configured is not None:
             return configured.task_count > TASKS_AT_ONCE
-        return topology is not None and self._has_many_tasks(topology.sources, image)
+        return topology is not None and (
+            len(topology.subtopologies) > SUBTOPOLOGIES_AT_ONCE
+            or self._has_many_tasks(topology.sources, image)
+        )
 
     def _has_many_tasks(self, sources: Iterable[str], image: MetadataImage) -> bool:
         by_name = image.topics.by_name

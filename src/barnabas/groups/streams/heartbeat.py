@@ -88,7 +88,7 @@ class Heartbeat:
             return known, metadata_hash
         metadata_hash = yield from self.state.hashes.of_group_in_steps(topology.required_topics, self.image)
         if known is None or group.topology is None or metadata_hash != group.metadata_hash:
-            known = group.configured = configure(topology, self.image)
+            known = group.configured = yield from configure(topology, self.image)
         return known, metadata_hash
 
     def next_epoch(self, is_changed: bool, configured: ConfiguredTopology, metadata_hash: int) -> int:

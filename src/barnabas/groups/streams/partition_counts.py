@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from heapq import heappop, heappush
 
+from barnabas.groups.streams.java_order import hash_order
 from barnabas.groups.streams.topology import StreamsTopology, Subtopology, read_by
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 
 
@@ -39,14 +42,15 @@ class PartitionCounts:
     """The counts of existing topics and those that were decided."""
 
     def __init__(self, topology: StreamsTopology, existing: Mapping[str, int]) -> None:
-        self._topology = topology
+        order = hash_order(topology.subtopologies)  # Apache Kafka's
+        self._subtopologies = [topology.subtopologies[name] for name in order]
         self._existing = existing
         self.decided: dict[str, int] = {}
 
-    def decide(self) -> dict[str, int]:
-        self.decided.update(self._repartition_counts())
-        self._enforce_copartitioning()
-        self._decide_changelogs()
+    def decide(self) -> Steps[dict[str, int]]:
+        self.decided.update((yield from self._repartition_counts()))
+        yield from self._enforce_copartitioning()
+        yield from self._decide_changelogs()
         return self.decided
 
     def of(self, topic: str) -> int:
@@ -58,41 +62,43 @@ class PartitionCounts:
 
     # Repartition topics
 
-    def _repartition_counts(self) -> dict[str, int]:
-        subtopologies = self._topology.subtopologies.values()
-        counts = {
-            topic.name: topic.partitions
-            for subtopology in subtopologies
-            for topic in subtopology.repartition_source_topics
-            if topic.partitions
-        }
-        is_complete = False
-        while not is_complete:
-            is_complete = True
-            has_progress = False
-            for subtopology in subtopologies:
-                for sink in subtopology.repartition_sink_topics:
-                    if sink in counts:
-                        continue
-                    count = self._largest_source(subtopology, counts)
-                    if count is None:
-                        is_complete = False
-                    else:
+    def _repartition_counts(self) -> Steps[dict[str, int]]:
+        """Each subtopology that reads a topic of known size decides the topics that it writes. Apache Kafka
+        goes through all of them again and again; here a topic that became known wakes its readers, for the
+        same round if they come later, so that each is visited once in the same order."""
+        subtopologies = self._subtopologies
+        counts: dict[str, int] = {}
+        readers: dict[str, list[int]] = {}
+        for place, subtopology in enumerate(subtopologies):
+            for topic in subtopology.repartition_source_topics:
+                readers.setdefault(topic.name, []).append(place)
+                if topic.partitions:
+                    counts[topic.name] = topic.partitions
+        waiting = [(0, place) for place in range(len(subtopologies))]  # rounds and places: a heap
+        known: set[int] = set()
+        while waiting:
+            turn, place = heappop(waiting)
+            count = None if place in known else self._largest_source(subtopologies[place], counts)
+            if count is not None:
+                known.add(place)
+                for sink in subtopologies[place].repartition_sink_topics:
+                    if sink not in counts:
                         counts[sink] = count
-                        has_progress = True
-            if not is_complete and not has_progress:
-                raise KafkaError(
-                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                    "Failed to compute number of partitions for all repartition topics. There may be loops "
-                    "in the topology that cannot be resolved.",
-                )
-        for subtopology in subtopologies:
-            if any(topic.name not in counts for topic in subtopology.repartition_source_topics):
-                raise KafkaError(
-                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                    "Failed to compute number of partitions for all repartition topics, because a "
-                    "repartition source topic is never used as a sink topic.",
-                )
+                        for reader in readers.get(sink, ()):
+                            heappush(waiting, (turn if reader > place else turn + 1, reader))
+            yield
+        if any(sink not in counts for each in subtopologies for sink in each.repartition_sink_topics):
+            raise KafkaError(
+                ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                "Failed to compute number of partitions for all repartition topics. There may be loops in "
+                "the topology that cannot be resolved.",
+            )
+        if any(name not in counts for name in readers):
+            raise KafkaError(
+                ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                "Failed to compute number of partitions for all repartition topics, because a repartition "
+                "source topic is never used as a sink topic.",
+            )
         return counts
 
     def _largest_source(self, subtopology: Subtopology, counts: Mapping[str, int]) -> int | None:
@@ -104,27 +110,36 @@ class PartitionCounts:
 
     # Copartitioned topics
 
-    def _enforce_copartitioning(self) -> None:
-        fixed: dict[str, None] = {}
+    def _enforce_copartitioning(self) -> Steps[None]:
+        fixed: dict[str, int] = {}
         flexible: set[str] = set()
-        for subtopology in self._topology.subtopologies.values():
+        for subtopology in self._subtopologies:
             for topic in subtopology.repartition_source_topics:
                 if topic.partitions:
-                    fixed[topic.name] = None
+                    fixed[topic.name] = self.of(topic.name)
                 else:
                     flexible.add(topic.name)
-        for subtopology in self._topology.subtopologies.values():
+        has_one_size = len(set(fixed.values())) <= 1
+        for subtopology in self._subtopologies:
             for topics in copartitioned(subtopology):
                 if topics:
-                    self._enforce(topics, fixed, flexible)
+                    self._enforce(topics, fixed, flexible, has_one_size=has_one_size)
+                yield
 
-    def _enforce(self, topics: set[str], fixed: Mapping[str, None], flexible: set[str]) -> None:
+    def _enforce(
+        self, topics: set[str], fixed: Mapping[str, int], flexible: set[str], *, has_one_size: bool
+    ) -> None:
+        """`has_one_size`: all topics whose size the application fixed have the same size."""
         internal = {name: self.of(name) for name in sorted(topics) if name in fixed or name in flexible}
         external = {name: self.of(name) for name in sorted(topics) if name not in internal}
         if external:
-            count = same_count(external, external)
+            count = next(iter(external.values()))
+            if len(set(external.values())) > 1:
+                raise different_counts(external)
         elif fixed:
-            count = same_count({name: self.of(name) for name in fixed}, internal)
+            count = next(iter(fixed.values()))
+            if not has_one_size:
+                raise different_counts(internal)
         else:
             count = max(internal.values())
         for name, own in internal.items():
@@ -138,12 +153,13 @@ class PartitionCounts:
 
     # Changelog topics
 
-    def _decide_changelogs(self) -> None:
+    def _decide_changelogs(self) -> Steps[None]:
         found = {}
-        for subtopology in self._topology.subtopologies.values():
+        for subtopology in self._subtopologies:
             count = task_count(subtopology, self)
             for topic in subtopology.state_changelog_topics:
                 found[topic.name] = count
+            yield
         self.decided.update(found)
 
 
@@ -180,14 +196,12 @@ def indexes(positions: list[int]) -> list[int]:
     return positions
 
 
-def same_count(of: Mapping[str, int], shown: Mapping[str, int]) -> int:
-    if len(set(of.values())) > 1:
-        names = ", ".join(f"{name}={shown[name]}" for name in sorted(shown))
-        raise TopicProblem(
-            Status.INCORRECTLY_PARTITIONED_TOPICS,
-            f"Following topics do not have the same number of partitions: [{{{names}}}]",
-        )
-    return next(iter(of.values()))
+def different_counts(shown: Mapping[str, int]) -> TopicProblem:
+    names = ", ".join(f"{name}={shown[name]}" for name in sorted(shown))
+    return TopicProblem(
+        Status.INCORRECTLY_PARTITIONED_TOPICS,
+        f"Following topics do not have the same number of partitions: [{{{names}}}]",
+    )
 
 
 def unexpected() -> KafkaError:

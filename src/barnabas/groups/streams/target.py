@@ -50,10 +50,10 @@ def compute(
         assigned = yield from Assignment(specs, topology.specs, standby_count).compute()
     else:
         assigned = dict.fromkeys(hash_order(members), NO_TASKS)
-    records = [
-        entries.target(group.group_id, member_id, tasks)
-        for member_id, tasks in assigned.items()
-        if tasks != group.target.get(member_id)
-    ]
+    records = []
+    for member_id, tasks in assigned.items():
+        if tasks != group.target.get(member_id):
+            records.append(entries.target(group.group_id, member_id, tasks))
+        yield
     records.append(entries.target_epoch(group.group_id, epoch, now_ms))
     return Target(assigned, records)

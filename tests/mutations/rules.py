@@ -65,13 +65,13 @@ RULES = (
     # -- purgatory
     purgatory(
         "a response does not wait for followers",
-        "elif where.state.high_watermark > base_offset:",
+        "elif partition.state.high_watermark > base_offset:",
         "elif True:",
         "test_a_response_waits_for_the_follower_and_no_longer",
     ),
     purgatory(
         "a batch that is committed already waits for followers",
-        "elif where.state.high_watermark > base_offset:",
+        "elif partition.state.high_watermark > base_offset:",
         "elif False:",
         "test_a_duplicate_batch_gets_its_response_at_once_and_in_order",
     ),
@@ -101,19 +101,19 @@ RULES = (
     ),
     purgatory(
         "a partition that is committed is refused beside one that is not",
-        "if where.state.high_watermark <= base_offset:",
+        "if partition.state.high_watermark <= base_offset:",
         "if True:",
         "test_a_response_for_several_partitions_waits_for_all_and_has_the_result_of_each",
     ),
     purgatory(
         "records that too few replicas have count as written",
-        "if not where.state.has_enough_in_sync:",
+        "if not partition.state.has_enough_in_sync:",
         "if False:",
         "test_written_records_are_refused_when_too_few_replicas_have_them",
     ),
     purgatory(
         "a leader that resigned before it wrote goes on to wait",
-        "elif not where.is_leader:",
+        "elif not partition.is_leader:",
         "elif False:",
         "test_a_leader_that_resigns_before_the_write_responds_not_leader",
     ),

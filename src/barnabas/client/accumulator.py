@@ -95,9 +95,11 @@ class Accumulator:
         self.bytes_buffered = 0
         self.queue: SendQueue[PendingBatch] = SendQueue(IN_FLIGHT_MAX)
 
-    def append(self, where: TopicPartition, record: Record, size: int, now: float) -> tuple[SentRecord, bool]:
+    def append(
+        self, partition: TopicPartition, record: Record, size: int, now: float
+    ) -> tuple[SentRecord, bool]:
         """Add a record of a `record_size`; also whether that left a full batch to send."""
-        batch = self.queue.last_unsent(where)
+        batch = self.queue.last_unsent(partition)
         is_open = batch is not None and not batch.attempts  # what went out once stays as it was
         full = False
         if batch is None or not is_open or batch.size_bytes + size > self.batch_size_bytes:
@@ -105,7 +107,7 @@ class Accumulator:
                 batch.due_at = min(batch.due_at, now)
                 full = True
             due_at, give_up_at = now + self.linger_ms / 1000, now + self.delivery_timeout_ms / 1000
-            batch = PendingBatch(where, due_at, give_up_at, new_future())
+            batch = PendingBatch(partition, due_at, give_up_at, new_future())
             self.queue.append(batch)
         batch.records.append(record)
         batch.size_bytes += size

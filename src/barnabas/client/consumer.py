@@ -72,14 +72,16 @@ class Consumer:
         admin = OffsetAdmin(self.cluster)
         found = await admin.list_offsets(wanted, read_committed=self.settings.read_committed)
         unmatched = [
-            where for where, each in found.items() if isinstance(each, FoundOffset) and each.offset < 0
+            partition
+            for partition, each in found.items()
+            if isinstance(each, FoundOffset) and each.offset < 0
         ]
         if unmatched:
             found |= await admin.list_offsets(dict.fromkeys(unmatched, OffsetSpec.LATEST))
-        for where, each in found.items():
+        for partition, each in found.items():
             if isinstance(each, KafkaError):
                 raise each
-            self.positions[where] = each.offset
+            self.positions[partition] = each.offset
 
     async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
         """Records of one answer, or none when the time is up. `DamagedBatch`: assign the partition behind the
@@ -116,17 +118,17 @@ class Consumer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _waits_for_leaders(self) -> bool:
-        return any(where not in self._fetching for where in self.positions)
+        return any(partition not in self._fetching for partition in self.positions)
 
     async def _start_fetches(self) -> None:
         """Ask each leader that owes no answer for the partitions that it leads."""
         now = asyncio.get_running_loop().time()
         free = [
-            where
-            for where in self.positions
-            if where not in self._fetching and self._not_before.get(where, 0.0) <= now
+            partition
+            for partition in self.positions
+            if partition not in self._fetching and self._not_before.get(partition, 0.0) <= now
         ]
-        unknown = {where.topic for where in free if self.cluster.topology.leader(where) is None}
+        unknown = {partition.topic for partition in free if self.cluster.topology.leader(partition) is None}
         if unknown:
             try:
                 await self.cluster.refresh(unknown)
@@ -134,12 +136,12 @@ class Consumer:
                 self._postpone(free)
                 return
         grouped: dict[Node, list[TopicPartition]] = {}
-        for where in free:
-            leader = self.cluster.topology.leader(where)
+        for partition in free:
+            leader = self.cluster.topology.leader(partition)
             if leader is None:
-                self._postpone([where])
+                self._postpone([partition])
             elif leader not in self._fetches:
-                grouped.setdefault(leader, []).append(where)
+                grouped.setdefault(leader, []).append(partition)
         for leader, partitions in grouped.items():
             self._fetching.update(partitions)
             self._fetches[leader] = asyncio.create_task(self._fetch(leader, partitions))
@@ -153,7 +155,7 @@ class Consumer:
             return await self._ask(leader, partitions)
         except Unreachable:
             self._postpone(partitions)
-            self.cluster.forget_leaders({where.topic for where in partitions})
+            self.cluster.forget_leaders({partition.topic for partition in partitions})
             return []
         finally:
             self._fetching.difference_update(partitions)
@@ -164,7 +166,7 @@ class Consumer:
         settings = self.settings
         topics = self.cluster.topology.topics
         request = fetch_request(
-            {where: self.positions[where] for where in partitions},
+            {partition: self.positions[partition] for partition in partitions},
             topics,
             version,
             wait_ms_max=settings.fetch_wait_ms_max,
@@ -179,37 +181,39 @@ class Consumer:
 
     async def _harvest(self, leader: Node, task: "asyncio.Task[Fetched]") -> list[ConsumerRecord]:
         records: list[ConsumerRecord] = []
-        for where, data in task.result():
-            position = self.positions.get(where)
+        for partition, data in task.result():
+            position = self.positions.get(partition)
             if position is None:
                 continue
             if data.error_code:
-                await self._handle_error(where, error_of(data.error_code))
+                await self._handle_error(partition, error_of(data.error_code))
                 continue
             try:
-                found, self.positions[where] = read_partition(
-                    where, data, position, read_committed=self.settings.read_committed
+                found, self.positions[partition] = read_partition(
+                    partition, data, position, read_committed=self.settings.read_committed
                 )
             except DamagedBatch as error:
                 self._damaged = error
                 continue
             records += found
         # The partitions that were read go to the end: those behind them come first the next time.
-        for where, _ in task.result():
-            if where in self.positions:
-                self.positions[where] = self.positions.pop(where)
+        for partition, _ in task.result():
+            if partition in self.positions:
+                self.positions[partition] = self.positions.pop(partition)
         if self._damaged is not None and not records:
             damaged, self._damaged = self._damaged, None
             raise damaged
         return records
 
-    async def _handle_error(self, where: TopicPartition, error: KafkaError) -> None:
+    async def _handle_error(self, partition: TopicPartition, error: KafkaError) -> None:
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if self.settings.on_out_of_range is OnOutOfRange.FAIL:
-                raise KafkaError(error.code, f"offset {self.positions[where]} of {where} is not in the log")
-            await self.assign_at([where], self.settings.on_out_of_range.value)
+                raise KafkaError(
+                    error.code, f"offset {self.positions[partition]} of {partition} is not in the log"
+                )
+            await self.assign_at([partition], self.settings.on_out_of_range.value)
         elif error.code.retriable:
-            self._postpone([where])
-            self.cluster.forget_leaders([where.topic])
+            self._postpone([partition])
+            self.cluster.forget_leaders([partition.topic])
         else:
-            raise KafkaError(error.code, f"{where}: {error.message}")
+            raise KafkaError(error.code, f"{partition}: {error.message}")

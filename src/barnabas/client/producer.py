@@ -137,7 +137,7 @@ class Producer:
         keyless: int | None = None
         sent: list[SentRecord | KafkaError] = []
         futures: set[asyncio.Future[int]] = set()
-        where: TopicPartition | None = None
+        topic_partition: TopicPartition | None = None
         last: asyncio.Future[int] | None = None
         limit = self.settings.request_size_bytes_max
         for partition, key, value, headers, timestamp_ms in records:
@@ -154,9 +154,9 @@ class Producer:
                 self._wake.set()
                 await self._wait_for_room(size)
                 now = asyncio.get_running_loop().time()
-            if where is None or where.partition != partition:
-                where = TopicPartition(topic, partition)
-            each, _ = self._waiting.append(where, record, size, now)
+            if topic_partition is None or topic_partition.partition != partition:
+                topic_partition = TopicPartition(topic, partition)
+            each, _ = self._waiting.append(topic_partition, record, size, now)
             sent.append(each)
             if each.done is not last:
                 last = each.done
@@ -301,11 +301,11 @@ class Producer:
         connection = await self.cluster.connection_to(leader.address)
         topics = self.cluster.topology.topics
         version = connection.version_for(ProduceRequest)
-        if version >= TOPIC_IDS_SINCE and not all(where.topic in topics for where in waiting):
+        if version >= TOPIC_IDS_SINCE and not all(partition.topic in topics for partition in waiting):
             raise ConnectionLost(connection.address, "the topic is being looked up again")
         settings = self.settings
         request = produce_request(
-            ((where, self._encode(batch)) for where, batch in waiting.items()),
+            ((partition, self._encode(batch)) for partition, batch in waiting.items()),
             topics,
             version,
             acks=settings.acks,
@@ -319,8 +319,8 @@ class Producer:
         response = await connection.send(
             request, ProduceResponse, version=version, timeout_ms=settings.request_timeout_ms
         )
-        for where, result in produce_results(response, self.cluster.topology.topic_names()):
-            batch = waiting.pop(where, None)
+        for partition, result in produce_results(response, self.cluster.topology.topic_names()):
+            batch = waiting.pop(partition, None)
             if batch is None:
                 continue
             if result.error_code in WRITTEN:

@@ -63,14 +63,14 @@ def refused(
     """The errors if one of the partitions cannot be written to; then none is added. Clients may not add
     partitions of Kafka's internal topics; brokers do, for offsets."""
     errors: dict[TopicPartition, int] = {}
-    for where in partitions:
-        if version < BATCHED_SINCE and where.topic in INTERNAL_TOPICS:
-            errors[where] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif topics.partition(*where) is None:
-            errors[where] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for partition in partitions:
+        if version < BATCHED_SINCE and partition.topic in INTERNAL_TOPICS:
+            errors[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topics.partition(*partition) is None:
+            errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not errors:
         return None
-    return {where: errors.get(where, ErrorCode.OPERATION_NOT_ATTEMPTED) for where in partitions}
+    return {partition: errors.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED) for partition in partitions}
 
 
 def check(transaction: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
@@ -93,7 +93,7 @@ def add(
 ) -> TransactionLogValue | None:
     """The value of the record; None if all partitions are in the transaction already."""
     known = transaction.partitions
-    new = [where for where in partitions if where not in known]
+    new = [partition for partition in partitions if partition not in known]
     is_ongoing = transaction.state is State.ONGOING
     if is_ongoing and not new:
         return None
@@ -116,8 +116,8 @@ def verify(
     if known.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return {
-        where: ErrorCode.NONE if where in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
-        for where in partitions
+        partition: ErrorCode.NONE if partition in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for partition in partitions
     }
 
 
@@ -130,8 +130,8 @@ def result(requested: RequestedTransaction, errors: Errors | int) -> Result:
         ]
     else:
         topics: dict[str, list[tuple[int, int]]] = {}
-        for where, code in errors.items():
-            topics.setdefault(where.topic, []).append((where.partition, code))
+        for topic_partition, code in errors.items():
+            topics.setdefault(topic_partition.topic, []).append((topic_partition.partition, code))
         named = list(topics.items())
     return Result(
         transactional_id=requested.transactional_id,

@@ -46,12 +46,12 @@ class MarkerSender:
         self._unsent: dict[int, list[UnsentMarker]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
-    def send(self, broker_id: int, markers: Markers, where: TopicPartition, on_result: OnResult) -> None:
+    def send(self, broker_id: int, markers: Markers, partition: TopicPartition, on_result: OnResult) -> None:
         """Send a marker, and report its result. KafkaError: too many markers wait for this broker; retry."""
         unsent = self._unsent.setdefault(broker_id, [])
         if len(unsent) >= UNSENT_MAX:
             raise FULL.copy()
-        unsent.append(UnsentMarker(markers, where, on_result))
+        unsent.append(UnsentMarker(markers, partition, on_result))
         if broker_id not in self._tasks:
             self._tasks[broker_id] = self._loop.create_task(self._send_all(broker_id))
 

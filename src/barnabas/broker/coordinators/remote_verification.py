@@ -34,8 +34,8 @@ async def verify_remotely(
 ) -> dict[TopicPartition, int]:
     """Add the partitions to the transaction (`add`), or check that they are in it."""
     topics: dict[str, list[int]] = {}
-    for where in partitions:
-        topics.setdefault(where.topic, []).append(where.partition)
+    for topic_partition in partitions:
+        topics.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     transactional_id, producer_id, producer_epoch = owner
     request = AddPartitionsToTxnRequest(
         transactions=[
@@ -67,6 +67,8 @@ def codes_in(
         for partition in topic.results_by_partition
     }
     return {
-        where: codes.get((where.topic, where.partition), int(ErrorCode.UNKNOWN_SERVER_ERROR))
-        for where in partitions
+        topic_partition: codes.get(
+            (topic_partition.topic, topic_partition.partition), int(ErrorCode.UNKNOWN_SERVER_ERROR)
+        )
+        for topic_partition in partitions
     }

@@ -68,31 +68,36 @@ class MarkerWriter:
 
     def _write(self, markers: Markers, partitions: Sequence[TopicPartition]) -> None:
         done = []
-        for where in partitions:
+        for partition in partitions:
             try:
-                if self._write_one(markers, where):
-                    done.append(where)
+                if self._write_one(markers, partition):
+                    done.append(partition)
             except KafkaError as error:
-                self._failed(markers, where, error)
+                self._failed(markers, partition, error)
         if done:
             self._on_written(markers, done)
 
-    def _write_one(self, markers: Markers, where: TopicPartition) -> bool:
+    def _write_one(self, markers: Markers, topic_partition: TopicPartition) -> bool:
         """Write a marker. Out: whether it is committed already. KafkaError: it is not written."""
         broker = self._broker
-        partition = broker.partitions.get(*where)
+        partition = broker.partitions.get(*topic_partition)
         if partition is None or not partition.is_leader:
-            registered = broker.image.topics.partition(*where)
+            registered = broker.image.topics.partition(*topic_partition)
             if registered is None:
-                log.info("%s is deleted and needs no marker of %s", where, markers.transactional_id)
+                log.info("%s is deleted and needs no marker of %s", topic_partition, markers.transactional_id)
                 return True
             if registered.leader == NO_LEADER or registered.leader == broker.node_id:
                 raise PARTITION_NOT_READY.copy()
-            broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
+            broker.markers.send(
+                registered.leader,
+                markers,
+                topic_partition,
+                partial(self._committed, markers, topic_partition),
+            )
             return False
         now_ms = broker.clock.now_ms()
-        if where.topic == OFFSETS_TOPIC:
-            host = broker.groups.hosts.get(where.partition)
+        if topic_partition.topic == OFFSETS_TOPIC:
+            host = broker.groups.hosts.get(topic_partition.partition)
             if host is None or host.error is not None:
                 raise PARTITION_NOT_READY.copy()
             offset = host.append_marker(markers.end, now_ms)
@@ -103,24 +108,24 @@ class MarkerWriter:
         if partition.is_committed_by_writing:
             write_early()
             return True
-        partition.when_committed(offset, partial(self._committed, markers, where))
+        partition.when_committed(offset, partial(self._committed, markers, topic_partition))
         return False
 
-    def _committed(self, markers: Markers, where: TopicPartition, error: KafkaError | None) -> None:
+    def _committed(self, markers: Markers, partition: TopicPartition, error: KafkaError | None) -> None:
         if self._is_closed:
             return
         if error is None:
-            self._on_written(markers, [where])
+            self._on_written(markers, [partition])
         else:
-            self._failed(markers, where, error)
+            self._failed(markers, partition, error)
 
-    def _failed(self, markers: Markers, where: TopicPartition, error: KafkaError) -> None:
+    def _failed(self, markers: Markers, partition: TopicPartition, error: KafkaError) -> None:
         if self._is_closed:
             return
         if error.code in FENCED:
             log.warning(
                 "%s refused the marker of %s because the transaction was ended in a newer epoch: %s",
-                where,
+                partition,
                 markers.transactional_id,
                 error.message,
             )
@@ -131,10 +136,10 @@ class MarkerWriter:
             log.warning(
                 "could not write the marker of %s to %s, retrying: %s",
                 markers.transactional_id,
-                where,
+                partition,
                 error.message,
             )
-        self._unwritten.append((markers, where))
+        self._unwritten.append((markers, partition))
         if self._timer is None:
             self._timer = self._broker.loop.call_later(self._retry_ms / 1000, self._on_time)
 
@@ -150,7 +155,7 @@ class MarkerWriter:
             self._timer = None
         unwritten, self._unwritten = self._unwritten, []
         self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
-        for markers, where in unwritten:
-            self._write(markers, [where])
+        for markers, partition in unwritten:
+            self._write(markers, [partition])
         if not self._unwritten:
             self._retry_ms = RETRY_MS

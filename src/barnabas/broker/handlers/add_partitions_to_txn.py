@@ -67,9 +67,9 @@ def refused_response(
     partitions = adding.partitions_of(requested)
     errors = adding.refused(partitions, context.broker.image.topics, context.version) or {}
     codes = {
-        where: ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if where.topic in refused
-        else errors.get(where, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        for where in partitions
+        partition: ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if partition.topic in refused
+        else errors.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        for partition in partitions
     }
     return adding.response([adding.result(requested, codes)], context.version)

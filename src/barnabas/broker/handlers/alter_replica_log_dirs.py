@@ -26,12 +26,14 @@ def alter_replica_log_dirs(
             for index in topic.partitions:
                 wanted[TopicPartition(topic.name, index)] = directory.path
     topics: dict[str, Topic] = {}
-    for where, path in wanted.items():
+    for topic_partition, path in wanted.items():
         code = ErrorCode.NONE
         try:
-            context.broker.moves.alter(where, path)
+            context.broker.moves.alter(topic_partition, path)
         except KafkaError as error:
             code = error.code
-        topic_result = topics.setdefault(where.topic, Topic(topic_name=where.topic, partitions=[]))
-        topic_result.partitions.append(Result(partition_index=where.partition, error_code=code))
+        topic_result = topics.setdefault(
+            topic_partition.topic, Topic(topic_name=topic_partition.topic, partitions=[])
+        )
+        topic_result.partitions.append(Result(partition_index=topic_partition.partition, error_code=code))
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

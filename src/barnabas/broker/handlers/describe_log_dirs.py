@@ -73,14 +73,14 @@ def logs_of(request: DescribeLogDirsRequest, broker: Broker) -> Steps[dict[str, 
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     topics: dict[str, dict[str, list[Partition]]] = {each.path: {} for each in broker.log_dirs.dirs}
     logs = broker.log_dirs.logs
-    for where, log in [*logs.items(), *broker.log_dirs.future_logs.items()]:
-        if asked is None or where in asked:
-            current = logs.get(where)
-            row = Partition(partition_index=where.partition, partition_size=log.size_bytes)
+    for topic_partition, log in [*logs.items(), *broker.log_dirs.future_logs.items()]:
+        if asked is None or topic_partition in asked:
+            current = logs.get(topic_partition)
+            row = Partition(partition_index=topic_partition.partition, partition_size=log.size_bytes)
             if log is not current:
                 row.is_future_key = True
                 row.offset_lag = current.end_offset - log.end_offset if current is not None else UNKNOWN_LAG
-            topics[directory_of(log.directory)].setdefault(where.topic, []).append(row)
+            topics[directory_of(log.directory)].setdefault(topic_partition.topic, []).append(row)
             yield
     return topics
 

@@ -26,7 +26,7 @@ Sync = Callable[[list["Partition"], Callable[["Failures"], None]], None]
 
 
 class SyncWaiter(Protocol):
-    def synced(self, where: Partition, error: KafkaError | None, /) -> None: ...
+    def synced(self, partition: Partition, error: KafkaError | None, /) -> None: ...
 
 
 class SyncedResponse:
@@ -52,9 +52,9 @@ class SyncedResponse:
         """No partition: `FlushWaits.in_order` has asked the wrapped response."""
         return ()
 
-    def synced(self, where: Partition, error: KafkaError | None) -> None:
+    def synced(self, partition: Partition, error: KafkaError | None) -> None:
         if error is not None:
-            self._failed[where] = error
+            self._failed[partition] = error
         self._missing -= 1
         if not self._missing and not self.is_ready:
             self.is_ready = True
@@ -86,7 +86,7 @@ class CallsAfterSync:
         self._missing = count
         self._tick = tick
 
-    def synced(self, where: Partition, error: KafkaError | None) -> None:
+    def synced(self, partition: Partition, error: KafkaError | None) -> None:
         self._missing -= 1
         if not self._missing:
             self._tick.unexpected.call_all(self._calls, "going on after a sync")

@@ -57,16 +57,16 @@ class CommittedResponse:
         """Wait for the followers. The leader has written everything except the partitions that failed."""
         missing = 0
         for wait in self._waits:
-            where, base_offset = wait
-            if where in failed:
-                self._turn_into_error(where, failed[where])
-            elif not where.is_leader:
-                self._turn_into_error(where, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-            elif where.state.high_watermark > base_offset:
-                self._check(where)
+            partition, base_offset = wait
+            if partition in failed:
+                self._turn_into_error(partition, failed[partition])
+            elif not partition.is_leader:
+                self._turn_into_error(partition, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            elif partition.state.high_watermark > base_offset:
+                self._check(partition)
             else:
                 missing += 1
-                where.wait_for_commit(base_offset, self)
+                partition.wait_for_commit(base_offset, self)
         channel = self.channel
         if missing:
             self._missing = missing
@@ -84,15 +84,15 @@ class CommittedResponse:
         """No partition: a leader's high watermark does not pass records that must be synced first."""
         return ()
 
-    def on_commit(self, where: Partition, error: KafkaError | None) -> None:
+    def on_commit(self, partition: Partition, error: KafkaError | None) -> None:
         """Note that one batch is committed, or put the error into the response."""
         if self.is_ready:
             return  # it has timed out
         try:
             if error is not None:
-                self._turn_into_error(where, error)
+                self._turn_into_error(partition, error)
             else:
-                self._check(where)
+                self._check(partition)
         except Exception:
             self.channel.fail("answering a producer at")
         self._missing -= 1
@@ -100,14 +100,14 @@ class CommittedResponse:
             self.is_ready = True
             self.channel.tick.committed(self.channel)
 
-    def _check(self, where: Partition) -> None:
-        if not where.state.has_enough_in_sync:
+    def _check(self, partition: Partition) -> None:
+        if not partition.state.has_enough_in_sync:
             self._turn_into_error(
-                where,
+                partition,
                 KafkaError(
                     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                    f"{where} has {len(where.state.maximal_isr)} replicas in sync, "
-                    f"min.insync.replicas is {where.min_insync_replicas}",
+                    f"{partition} has {len(partition.state.maximal_isr)} replicas in sync, "
+                    f"min.insync.replicas is {partition.min_insync_replicas}",
                 ),
             )
 
@@ -116,19 +116,19 @@ class CommittedResponse:
         calls `Channel.send_ready`."""
         self.is_ready = True
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        for where, base_offset in self._waits:
-            if where.state.high_watermark <= base_offset:
-                self._turn_into_error(where, error)
+        for partition, base_offset in self._waits:
+            if partition.state.high_watermark <= base_offset:
+                self._turn_into_error(partition, error)
 
     @property
     def partitions(self) -> Iterator[Partition]:
         """The partitions that it waits for, or waited for."""
-        return (where for where, _ in self._waits)
+        return (partition for partition, _ in self._waits)
 
-    def _turn_into_error(self, where: Partition, error: KafkaError) -> None:
+    def _turn_into_error(self, partition: Partition, error: KafkaError) -> None:
         if isinstance(self._response, bytes):
             self._response = decoded(self._response, self._route)
-        not_written(self._response, where, error)
+        not_written(self._response, partition, error)
 
     def encode_into(self, channel: Channel) -> None:
         response = self._response

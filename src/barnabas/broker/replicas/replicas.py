@@ -128,8 +128,8 @@ class Replicas:
         there = f"{assigned.path}/{names.folder_name(found.topic_partition)}"
         return there != found.directory and log_dirs.context.disk.exists(there)
 
-    def _assigned_dir(self, where: TopicPartition) -> bytes | None:
-        registration = self._broker.image.topics.partition(where.topic, where.partition)
+    def _assigned_dir(self, topic_partition: TopicPartition) -> bytes | None:
+        registration = self._broker.image.topics.partition(topic_partition.topic, topic_partition.partition)
         return registration.directory_of(self._broker.node_id) if registration is not None else None
 
     # -- following -------------------------------------------------------------------------------
@@ -274,13 +274,13 @@ class Replicas:
 
     def _add(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> Partition:
         broker = self._broker
-        where = TopicPartition(topic, index)
+        topic_partition = TopicPartition(topic, index)
         rules = self.rules(topic)
-        found = broker.log_dirs.logs.get(where)
+        found = broker.log_dirs.logs.get(topic_partition)
         directory = registration.directory_of(broker.node_id)
         if found is None:
             found = broker.log_dirs.create(
-                where,
+                topic_partition,
                 rules.log,
                 topic_id=topic_id,
                 now_ms=broker.clock.now_ms(),
@@ -290,7 +290,7 @@ class Replicas:
         high_watermark = found.end_offset
         if len(registration.replicas) > 1:
             # Records above it may be missing on other replicas: the leader tells the high watermark.
-            high_watermark = max(self._high_watermarks.get(where, 0), found.log_start_offset)
+            high_watermark = max(self._high_watermarks.get(topic_partition, 0), found.log_start_offset)
         state = PartitionState(
             broker.node_id,
             found.end_offset,
@@ -307,7 +307,7 @@ class Replicas:
         partition.configure(rules)
         broker.partitions.add(partition)
         actual = broker.log_dirs.dir_of(found).id
-        if actual != directory and where not in broker.log_dirs.future_logs:
+        if actual != directory and topic_partition not in broker.log_dirs.future_logs:
             broker.directories.note(topic_id, index, actual)
         return partition
 
@@ -332,15 +332,15 @@ class Replicas:
     def _delete_log(self, gone: Log) -> None:
         """Rename its folder at once: a new partition of the same name may wait for that."""
         broker = self._broker
-        where, now_ms = gone.topic_partition, broker.clock.now_ms()
-        if broker.log_dirs.logs.get(where) is not gone:
+        partition, now_ms = gone.topic_partition, broker.clock.now_ms()
+        if broker.log_dirs.logs.get(partition) is not gone:
             return  # its dir has failed meanwhile
         try:
-            if where in broker.log_dirs.future_logs:
-                future_logs.drop(broker.log_dirs, where, now_ms)
-            broker.log_dirs.delete(where, now_ms=now_ms)
+            if partition in broker.log_dirs.future_logs:
+                future_logs.drop(broker.log_dirs, partition, now_ms)
+            broker.log_dirs.delete(partition, now_ms=now_ms)
         except KafkaError as error:
-            log.error("the folder of %s could not be deleted: %s", where, error.message)
+            log.error("the folder of %s could not be deleted: %s", partition, error.message)
 
     def _stop(self, partition: Partition) -> None:
         self.following.stop(partition)
@@ -354,10 +354,10 @@ class Replicas:
         """End the tick: staged batches are written, or their producers get an error."""
         self._tick.close()
 
-    def take_offline(self, where: TopicPartition) -> None:
+    def take_offline(self, topic_partition: TopicPartition) -> None:
         """Stop using a partition whose log dir has failed."""
-        partition = self._broker.partitions.get(*where)
-        self._broker.partitions.take_offline(*where)
+        partition = self._broker.partitions.get(*topic_partition)
+        self._broker.partitions.take_offline(*topic_partition)
         if partition is not None:
             self._stop(partition)
             self._tell_coordinator(partition)

@@ -33,34 +33,36 @@ class CleaningState:
 
     # -- checkpoints -------------------------------------------------------------------------------
 
-    def checkpoint(self, where: TopicPartition) -> int | None:
-        return self._loaded().get(where)
+    def checkpoint(self, partition: TopicPartition) -> int | None:
+        return self._loaded().get(partition)
 
-    def clean_to(self, where: TopicPartition, offset: int) -> None:
-        self._loaded()[where] = offset
+    def clean_to(self, partition: TopicPartition, offset: int) -> None:
+        self._loaded()[partition] = offset
 
-    def truncated(self, where: TopicPartition, offset: int) -> None:
+    def truncated(self, partition: TopicPartition, offset: int) -> None:
         """Note a truncation: records from `offset` on will be dirty."""
-        known = self._loaded().get(where)
+        known = self._loaded().get(partition)
         if known is not None and known > offset:
-            self._loaded()[where] = offset
+            self._loaded()[partition] = offset
 
     def forget(self, topics: Container[str]) -> bool:
         """Forget deleted topics. Out: whether a checkpoint changed, so that `store` must run. The cost
         depends on the number of known checkpoints, not of deleted partitions."""
-        for where in [each for each in self._uncleanable if each.topic in topics]:
-            del self._uncleanable[where]
+        for partition in [each for each in self._uncleanable if each.topic in topics]:
+            del self._uncleanable[partition]
         known = self._loaded()
         deleted = [each for each in known if each.topic in topics]
-        for where in deleted:
-            del known[where]
+        for partition in deleted:
+            del known[partition]
         return bool(deleted)
 
     def store(self) -> None:
         """Write the checkpoints of all dirs. Slow: call it in a thread."""
         known = dict(self._loaded())  # copied in one step, since the loop may change it
         for directory in self._log_dirs.online():
-            offsets = {where: known[where] for where in list(directory.logs) if where in known}
+            offsets = {
+                partition: known[partition] for partition in list(directory.logs) if partition in known
+            }
             try:
                 directory.store_offsets(CLEANER_CHECKPOINT, offsets)
             except OSError as error:
@@ -70,9 +72,9 @@ class CleaningState:
         if self._clean_to is None:
             found: dict[TopicPartition, int] = {}
             for directory in self._log_dirs.online():
-                for where, offset in directory.load_offsets(CLEANER_CHECKPOINT).items():
-                    if where in directory.logs or where not in found:
-                        found[where] = offset
+                for partition, offset in directory.load_offsets(CLEANER_CHECKPOINT).items():
+                    if partition in directory.logs or partition not in found:
+                        found[partition] = offset
             self._clean_to = found
         return self._clean_to
 
@@ -80,30 +82,30 @@ class CleaningState:
 
     def begin_look(self, now_ms: int) -> None:
         self.last_look_ms = now_ms
-        deleted = [where for where in self._uncleanable if where not in self._log_dirs.logs]
-        for where in deleted:
-            del self._uncleanable[where]
+        deleted = [partition for partition in self._uncleanable if partition not in self._log_dirs.logs]
+        for partition in deleted:
+            del self._uncleanable[partition]
 
     def end_look(self, found: Iterable[Cleanable]) -> None:
         found = list(found)
         self.max_dirty_ratio = max((each.dirty_ratio for each in found), default=0.0)
         self.max_delay_ms = max((each.delay_ms for each in found), default=0)
 
-    def is_uncleanable(self, where: TopicPartition) -> bool:
-        return where in self._uncleanable
+    def is_uncleanable(self, partition: TopicPartition) -> bool:
+        return partition in self._uncleanable
 
-    def mark_uncleanable(self, where: TopicPartition, reason: str) -> None:
-        log.error("%s cannot be cleaned, the cleaner skips it from now on: %s", where, reason)
-        self._uncleanable[where] = None
+    def mark_uncleanable(self, partition: TopicPartition, reason: str) -> None:
+        log.error("%s cannot be cleaned, the cleaner skips it from now on: %s", partition, reason)
+        self._uncleanable[partition] = None
 
     def uncleanable(self) -> list[TopicPartition]:
         return list(self._uncleanable)
 
-    def dirty_bytes(self, where: TopicPartition) -> int:
+    def dirty_bytes(self, partition: TopicPartition) -> int:
         """Dirty bytes of a log, without reading it: whole segments, except the active one."""
-        found = self._log_dirs.logs.get(where)
+        found = self._log_dirs.logs.get(partition)
         if found is None:
             return 0
         segments = found.segments
-        first = max(floor(segments, self.checkpoint(where) or found.log_start_offset), 0)
+        first = max(floor(segments, self.checkpoint(partition) or found.log_start_offset), 0)
         return sum(segment.size for segment in segments[first:-1])

@@ -69,13 +69,13 @@ def directory_json(directory: LogDir, topics: set[str]) -> dict[str, Any]:
     return {
         "partitions": [
             {
-                "partition": str(where),
+                "partition": str(partition),
                 "size": replica.size_bytes,
                 "offsetLag": replica.offset_lag,
                 "isFuture": replica.is_future,
             }
-            for where, replica in directory.replicas.items()
-            if not topics or where.topic in topics
+            for partition, replica in directory.replicas.items()
+            if not topics or partition.topic in topics
         ],
         "error": error,
         "logDir": directory.path,

@@ -309,9 +309,9 @@ async def delete_offsets(
 
 
 def show_deletions(results: Mapping[TopicPartition, KafkaError | None], out: Output) -> None:
-    width = max([15, *(len(where.topic) for where in results)])
+    width = max([15, *(len(topic_partition.topic) for topic_partition in results)])
     out.line(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}")
-    for where, result in sorted(results.items()):
-        index = "-" if where.partition < 0 else str(where.partition)
+    for topic_partition, result in sorted(results.items()):
+        index = "-" if topic_partition.partition < 0 else str(topic_partition.partition)
         status = "Successful" if result is None else f"Error: {reason_of(result)}"
-        out.line(f"{where.topic:<{width}} {index:<10} {status:<15}")
+        out.line(f"{topic_partition.topic:<{width}} {index:<10} {status:<15}")

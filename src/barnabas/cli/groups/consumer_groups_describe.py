@@ -118,27 +118,29 @@ async def offset_rows(group: GroupDescription, admin: Admin) -> list[Row]:
         (sorted(member.assignment), (member.member_id, member.host, member.client_id))
         for member in sorted(group.members, key=lambda each: (-len(each.assignment), each.member_id))
     ]
-    assigned = {where for partitions, _ in owners for where in partitions}
+    assigned = {partition for partitions, _ in owners for partition in partitions}
     owners.append((sorted(set(committed) - assigned), (MISSING, MISSING, MISSING)))
-    wanted = dict.fromkeys([where for partitions, _ in owners for where in partitions], OffsetSpec.LATEST)
+    wanted = dict.fromkeys(
+        [partition for partitions, _ in owners for partition in partitions], OffsetSpec.LATEST
+    )
     ends = {
-        where: found.offset
-        for where, found in (await admin.list_offsets(wanted)).items()
+        partition: found.offset
+        for partition, found in (await admin.list_offsets(wanted)).items()
         if isinstance(found, FoundOffset)
     }
     return [
-        (group.group_id, *position_cells(where, committed, ends.get(where)), *owner)
+        (group.group_id, *position_cells(partition, committed, ends.get(partition)), *owner)
         for partitions, owner in owners
-        for where in partitions
+        for partition in partitions
     ]
 
 
-def position_cells(where: TopicPartition, committed: Committed, end: int | None) -> list[str]:
-    at = committed.get(where)
+def position_cells(topic_partition: TopicPartition, committed: Committed, end: int | None) -> list[str]:
+    at = committed.get(topic_partition)
     epoch = None if at is None or at.leader_epoch < 0 else at.leader_epoch
     offset = None if at is None else at.offset
     lag = None if offset is None or end is None else end - offset
-    return [where.topic, str(where.partition), *map(number, (epoch, offset, end, lag))]
+    return [topic_partition.topic, str(topic_partition.partition), *map(number, (epoch, offset, end, lag))]
 
 
 def member_table(group: GroupDescription, *, verbose: bool) -> list[str]:
@@ -173,8 +175,8 @@ def member_row(group: GroupDescription, member: GroupMember) -> Row:
 def assignment_text(partitions: Iterable[TopicPartition]) -> str:
     """`orders:0,1;payments:0`."""
     topics: dict[str, list[int]] = {}
-    for where in sorted(partitions):
-        topics.setdefault(where.topic, []).append(where.partition)
+    for topic_partition in sorted(partitions):
+        topics.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     return ";".join(f"{name}:{','.join(map(str, found))}" for name, found in topics.items()) or MISSING
 
 

@@ -69,12 +69,12 @@ async def commit(group: str, offsets: Offsets, admin: Admin) -> None:
 
 
 def plan_table(plan: Plan) -> list[str]:
-    topics = [where.topic for offsets in plan.values() for where in offsets]
+    topics = [partition.topic for offsets in plan.values() for partition in offsets]
     group_width = max([15, *map(len, plan)])
     topic_width = max([15, *map(len, topics)])
     rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     for group, offsets in plan.items():
-        rows += [(group, *map(str, (*where, offset))) for where, offset in sorted(offsets.items())]  # type: ignore[misc]
+        rows += [(group, *map(str, (*partition, offset))) for partition, offset in sorted(offsets.items())]  # type: ignore[misc]
     lines = [f"{a:<{group_width}} {b:<{topic_width}} {c:<10} {d}" for a, b, c, d in rows]
     return ["", *lines]
 

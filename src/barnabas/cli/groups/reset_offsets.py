@@ -37,10 +37,10 @@ async def at_time(
 ) -> Offsets:
     """The first record at or after a time, else the end of the log with a warning."""
     found = await log_offsets(admin, partitions, max(timestamp_ms, 0))
-    younger = [where for where, offset in found.items() if offset == NO_OFFSET]
-    for where in sorted(younger):
+    younger = [topic_partition for topic_partition, offset in found.items() if offset == NO_OFFSET]
+    for topic_partition in sorted(younger):
         out.line(
-            f"\nWarn: Partition {where.partition} from topic {where.topic} is empty. "
+            f"\nWarn: Partition {topic_partition.partition} from topic {topic_partition.topic} is empty. "
             "Falling back to latest known offset."
         )
     return found | await log_offsets(admin, younger, OffsetSpec.LATEST)

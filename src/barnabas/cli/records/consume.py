@@ -212,17 +212,17 @@ class Discovery:
             if found:
                 await self._consumer.assign_at(found, start)
 
-    async def _begin_one(self, where: TopicPartition, start: OffsetSpec) -> None:
+    async def _begin_one(self, partition: TopicPartition, start: OffsetSpec) -> None:
         offset = self._options.offset
         chosen = start if offset is None else first_offset(offset)
-        exists = where in await self._partitions(auto_create=True)
+        exists = partition in await self._partitions(auto_create=True)
         if isinstance(chosen, OffsetSpec) and exists:
-            await self._consumer.assign_at([where], chosen)
+            await self._consumer.assign_at([partition], chosen)
         else:
             # A partition that does not exist yet starts with its first record.
-            self._consumer.assign({where: 0 if isinstance(chosen, OffsetSpec) else chosen})
+            self._consumer.assign({partition: 0 if isinstance(chosen, OffsetSpec) else chosen})
         if not exists:
-            self._note_missing(f"partition {where}")
+            self._note_missing(f"partition {partition}")
 
     async def extend(self) -> None:
         """Read partitions that were created since the start, from their first record."""

@@ -121,14 +121,14 @@ class Drain:
     ) -> None:
         deadline = time.monotonic() + self._options.timeout
         left = dict(plan)
-        brokers = sorted({broker for where in plan for broker in (*before[where], *plan[where])})
-        topics = sorted({where.topic for where in plan})
+        brokers = sorted({broker for partition in plan for broker in (*before[partition], *plan[partition])})
+        topics = sorted({partition.topic for partition in plan})
         try:
             await self._throttle(brokers, topics, self._options.throttle)
             while left:
                 some = dict(list(left.items())[: self._options.at_a_time])
                 await self._move_some(some, deadline)
-                left = {where: replicas for where, replicas in left.items() if where not in some}
+                left = {partition: replicas for partition, replicas in left.items() if partition not in some}
                 self._out.note(f"{len(plan) - len(left)} of {len(plan)} partitions have moved")
         finally:
             if self._options.throttle is not None:

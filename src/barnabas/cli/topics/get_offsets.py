@@ -65,12 +65,14 @@ async def run(options: argparse.Namespace, out: Output) -> None:
         if not wanted:
             raise ToolError("Could not match any topic-partitions with the specified filters")
         found = await admin.list_offsets(dict.fromkeys(wanted, spec))
-    for where in sorted(found, key=str):
-        result = found[where]
+    for topic_partition in sorted(found, key=str):
+        result = found[topic_partition]
         if isinstance(result, KafkaError):
-            out.note(f"Skip getting offsets for topic-partition {where} due to error: {result.message}")
+            out.note(
+                f"Skip getting offsets for topic-partition {topic_partition} due to error: {result.message}"
+            )
         elif result.offset != NO_OFFSET:
-            out.line(f"{where.topic}:{where.partition}:{result.offset}")
+            out.line(f"{topic_partition.topic}:{topic_partition.partition}:{result.offset}")
 
 
 def offset_spec(text: str) -> int:

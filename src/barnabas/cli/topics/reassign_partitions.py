@@ -366,14 +366,16 @@ class ReassignPartitions:
         if not active and not moving and not preserves:
             await self._clear_throttles(plan)
 
-    async def _replicas_of(self, where: TopicPartition) -> Sequence[int]:
+    async def _replicas_of(self, topic_partition: TopicPartition) -> Sequence[int]:
         try:
-            [described] = await self._admin.describe_topics([where.topic])
+            [described] = await self._admin.describe_topics([topic_partition.topic])
         except KafkaError as error:
             if error.code in MISSING_TOPIC:
                 return ()
             raise
-        return next((each.replicas for each in described.partitions if each.index == where.partition), ())
+        return next(
+            (each.replicas for each in described.partitions if each.index == topic_partition.partition), ()
+        )
 
     async def _clear_throttles(self, plan: plans.Plan) -> None:
         """Remove the throttles of all brokers: the tool does not know which ones --execute set."""

@@ -33,7 +33,7 @@ class Plan:
 
     @property
     def topics(self) -> list[str]:
-        return sorted({where.topic for where, _ in self.partitions})
+        return sorted({partition.topic for partition, _ in self.partitions})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,17 @@ def parse_plan(text: str) -> Plan:
     content = parse_object(text)
     plan = Plan()
     for entry in entries(content.get("partitions", [])):
-        where = TopicPartition(field_of(entry, "topic", str), field_of(entry, "partition", int))
+        partition = TopicPartition(field_of(entry, "topic", str), field_of(entry, "partition", int))
         replicas = list_of(field_of(entry, "replicas", list, "Array"), int)
         dirs = list_of(entry["log_dirs"], str) if "log_dirs" in entry else [ANY_LOG_DIR] * len(replicas)
         if len(replicas) != len(dirs):
             raise ToolError(
                 f"Size of replicas list [{', '.join(map(str, replicas))}] is different from "
-                f"size of log dirs list [{', '.join(dirs)}] for partition {where}"
+                f"size of log dirs list [{', '.join(dirs)}] for partition {partition}"
             )
-        plan.partitions.append((where, replicas))
+        plan.partitions.append((partition, replicas))
         plan.log_dirs.update(
-            (Replica(replica, where), path)
+            (Replica(replica, partition), path)
             for replica, path in zip(replicas, dirs, strict=True)
             if path != ANY_LOG_DIR
         )
@@ -102,13 +102,13 @@ def check_for_execution(plan: Plan) -> None:
         raise ToolError("Partition reassignment list cannot be empty")
     if any(not replicas for _, replicas in plan.partitions):
         raise ToolError("Partition replica list cannot be empty")
-    if twice := repeated(where for where, _ in plan.partitions):
+    if twice := repeated(partition for partition, _ in plan.partitions):
         raise ToolError(
             f"Partition reassignment contains duplicate topic partitions: {','.join(map(str, twice))}"
         )
     bad = [
-        f"{where} contains multiple entries for {','.join(map(str, again))}"
-        for where, replicas in plan.partitions
+        f"{partition} contains multiple entries for {','.join(map(str, again))}"
+        for partition, replicas in plan.partitions
         if (again := repeated(replicas))
     ]
     if bad:
@@ -127,12 +127,12 @@ def plan_text(assignment: Assignment, dirs: Mapping[Replica, str] | None = None)
             "version": VERSION,
             "partitions": [
                 {
-                    "topic": where.topic,
-                    "partition": where.partition,
+                    "topic": topic_partition.topic,
+                    "partition": topic_partition.partition,
                     "replicas": list(replicas),
-                    "log_dirs": [known.get(Replica(each, where), ANY_LOG_DIR) for each in replicas],
+                    "log_dirs": [known.get(Replica(each, topic_partition), ANY_LOG_DIR) for each in replicas],
                 }
-                for where, replicas in sorted(assignment.items())
+                for topic_partition, replicas in sorted(assignment.items())
             ],
         }
     )
@@ -144,8 +144,8 @@ def plan_text(assignment: Assignment, dirs: Mapping[Replica, str] | None = None)
 def candidates(current: Assignment, racks: Mapping[int, str | None], rng: Random) -> Assignment:
     """Assign every topic to the given brokers, with as many replicas as its partitions have now."""
     proposed: dict[TopicPartition, Sequence[int]] = {}
-    for topic in sorted({where.topic for where in current}):
-        mine = {where: replicas for where, replicas in current.items() if where.topic == topic}
+    for topic in sorted({partition.topic for partition in current}):
+        mine = {partition: replicas for partition, replicas in current.items() if partition.topic == topic}
         factor = len(mine[min(mine)])
         if factor > len(racks):
             raise ToolError(
@@ -205,28 +205,30 @@ def alternated(racks: Mapping[int, str | None]) -> list[int]:
 def moves_of(active: Mapping[TopicPartition, Reassignment], proposed: Assignment, now: Assignment) -> Moves:
     """The source and target brokers of each partition, including reassignments that are under way."""
     moves = {
-        where: Move(frozenset(each.replicas) - frozenset(each.adding), frozenset(each.adding))
-        for where, each in active.items()
+        partition: Move(frozenset(each.replicas) - frozenset(each.adding), frozenset(each.adding))
+        for partition, each in active.items()
     }
-    for where, replicas in proposed.items():
-        sources = moves[where].sources if where in moves else frozenset(now[where])
-        moves[where] = Move(sources, frozenset(replicas) - sources)
+    for partition, replicas in proposed.items():
+        sources = moves[partition].sources if partition in moves else frozenset(now[partition])
+        moves[partition] = Move(sources, frozenset(replicas) - sources)
     return moves
 
 
 def leader_throttles(moves: Moves) -> dict[str, str]:
-    return by_topic({where: move.sources for where, move in moves.items()})
+    return by_topic({partition: move.sources for partition, move in moves.items()})
 
 
 def follower_throttles(moves: Moves) -> dict[str, str]:
-    return by_topic({where: move.destinations - move.sources for where, move in moves.items()})
+    return by_topic({partition: move.destinations - move.sources for partition, move in moves.items()})
 
 
 def by_topic(brokers: Mapping[TopicPartition, frozenset[int]]) -> dict[str, str]:
     """`partition:broker,...` for every topic, sorted as text, as Kafka's tool writes them."""
     parts: dict[str, set[str]] = {}
-    for where, some in brokers.items():
-        parts.setdefault(where.topic, set()).update(f"{where.partition}:{broker}" for broker in some)
+    for topic_partition, some in brokers.items():
+        parts.setdefault(topic_partition.topic, set()).update(
+            f"{topic_partition.partition}:{broker}" for broker in some
+        )
     return {topic: ",".join(sorted(each)) for topic, each in parts.items()}
 
 

@@ -37,9 +37,9 @@ class Comparison:
     differences: int = 0
     marks: dict[TopicPartition, int] = field(default_factory=dict)
 
-    def compare(self, where: TopicPartition, found: Mapping[int, ReplicaBatches]) -> Iterator[str]:
+    def compare(self, partition: TopicPartition, found: Mapping[int, ReplicaBatches]) -> Iterator[str]:
         """Compare batches that all replicas have below their high watermarks; yield differences."""
-        first_id, *other_ids = self.replicas[where]
+        first_id, *other_ids = self.replicas[partition]
         for place, batch in enumerate(found[first_id].batches):
             for other_id in other_ids:
                 others = found[other_id].batches
@@ -48,30 +48,30 @@ class Comparison:
                 if others[place].last_offset != batch.last_offset:
                     self.differences += 1
                     yield (
-                        f"partition {where}: replica {first_id}'s offset {batch.last_offset} doesn't match "
-                        f"replica {other_id}'s offset {others[place].last_offset}"
+                        f"partition {partition}: replica {first_id}'s offset {batch.last_offset} doesn't "
+                        f"match replica {other_id}'s offset {others[place].last_offset}"
                     )
-                    raise ToolError(f"the replicas of {where} do not have the same batches")
+                    raise ToolError(f"the replicas of {partition} do not have the same batches")
                 if others[place].checksum != batch.checksum:
                     self.differences += 1
                     yield (
-                        f"partition {where} has unmatched checksum at offset {batch.last_offset}; "
+                        f"partition {partition} has unmatched checksum at offset {batch.last_offset}; "
                         f"replica {first_id}'s checksum {batch.checksum}; "
                         f"replica {other_id}'s checksum {others[place].checksum}"
                     )
             if batch.last_offset >= found[first_id].high_watermark:
                 return
-            self.positions[where] = batch.last_offset + 1
+            self.positions[partition] = batch.last_offset + 1
 
-    def measure(self, where: TopicPartition, found: Mapping[int, ReplicaBatches]) -> None:
-        self.marks[where] = max(each.high_watermark for each in found.values())
-        lag = self.marks[where] - self.positions[where]
+    def measure(self, partition: TopicPartition, found: Mapping[int, ReplicaBatches]) -> None:
+        self.marks[partition] = max(each.high_watermark for each in found.values())
+        lag = self.marks[partition] - self.positions[partition]
         if lag > self.lag_max:
-            self.lag_max, self.lag_where = lag, where
+            self.lag_max, self.lag_where = lag, partition
 
     @property
     def is_done(self) -> bool:
-        return all(self.positions[where] >= mark for where, mark in self.marks.items())
+        return all(self.positions[partition] >= mark for partition, mark in self.marks.items())
 
 
 def add_arguments(parser: ToolParser) -> None:
@@ -118,13 +118,15 @@ async def start(admin: Admin, names: list[str], at: int) -> Comparison:
         for each in topic.partitions
     }
     positions = {}
-    for where, found in (await admin.list_offsets(dict.fromkeys(replicas, at))).items():
+    for partition, found in (await admin.list_offsets(dict.fromkeys(replicas, at))).items():
         if not isinstance(found, FoundOffset):
-            raise ToolError(f"the start offset of {where} cannot be looked up: {found.message}")
-        positions[where] = found.offset
-    behind = [where for where, offset in positions.items() if offset < 0]  # no record is as new as --time
-    for where, found in (await admin.list_offsets(dict.fromkeys(behind, OffsetSpec.LATEST))).items():
-        positions[where] = found.offset if isinstance(found, FoundOffset) else 0
+            raise ToolError(f"the start offset of {partition} cannot be looked up: {found.message}")
+        positions[partition] = found.offset
+    behind = [
+        partition for partition, offset in positions.items() if offset < 0
+    ]  # no record is as new as --time
+    for partition, found in (await admin.list_offsets(dict.fromkeys(behind, OffsetSpec.LATEST))).items():
+        positions[partition] = found.offset if isinstance(found, FoundOffset) else 0
     return Comparison(replicas, positions)
 
 
@@ -133,11 +135,11 @@ async def verify(cluster: Cluster, comparison: Comparison, options: argparse.Nam
     while True:
         comparison.lag_max = -1
         found = await one_round(cluster, comparison, options)
-        for where, results in found.items():
-            for line in comparison.compare(where, results):
+        for partition, results in found.items():
+            for line in comparison.compare(partition, results):
                 out.line(f"{moment()}: {line}")
                 out.flush()
-            comparison.measure(where, results)
+            comparison.measure(partition, results)
         done = options.once and comparison.is_done
         if done or (time.monotonic() - reported_s) * 1000 > options.report_interval_ms:
             reported_s = time.monotonic()
@@ -157,9 +159,9 @@ async def one_round(
 ) -> dict[TopicPartition, dict[int, ReplicaBatches]]:
     """Fetch once from every replica of every partition."""
     by_broker: dict[int, dict[TopicPartition, int]] = {}
-    for where, brokers in comparison.replicas.items():
+    for partition, brokers in comparison.replicas.items():
         for broker in brokers:
-            by_broker.setdefault(broker, {})[where] = comparison.positions[where]
+            by_broker.setdefault(broker, {})[partition] = comparison.positions[partition]
     missing = [broker for broker in by_broker if broker not in cluster.topology.nodes]
     if missing:
         raise ToolError(f"broker {missing[0]} is not in the cluster: its replicas cannot be read")
@@ -177,10 +179,10 @@ async def one_round(
     )
     found: dict[TopicPartition, dict[int, ReplicaBatches]] = {}
     for broker, result in zip(by_broker, results, strict=True):
-        for where, batches in result.items():
+        for partition, batches in result.items():
             if isinstance(batches, KafkaError):
-                raise ToolError(f"replica {broker} of {where} cannot be read: {batches.message}")
-            found.setdefault(where, {})[broker] = batches
+                raise ToolError(f"replica {broker} of {partition} cannot be read: {batches.message}")
+            found.setdefault(partition, {})[broker] = batches
     return found
 
 

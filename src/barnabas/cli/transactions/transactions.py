@@ -203,11 +203,11 @@ async def abort(options: argparse.Namespace, admin: Admin) -> None:
         raise failed(f"Failed to abort transaction {aborted}", error) from None
 
 
-async def transaction_starting_at(admin: Admin, where: TopicPartition, offset: int) -> AbortedTransaction:
+async def transaction_starting_at(admin: Admin, partition: TopicPartition, offset: int) -> AbortedTransaction:
     """Find the open transaction of a partition that starts at an offset."""
-    what = f"Failed to validate producer state for partition {where}"
+    what = f"Failed to validate producer state for partition {partition}"
     try:
-        found = (await admin.describe_producers([where]))[where]
+        found = (await admin.describe_producers([partition]))[partition]
     except (KafkaError, ClientError) as error:
         raise failed(what, error) from None
     if isinstance(found, KafkaError):
@@ -216,9 +216,11 @@ async def transaction_starting_at(admin: Admin, where: TopicPartition, offset: i
         if each.transaction_start == offset:
             # If the producer's first transaction hangs, it has no coordinator epoch yet. 0 is never too high.
             return AbortedTransaction(
-                where, each.producer_id, each.producer_epoch, max(0, each.coordinator_epoch)
+                partition, each.producer_id, each.producer_epoch, max(0, each.coordinator_epoch)
             )
-    raise ToolError(f"Could not find any open transactions starting at offset {offset} on partition {where}")
+    raise ToolError(
+        f"Could not find any open transactions starting at offset {offset} on partition {partition}"
+    )
 
 
 async def force_terminate(transactional_id: str, admin: Admin) -> None:

@@ -29,7 +29,7 @@ class ElectionAdmin(AdminPart):
             if partitions is None
             else [
                 ElectLeadersRequest.TopicPartitions(
-                    topic=topic, partitions=[where.partition for where in some]
+                    topic=topic, partitions=[topic_partition.partition for topic_partition in some]
                 )
                 for topic, some in by_topic(partitions).items()
             ],

@@ -49,7 +49,7 @@ class ReassignmentAdmin(AdminPart):
     ) -> dict[TopicPartition, KafkaError | None]:
         """Begin to move partitions to these replicas; None ends what is under way."""
         nested = AlterPartitionReassignmentsRequest.ReassignableTopic
-        chosen = {where: None if each is None else list(each) for where, each in replicas.items()}
+        chosen = {partition: None if each is None else list(each) for partition, each in replicas.items()}
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=self.timeout_ms,
             allow_replication_factor_change=allow_factor_change,
@@ -86,7 +86,7 @@ class ReassignmentAdmin(AdminPart):
                         path=path,
                         topics=[
                             nested.AlterReplicaLogDirTopic(
-                                name=name, partitions=[where.partition for where in some]
+                                name=name, partitions=[topic_partition.partition for topic_partition in some]
                             )
                             for name, some in by_topic(moved).items()
                         ],
@@ -99,8 +99,8 @@ class ReassignmentAdmin(AdminPart):
             )
             for topic in answer.results:
                 for each in topic.partitions:
-                    where = TopicPartition(topic.topic_name, each.partition_index)
-                    found[Replica(broker, where)] = problem_of(each.error_code)
+                    topic_partition = TopicPartition(topic.topic_name, each.partition_index)
+                    found[Replica(broker, topic_partition)] = problem_of(each.error_code)
         return found
 
     async def replica_log_dirs(self, replicas: Sequence[Replica]) -> dict[Replica, ReplicaDirs]:
@@ -111,7 +111,7 @@ class ReassignmentAdmin(AdminPart):
             topics = by_topic(replica.where for replica in replicas if replica.broker == broker)
             request = DescribeLogDirsRequest(
                 topics=[
-                    nested(topic=name, partitions=[where.partition for where in some])
+                    nested(topic=name, partitions=[topic_partition.partition for topic_partition in some])
                     for name, some in topics.items()
                 ]
             )

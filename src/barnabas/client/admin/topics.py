@@ -265,7 +265,7 @@ class TopicAdmin(AdminPart):
             None
             if partitions is None
             else [
-                nested(name=name, partition_indexes=[where.partition for where in some])
+                nested(name=name, partition_indexes=[topic_partition.partition for topic_partition in some])
                 for name, some in by_topic(partitions).items()
             ]
         )

@@ -117,7 +117,7 @@ class TransactionAdmin(AdminPart):
         nested = DescribeProducersRequest.TopicRequest
         request = DescribeProducersRequest(
             topics=[
-                nested(name=name, partition_indexes=[where.partition for where in some])
+                nested(name=name, partition_indexes=[topic_partition.partition for topic_partition in some])
                 for name, some in by_topic(wanted).items()
             ]
         )

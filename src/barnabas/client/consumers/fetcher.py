@@ -110,21 +110,21 @@ class Fetcher:
         if self._interruption is not None and not self._interruption.done():
             self._interruption.set_result(None)
 
-    def move(self, where: TopicPartition, offset: int) -> None:
+    def move(self, partition: TopicPartition, offset: int) -> None:
         """Go on at another offset; what was fetched is dropped."""
-        self.positions[where] = offset
-        self._held.pop(where, None)
-        self._not_before.pop(where, None)
-        self._behind.discard(where)
-        self.out_of_range.discard(where)
+        self.positions[partition] = offset
+        self._held.pop(partition, None)
+        self._not_before.pop(partition, None)
+        self._behind.discard(partition)
+        self.out_of_range.discard(partition)
 
     def keep(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget all partitions but these."""
         kept = set(partitions)
-        for where in self.positions.keys() - kept:
-            del self.positions[where]
-            self._held.pop(where, None)
-            self._not_before.pop(where, None)
+        for partition in self.positions.keys() - kept:
+            del self.positions[partition]
+            self._held.pop(partition, None)
+            self._not_before.pop(partition, None)
         self.paused &= kept
         self._behind &= kept
         self.out_of_range &= kept
@@ -174,7 +174,7 @@ class Fetcher:
 
     def _has_left(self) -> bool:
         """Whether records are left that did not fit."""
-        return any(where not in self.paused for where in self._held)
+        return any(partition not in self.paused for partition in self._held)
 
     def _is_enough(self, size: int, bytes_min: int | None) -> bool:
         if bytes_min is not None:
@@ -183,47 +183,47 @@ class Fetcher:
 
     def _take(self, records: list[ConsumerRecord], size: int, bytes_max: int) -> int:
         """Move records from what is held to the caller; the size of all records."""
-        for where in list(self._held):
-            if where in self.paused:
+        for partition in list(self._held):
+            if partition in self.paused:
                 continue
-            held = self._held[where]
+            held = self._held[partition]
             try:
                 taken, taken_bytes, has_more = held.take(bytes_max - size, at_least_one=not records)
             except DamagedBatch:
-                del self._held[where]
+                del self._held[partition]
                 if records:
                     continue  # it is fetched again, and comes first then
                 raise
             records += taken
             size += taken_bytes
             # Partitions that were read go to the end, so that the others come first the next time.
-            del self.positions[where]
-            self.positions[where] = held.position
+            del self.positions[partition]
+            self.positions[partition] = held.position
             if has_more:
                 break  # the next record does not fit
-            del self._held[where]
+            del self._held[partition]
             if held.position < held.end_offset:
-                self._behind.add(where)
+                self._behind.add(partition)
             else:
-                self._behind.discard(where)
+                self._behind.discard(partition)
         return size
 
     def _idle(self) -> list[TopicPartition]:
         """Partitions that should be read and that no fetch reads."""
-        busy = {where for each in self._fetches.values() for where in each.positions}
+        busy = {partition for each in self._fetches.values() for partition in each.positions}
         busy |= self.paused | self._held.keys() | self.out_of_range
-        return [where for where in self.positions if where not in busy]
+        return [partition for partition in self.positions if partition not in busy]
 
     def _waits_for_leaders(self) -> bool:
         """Whether a partition must be tried again soon: its leader is not known, or it was postponed."""
         leaders = self._fetches.keys()
-        return any(self._cluster.topology.leader(where) not in leaders for where in self._idle())
+        return any(self._cluster.topology.leader(partition) not in leaders for partition in self._idle())
 
     async def _start_fetches(self, bytes_wanted: int, left_s: float) -> None:
         """Ask each leader that owes no response for the partitions that it leads."""
         now = asyncio.get_running_loop().time()
-        free = [where for where in self._idle() if self._not_before.get(where, 0.0) <= now]
-        unknown = {where.topic for where in free if self._cluster.topology.leader(where) is None}
+        free = [partition for partition in self._idle() if self._not_before.get(partition, 0.0) <= now]
+        unknown = {partition.topic for partition in free if self._cluster.topology.leader(partition) is None}
         if unknown:
             try:
                 await self._cluster.refresh(unknown)
@@ -231,12 +231,12 @@ class Fetcher:
                 self._postpone(free)
                 return
         grouped: dict[Node, dict[TopicPartition, int]] = {}
-        for where in free:
-            leader = self._cluster.topology.leader(where)
+        for partition in free:
+            leader = self._cluster.topology.leader(partition)
             if leader is None:
-                self._postpone([where])
-            elif leader not in self._fetches and where in self.positions:
-                grouped.setdefault(leader, {})[where] = self.positions[where]
+                self._postpone([partition])
+            elif leader not in self._fetches and partition in self.positions:
+                grouped.setdefault(leader, {})[partition] = self.positions[partition]
         wait_ms = max(0, min(self._settings.wait_ms_max, int(left_s * 1000)))
         for leader, positions in grouped.items():
             fetch = self._fetch(leader, positions, max(1, bytes_wanted), wait_ms)
@@ -263,7 +263,7 @@ class Fetcher:
             return fetched_partitions(response, names)
         except Unreachable:
             self._postpone(positions)
-            self._cluster.forget_leaders({where.topic for where in positions})
+            self._cluster.forget_leaders({partition.topic for partition in positions})
             return []
 
     def _postpone(self, partitions: Iterable[TopicPartition]) -> None:
@@ -275,29 +275,29 @@ class Fetcher:
         for leader, (task, positions) in list(self._fetches.items()):
             if task.done():
                 del self._fetches[leader]
-                for where, data in task.result():
+                for partition, data in task.result():
                     # A response for a position that was moved meanwhile, or given up, is dropped.
-                    if where in positions and self.positions.get(where) == positions[where]:
-                        self._hold(where, data, positions[where])
+                    if partition in positions and self.positions.get(partition) == positions[partition]:
+                        self._hold(partition, data, positions[partition])
 
-    def _hold(self, where: TopicPartition, data: PartitionData, position: int) -> None:
+    def _hold(self, partition: TopicPartition, data: PartitionData, position: int) -> None:
         if data.error_code:
             error = error_of(data.error_code)
             if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self.out_of_range.add(where)
+                self.out_of_range.add(partition)
             elif error.code.retriable:
-                self._postpone([where])
-                self._cluster.forget_leaders([where.topic])
+                self._postpone([partition])
+                self._cluster.forget_leaders([partition.topic])
             else:
-                self._postpone([where])
-                raise KafkaError(error.code, f"{where}: {error.message}")
+                self._postpone([partition])
+                raise KafkaError(error.code, f"{partition}: {error.message}")
             return
         read_committed = self._settings.read_committed
         end_offset = data.last_stable_offset if read_committed else data.high_watermark
         if data.records:
-            batches = read_batches(where, data, position, read_committed=read_committed)
-            self._held[where] = Held(batches, position, end_offset)
+            batches = read_batches(partition, data, position, read_committed=read_committed)
+            self._held[partition] = Held(batches, position, end_offset)
         elif position < end_offset:
-            self._behind.add(where)
+            self._behind.add(partition)
         else:
-            self._behind.discard(where)
+            self._behind.discard(partition)

@@ -176,23 +176,23 @@ class GroupConsumer:
 
     # -- positions ---------------------------------------------------------------------------------
 
-    def position(self, where: TopicPartition) -> int | None:
+    def position(self, partition: TopicPartition) -> int | None:
         """The offset of the next record of a partition; None before the first poll found it."""
-        return self._fetcher.positions.get(where)
+        return self._fetcher.positions.get(partition)
 
-    def seek(self, where: TopicPartition, offset: int) -> None:
-        if where not in self._assignment:
-            raise ValueError(f"{where} is not assigned to this consumer")
-        self._fetcher.move(where, offset)
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        if partition not in self._assignment:
+            raise ValueError(f"{partition} is not assigned to this consumer")
+        self._fetcher.move(partition, offset)
 
     async def seek_to(self, wanted: Mapping[TopicPartition, int]) -> None:
         """Go to where an OffsetSpec or a timestamp points to; behind the last record if nowhere."""
-        for where in wanted:
-            if where not in self._assignment:
-                raise ValueError(f"{where} is not assigned to this consumer")
-        for where, offset in (await self._find_offsets(wanted)).items():
-            if where in self._assignment:
-                self._fetcher.move(where, offset)
+        for partition in wanted:
+            if partition not in self._assignment:
+                raise ValueError(f"{partition} is not assigned to this consumer")
+        for partition, offset in (await self._find_offsets(wanted)).items():
+            if partition in self._assignment:
+                self._fetcher.move(partition, offset)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         self._fetcher.paused |= set(partitions) & set(self._assignment)
@@ -203,15 +203,15 @@ class GroupConsumer:
     async def _find_positions(self) -> None:
         """Positions of partitions that have none: what was committed, else what `reset` says."""
         fetcher = self._fetcher
-        missing = [where for where in self._assignment if where not in fetcher.positions]
+        missing = [partition for partition in self._assignment if partition not in fetcher.positions]
         lost = sorted(fetcher.out_of_range)
         if missing:
             assignment = self._assignment
             found = await self._offsets.committed(missing)
-            for where in missing:
-                if where in found and self._assignment is assignment:
-                    fetcher.move(where, found[where].offset)
-            lost += [where for where in missing if where not in found]
+            for partition in missing:
+                if partition in found and self._assignment is assignment:
+                    fetcher.move(partition, found[partition].offset)
+            lost += [partition for partition in missing if partition not in found]
         if not lost:
             return
         if self.settings.reset is OffsetReset.NONE:
@@ -222,25 +222,29 @@ class GroupConsumer:
             )
         is_latest = self.settings.reset is OffsetReset.LATEST
         spec = OffsetSpec.LATEST if is_latest else OffsetSpec.EARLIEST
-        for where, offset in (await self._find_offsets(dict.fromkeys(lost, spec))).items():
-            if where in self._assignment and (
-                where in fetcher.out_of_range or where not in fetcher.positions
+        for partition, offset in (await self._find_offsets(dict.fromkeys(lost, spec))).items():
+            if partition in self._assignment and (
+                partition in fetcher.out_of_range or partition not in fetcher.positions
             ):
-                fetcher.move(where, offset)
+                fetcher.move(partition, offset)
 
     async def _find_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         read_committed = self.settings.fetch.read_committed
         found = await self._admin.list_offsets(wanted, read_committed=read_committed)
-        beyond = [where for where, each in found.items() if isinstance(each, FoundOffset) and each.offset < 0]
+        beyond = [
+            partition
+            for partition, each in found.items()
+            if isinstance(each, FoundOffset) and each.offset < 0
+        ]
         if beyond:
             latest = dict.fromkeys(beyond, OffsetSpec.LATEST)
             found |= await self._admin.list_offsets(latest, read_committed=read_committed)
         offsets = {}
-        for where, each in found.items():
+        for partition, each in found.items():
             if isinstance(each, FoundOffset):
-                offsets[where] = each.offset
+                offsets[partition] = each.offset
             elif self._has_subscription and each.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                log.warning("partition %s is gone: the next rebalance takes it away", where)
+                log.warning("partition %s is gone: the next rebalance takes it away", partition)
             else:
                 raise each
         return offsets
@@ -251,7 +255,7 @@ class GroupConsumer:
         """Commit these offsets, or the positions behind all records that were returned."""
         if offsets is None:
             positions = self._fetcher.positions if self._returned is None else self._returned
-            offsets = {where: CommittedOffset(offset) for where, offset in positions.items()}
+            offsets = {partition: CommittedOffset(offset) for partition, offset in positions.items()}
         await self._offsets.commit(offsets, self._identity)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> Committed:

@@ -88,26 +88,32 @@ async def ask_leaders(
     async def find(
         left: list[TopicPartition], found: Found[TopicPartition, T]
     ) -> dict[Node, list[TopicPartition]]:
-        unknown = {where.topic for where in left if cluster.topology.leader(where) is None}
+        unknown = {
+            topic_partition.topic
+            for topic_partition in left
+            if cluster.topology.leader(topic_partition) is None
+        }
         if unknown:
             await cluster.refresh(unknown)
         grouped: dict[Node, list[TopicPartition]] = {}
-        for where in left:
-            leader = cluster.topology.leader(where)
-            topic = cluster.topology.topics.get(where.topic)
+        for topic_partition in left:
+            leader = cluster.topology.leader(topic_partition)
+            topic = cluster.topology.topics.get(topic_partition.topic)
             if leader is not None:
-                grouped.setdefault(leader, []).append(where)
-            elif topic is None or topic.error_code or where.partition not in topic.partitions:
+                grouped.setdefault(leader, []).append(topic_partition)
+            elif topic is None or topic.error_code or topic_partition.partition not in topic.partitions:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                found[where] = error_of(code, f"partition {where} does not exist")
+                found[topic_partition] = error_of(code, f"partition {topic_partition} does not exist")
         return grouped
 
     return await ask_each(
         cluster,
         wanted,
         find,
-        lambda leader, some: question(leader, {where: wanted[where] for where in some}),
-        lambda moved: cluster.forget_leaders({where.topic for where in moved}),
+        lambda leader, some: question(
+            leader, {topic_partition: wanted[topic_partition] for topic_partition in some}
+        ),
+        lambda moved: cluster.forget_leaders({topic_partition.topic for topic_partition in moved}),
         unknown=ErrorCode.LEADER_NOT_AVAILABLE,
         timeout_ms=timeout_ms,
     )

@@ -187,25 +187,31 @@ class ClusterCore:
 
         return await self.retrying(attempt, patience=patience, final=() if auto_create else MISSING_TOPIC)
 
-    async def leader_of(self, where: TopicPartition, patience: Patience | None = None) -> Node:
+    async def leader_of(self, topic_partition: TopicPartition, patience: Patience | None = None) -> Node:
         """The broker that leads a partition; waits while an election is under way."""
 
         async def attempt() -> Node:
-            leader = self.topology.leader(where)
+            leader = self.topology.leader(topic_partition)
             if leader is None:
-                leader = (await self.refresh([where.topic])).leader(where)
+                leader = (await self.refresh([topic_partition.topic])).leader(topic_partition)
             if leader is not None:
                 return leader
-            topic = self.topology.topics.get(where.topic)
-            if topic is None or topic.error_code in MISSING_TOPIC or where.partition not in topic.partitions:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {where} does not exist")
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where} has no leader")
+            topic = self.topology.topics.get(topic_partition.topic)
+            if (
+                topic is None
+                or topic.error_code in MISSING_TOPIC
+                or topic_partition.partition not in topic.partitions
+            ):
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic_partition} does not exist"
+                )
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {topic_partition} has no leader")
 
         return await self.retrying(attempt, patience=patience, final=MISSING_TOPIC)
 
-    async def leader_connection(self, where: TopicPartition, purpose: str) -> ConnectionCore:
+    async def leader_connection(self, partition: TopicPartition, purpose: str) -> ConnectionCore:
         """A connection to the broker that leads a partition now; an error when nobody does."""
-        leader = self.topology.leader(where) or await self.leader_of(where, self.patience(0))
+        leader = self.topology.leader(partition) or await self.leader_of(partition, self.patience(0))
         return await self.connection_to(leader.address, purpose)
 
     def forget_leaders(self, topics: Iterable[str]) -> None:

@@ -45,11 +45,11 @@ def fetch_request(
         topic = FetchRequest.FetchTopic(
             partitions=[
                 FetchRequest.FetchTopic.FetchPartition(
-                    partition=where.partition,
-                    fetch_offset=positions[where],
+                    partition=topic_partition.partition,
+                    fetch_offset=positions[topic_partition],
                     partition_max_bytes=partition_bytes_max,
                 )
-                for where in some
+                for topic_partition in some
             ]
         )
         if version < TOPIC_IDS_SINCE:
@@ -131,20 +131,22 @@ class ConsumerRecord(NamedTuple):
 class DamagedBatch(KafkaError):
     """A batch that cannot be read; `next_offset` is where one may go on behind it."""
 
-    def __init__(self, where: TopicPartition, base_offset: int, next_offset: int, cause: KafkaError) -> None:
-        text = f"offsets {base_offset} to {next_offset - 1} of {where} cannot be read: {cause.message}"
+    def __init__(
+        self, partition: TopicPartition, base_offset: int, next_offset: int, cause: KafkaError
+    ) -> None:
+        text = f"offsets {base_offset} to {next_offset - 1} of {partition} cannot be read: {cause.message}"
         super().__init__(cause.code, text)
-        self.where = where
+        self.where = partition
         self.next_offset = next_offset
 
 
 def read_partition(
-    where: TopicPartition, data: PartitionData, position: int, *, read_committed: bool
+    partition: TopicPartition, data: PartitionData, position: int, *, read_committed: bool
 ) -> tuple[list[ConsumerRecord], int]:
     """Records at or behind `position` that a consumer should see, and the position to fetch from next."""
     found: list[ConsumerRecord] = []
     try:
-        for records, next_offset in read_batches(where, data, position, read_committed=read_committed):
+        for records, next_offset in read_batches(partition, data, position, read_committed=read_committed):
             found += records
             position = next_offset
     except DamagedBatch:
@@ -155,7 +157,7 @@ def read_partition(
 
 
 def read_batches(
-    where: TopicPartition, data: PartitionData, position: int, *, read_committed: bool
+    topic_partition: TopicPartition, data: PartitionData, position: int, *, read_committed: bool
 ) -> Iterator[tuple[list[ConsumerRecord], int]]:
     """The same, batch by batch: records that a consumer should see, maybe none, and the position behind."""
     if not data.records:
@@ -178,7 +180,7 @@ def read_batches(
                 and aborted.has(header.producer_id, header.last_offset)
             )
             if not header.is_control and not hidden:
-                new, (topic, partition) = tuple.__new__, where
+                new, (topic, partition) = tuple.__new__, topic_partition
                 epoch, kind = header.partition_leader_epoch, header.timestamp_type
                 found = [
                     new(ConsumerRecord, (topic, partition, offset, epoch, timestamp, kind, key, value, some))
@@ -186,6 +188,6 @@ def read_batches(
                     if offset >= position
                 ]
         except KafkaError as error:
-            raise DamagedBatch(where, header.base_offset, header.next_offset, error) from error
+            raise DamagedBatch(topic_partition, header.base_offset, header.next_offset, error) from error
         position = header.next_offset
         yield found, position

@@ -31,13 +31,15 @@ def produce_request(
 ) -> ProduceRequest:
     """One batch of each partition; `topics` must know all of them when the version names topics by id."""
     data: dict[str, ProduceRequest.TopicProduceData] = {}
-    for where, records in batches:
-        topic = data.get(where.topic)
+    for topic_partition, records in batches:
+        topic = data.get(topic_partition.topic)
         if topic is None:
-            topic = data[where.topic] = ProduceRequest.TopicProduceData(name=where.topic)
+            topic = data[topic_partition.topic] = ProduceRequest.TopicProduceData(name=topic_partition.topic)
             if version >= TOPIC_IDS_SINCE:
-                topic.topic_id = topics[where.topic].topic_id
-        topic.partition_data.append(topic.PartitionProduceData(index=where.partition, records=records))
+                topic.topic_id = topics[topic_partition.topic].topic_id
+        topic.partition_data.append(
+            topic.PartitionProduceData(index=topic_partition.partition, records=records)
+        )
     request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=list(data.values()))
     if transactional_id is not None:
         request.transactional_id = transactional_id

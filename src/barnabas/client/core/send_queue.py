@@ -58,14 +58,14 @@ class SendQueue(Generic[B]):
     def append(self, batch: B) -> None:
         self._lines.setdefault(batch.where, _Line()).batches.append(batch)
 
-    def last_unsent(self, where: TopicPartition) -> B | None:
+    def last_unsent(self, partition: TopicPartition) -> B | None:
         """The batch to which records may still be added."""
-        line = self._lines.get(where)
+        line = self._lines.get(partition)
         return line.batches[-1] if line is not None and line.sent < len(line.batches) else None
 
-    def next_of(self, where: TopicPartition) -> B | None:
+    def next_of(self, partition: TopicPartition) -> B | None:
         """The batch of a partition that may go out now."""
-        line = self._lines.get(where)
+        line = self._lines.get(partition)
         return self._next_in(line) if line is not None else None
 
     def next_batches(self) -> Iterator[B]:
@@ -116,9 +116,9 @@ class SendQueue(Generic[B]):
         line.in_flight -= 1
         line.failure = line.failure or failure
 
-    def block(self, where: TopicPartition, failure: Failure) -> None:
+    def block(self, partition: TopicPartition, failure: Failure) -> None:
         """The next batch of the partition cannot go out."""
-        line = self._lines[where]
+        line = self._lines[partition]
         line.failure = line.failure or failure
 
     @property
@@ -133,35 +133,35 @@ class SendQueue(Generic[B]):
             if line.failure is not None and not line.in_flight
         ]
 
-    def send_again(self, where: TopicPartition) -> None:
+    def send_again(self, partition: TopicPartition) -> None:
         """Everything of the partition may go out again, from its first batch on."""
-        line = self._lines[where]
+        line = self._lines[partition]
         assert not line.in_flight
         line.sent, line.failure = 0, None
 
-    def give_up(self, where: TopicPartition, *, was_refused: bool) -> None:
+    def give_up(self, partition: TopicPartition, *, was_refused: bool) -> None:
         """Drop the first batch. One that the broker refused left no gap in the sequence."""
-        line = self._lines[where]
+        line = self._lines[partition]
         if was_refused:
-            self._renumber(where, line)
+            self._renumber(partition, line)
         line.sent, line.failure = 0, None
-        self._pop(where, line)
+        self._pop(partition, line)
 
-    def replace(self, where: TopicPartition, batches: Iterable[B]) -> None:
+    def replace(self, partition: TopicPartition, batches: Iterable[B]) -> None:
         """Others in place of the first batch, which was refused and so were all behind it."""
-        line = self._lines[where]
-        self._renumber(where, line)
+        line = self._lines[partition]
+        self._renumber(partition, line)
         line.batches.popleft()
         line.batches.extendleft(reversed(list(batches)))
 
-    def _renumber(self, where: TopicPartition, line: _Line[B]) -> None:
+    def _renumber(self, partition: TopicPartition, line: _Line[B]) -> None:
         first = line.batches[0].base_sequence
         if first is not None:
-            self._sequences[where] = first
+            self._sequences[partition] = first
             for batch in line.batches:
                 batch.base_sequence = None
 
-    def _pop(self, where: TopicPartition, line: _Line[B]) -> None:
+    def _pop(self, partition: TopicPartition, line: _Line[B]) -> None:
         line.batches.popleft()
         if not line.batches and not line.in_flight:
-            del self._lines[where]
+            del self._lines[partition]

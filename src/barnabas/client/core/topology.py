@@ -24,8 +24,8 @@ class TopicPartition(NamedTuple):
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
     found: dict[str, list[TopicPartition]] = {}
-    for where in partitions:
-        found.setdefault(where.topic, []).append(where)
+    for partition in partitions:
+        found.setdefault(partition.topic, []).append(partition)
     return found
 
 
@@ -73,10 +73,10 @@ class Topology:
     nodes: dict[int, Node] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
 
-    def leader(self, where: TopicPartition) -> Node | None:
+    def leader(self, topic_partition: TopicPartition) -> Node | None:
         """The broker that leads a partition; None when the partition or its leader is not known."""
-        topic = self.topics.get(where.topic)
-        partition = topic.partitions.get(where.partition) if topic else None
+        topic = self.topics.get(topic_partition.topic)
+        partition = topic.partitions.get(topic_partition.partition) if topic else None
         return self.nodes.get(partition.leader) if partition else None
 
     def topic_names(self) -> dict[bytes, str]:

@@ -74,12 +74,12 @@ class Transaction:
         self._added.clear()
         self._is_open = False
 
-    async def add(self, where: TopicPartition) -> None:
+    async def add(self, topic_partition: TopicPartition) -> None:
         """The partition is about to be written to."""
-        if self.transactional_id is None or where in self._added:
+        if self.transactional_id is None or topic_partition in self._added:
             return
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
-            name=where.topic, partitions=[where.partition]
+            name=topic_partition.topic, partitions=[topic_partition.partition]
         )
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
@@ -97,10 +97,12 @@ class Transaction:
                 answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
             ),
         )
-        self._added.add(where)
+        self._added.add(topic_partition)
         self._is_open = True
 
-    async def commit_offset(self, group: str, where: TopicPartition, offset: int, metadata: str) -> None:
+    async def commit_offset(
+        self, group: str, topic_partition: TopicPartition, offset: int, metadata: str
+    ) -> None:
         """An offset that counts when the transaction is committed."""
         assert self.transactional_id is not None
         add_group = AddOffsetsToTxnRequest(
@@ -114,7 +116,7 @@ class Transaction:
         self._is_open = True
         topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         partition = topic_class.TxnOffsetCommitRequestPartition(
-            partition_index=where.partition, committed_offset=offset, committed_metadata=metadata
+            partition_index=topic_partition.partition, committed_offset=offset, committed_metadata=metadata
         )
         commit = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
@@ -122,7 +124,7 @@ class Transaction:
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             generation_id=NO_GENERATION,
-            topics=[topic_class(name=where.topic, partitions=[partition])],
+            topics=[topic_class(name=topic_partition.topic, partitions=[partition])],
         )
         await self._ask(
             GROUP,

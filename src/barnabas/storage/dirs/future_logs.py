@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 def create(dirs: LogDirs, log: Log, directory: LogDir, now_ms: int) -> Log:
     """Create an empty future log in another dir, with the log start offset of `log`."""
-    where = log.topic_partition
-    path = f"{directory.path}/{dirs.marked_name(where, names.FUTURE_FOLDER)}"
+    partition = log.topic_partition
+    path = f"{directory.path}/{dirs.marked_name(partition, names.FUTURE_FOLDER)}"
     future = Log.create(
         path,
         log.settings,
@@ -30,26 +30,26 @@ def create(dirs: LogDirs, log: Log, directory: LogDir, now_ms: int) -> Log:
         now_ms=now_ms,
         context=dirs.context,
     )
-    dirs.future_logs[where] = directory.future_logs[where] = future
+    dirs.future_logs[partition] = directory.future_logs[partition] = future
     return future
 
 
-def drop(dirs: LogDirs, where: TopicPartition, now_ms: int) -> None:
+def drop(dirs: LogDirs, partition: TopicPartition, now_ms: int) -> None:
     """Delete a future log."""
-    future = dirs.future_logs.pop(where)
-    del dirs.dir_of(future).future_logs[where]
+    future = dirs.future_logs.pop(partition)
+    del dirs.dir_of(future).future_logs[partition]
     dirs.delete_later(future, now_ms)
 
 
-def promote(dirs: LogDirs, where: TopicPartition, now_ms: int) -> Log:
+def promote(dirs: LogDirs, partition: TopicPartition, now_ms: int) -> Log:
     """Replace the log by its copy, under the log's name. The old log, if there is one, is deleted later."""
-    future, old = dirs.future_logs[where], dirs.logs.get(where)
+    future, old = dirs.future_logs[partition], dirs.logs.get(partition)
     directory = dirs.dir_of(future)
-    future.rename(f"{directory.path}/{names.folder_name(where)}")
-    del dirs.future_logs[where], directory.future_logs[where]
+    future.rename(f"{directory.path}/{names.folder_name(partition)}")
+    del dirs.future_logs[partition], directory.future_logs[partition]
     if old is not None:
-        del dirs.dir_of(old).logs[where]
-    dirs.logs[where] = directory.logs[where] = future
+        del dirs.dir_of(old).logs[partition]
+    dirs.logs[partition] = directory.logs[partition] = future
     if old is not None:
         dirs.delete_later(old, now_ms)
     return future
@@ -67,11 +67,11 @@ def sync_name(dirs: LogDirs, log: Log) -> None:
 def resolve_leftovers(dirs: LogDirs, assigned: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
     """After loading, decide about copies without a log. A copy was complete if the metadata assigns the
     partition to its dir: promote it. Otherwise delete it, unless a log dir is offline."""
-    for where, future in list(dirs.future_logs.items()):
-        if where in dirs.logs:
+    for partition, future in list(dirs.future_logs.items()):
+        if partition in dirs.logs:
             continue  # the move continues
-        if assigned(where) == dirs.dir_of(future).id:
-            promote(dirs, where, now_ms)
-            logger.warning("%s becomes the log of %s: the move was complete", future.directory, where)
+        if assigned(partition) == dirs.dir_of(future).id:
+            promote(dirs, partition, now_ms)
+            logger.warning("%s becomes the log of %s: the move was complete", future.directory, partition)
         elif len(dirs.online()) == len(dirs.dirs):
-            drop(dirs, where, now_ms)
+            drop(dirs, partition, now_ms)

@@ -122,11 +122,11 @@ class LogDirs:
                 if folder != names.REMOTE_INDEX_CACHE:
                     logger.warning("Ignoring %s: not a partition's folder", path)
                 continue
-            where, mark = parsed
-            if where.topic == names.METADATA_TOPIC:
+            partition, mark = parsed
+            if partition.topic == names.METADATA_TOPIC:
                 continue  # the metadata log belongs to the quorum
             if mark == names.DELETE_FOLDER:
-                due_ms = now_ms + settings_of(where.topic).file_delete_delay_ms
+                due_ms = now_ms + settings_of(partition.topic).file_delete_delay_ms
                 self.context.graveyard.add_folder(path, due_ms)
                 continue
             if mark == names.STRAY_FOLDER:
@@ -134,9 +134,9 @@ class LogDirs:
                 continue
             log = Log.open(
                 path,
-                settings_of(where.topic),
-                recovery_point=recovery_points.get(where, 0),
-                log_start_offset=log_start_offsets.get(where, 0),
+                settings_of(partition.topic),
+                recovery_point=recovery_points.get(partition, 0),
+                log_start_offset=log_start_offsets.get(partition, 0),
                 clean=directory.is_clean,
                 now_ms=now_ms,
                 context=self.context,
@@ -147,21 +147,23 @@ class LogDirs:
     def _add_loaded(
         self, directory: LogDir, log: Log, *, is_future: bool, is_stray: Callable[[Log], bool]
     ) -> None:
-        where = log.topic_partition
+        partition = log.topic_partition
         if is_stray(log):
             self._rename_to_stray(log, directory)
-            logger.warning("%s is not assigned to this node any more: renamed to %s", where, log.directory)
+            logger.warning(
+                "%s is not assigned to this node any more: renamed to %s", partition, log.directory
+            )
             return
-        other = (self.future_logs if is_future else self.logs).get(where)
+        other = (self.future_logs if is_future else self.logs).get(partition)
         if other is not None:
             raise StorageError(
-                f"{where} exists in two log dirs, {other.directory} and {log.directory}: delete the one "
+                f"{partition} exists in two log dirs, {other.directory} and {log.directory}: delete the one "
                 "whose dir had failed"
             )
         if is_future:
-            self.future_logs[where] = directory.future_logs[where] = log
+            self.future_logs[partition] = directory.future_logs[partition] = log
         else:
-            self.logs[where] = directory.logs[where] = log
+            self.logs[partition] = directory.logs[partition] = log
 
     # Dirs
 
@@ -192,10 +194,10 @@ class LogDirs:
         gone = list(directory.logs)
         for log in [*directory.logs.values(), *directory.future_logs.values()]:
             self._close_files(log)
-        for where in gone:
-            del self.logs[where]
-        for where in directory.future_logs:
-            del self.future_logs[where]
+        for partition in gone:
+            del self.logs[partition]
+        for partition in directory.future_logs:
+            del self.future_logs[partition]
         directory.logs.clear()
         directory.future_logs.clear()
         self.context.graveyard.forget_below(directory.path)
@@ -208,7 +210,7 @@ class LogDirs:
 
     def create(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         settings: LogSettings,
         *,
         topic_id: bytes | None,
@@ -219,7 +221,7 @@ class LogDirs:
         """Create the log of a new partition, in the given dir or in the one with the fewest logs. A log that
         may exist in an offline dir is not created again."""
         new = self.plan(
-            where, settings, topic_id=topic_id, leader_epoch=leader_epoch, directory_id=directory_id
+            partition, settings, topic_id=topic_id, leader_epoch=leader_epoch, directory_id=directory_id
         )
         try:
             log = new.make(self.context, now_ms)
@@ -229,7 +231,7 @@ class LogDirs:
 
     def plan(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         settings: LogSettings,
         *,
         topic_id: bytes | None,
@@ -238,7 +240,7 @@ class LogDirs:
     ) -> NewLog:
         """Choose the dir of a new log. The caller runs `NewLog.make` in a thread, then calls
         `add_created`."""
-        new = NewLog(where, self._dir_for(where, directory_id), settings, topic_id, leader_epoch)
+        new = NewLog(partition, self._dir_for(partition, directory_id), settings, topic_id, leader_epoch)
         new.directory.planned += 1
         return new
 
@@ -249,8 +251,8 @@ class LogDirs:
         if new.log is not None and directory.failure is None:
             self.logs[new.where] = directory.logs[new.where] = new.log
 
-    def _dir_for(self, where: TopicPartition, directory_id: bytes | None) -> LogDir:
-        preferred = self.preferred.pop(where, None)
+    def _dir_for(self, partition: TopicPartition, directory_id: bytes | None) -> LogDir:
+        preferred = self.preferred.pop(partition, None)
         if preferred is not None and preferred.failure is None:
             return preferred
         online = self.online()
@@ -259,7 +261,7 @@ class LogDirs:
             if found in online:
                 return found
             if len(online) < len(self.dirs):
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {where} is offline")
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {partition} is offline")
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all log dirs are offline")
         if len(online) == 1:
@@ -267,9 +269,9 @@ class LogDirs:
         open_ones = [directory for directory in online if not directory.is_cordoned] or online
         return min(open_ones, key=lambda each: len(each.logs) + len(each.future_logs) + each.planned)
 
-    def delete(self, where: TopicPartition, *, now_ms: int) -> None:
+    def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
         """Delete a partition: forget it at once, rename its folder, remove the files later."""
-        self.delete_later(self.remove(where), now_ms)
+        self.delete_later(self.remove(partition), now_ms)
 
     def delete_later(self, log: Log, now_ms: int) -> None:
         """Rename the folder of a log that was removed and add it to the graveyard. May run in a thread."""
@@ -283,10 +285,10 @@ class LogDirs:
             self.context.files.close(segment)
             self.context.indexes.forget(segment)
 
-    def rename_to_stray(self, where: TopicPartition) -> str:
+    def rename_to_stray(self, partition: TopicPartition) -> str:
         """Forget a partition that should not be on this node and keep its data in a `-stray` folder. Returns
         the new path."""
-        log = self.remove(where)
+        log = self.remove(partition)
         self._rename_to_stray(log, self.dir_of(log))
         return log.directory
 
@@ -294,17 +296,17 @@ class LogDirs:
         self._rename(log, directory, names.STRAY_FOLDER)
         self.stray_folders.append(log.directory)
 
-    def remove(self, where: TopicPartition) -> Log:
+    def remove(self, partition: TopicPartition) -> Log:
         """Forget a partition. The caller decides about its folder."""
-        log = self.logs.pop(where)
-        del self.dir_of(log).logs[where]
+        log = self.logs.pop(partition)
+        del self.dir_of(log).logs[partition]
         return log
 
     def _rename(self, log: Log, directory: LogDir, mark: str) -> None:
         log.rename(f"{directory.path}/{self.marked_name(log.topic_partition, mark)}")
 
-    def marked_name(self, where: TopicPartition, mark: str) -> str:
-        return names.marked_folder_name(where, mark, self.context.rng.randbytes(16).hex())
+    def marked_name(self, partition: TopicPartition, mark: str) -> str:
+        return names.marked_folder_name(partition, mark, self.context.rng.randbytes(16).hex())
 
     # Checkpoints
 
@@ -361,9 +363,9 @@ class LogDirs:
         for directory in self.online():
             marks |= directory.load_offsets(names.HIGH_WATERMARK_CHECKPOINT)
         return {
-            where: min(mark, self.logs[where].end_offset)
-            for where, mark in marks.items()
-            if where in self.logs
+            partition: min(mark, self.logs[partition].end_offset)
+            for partition, mark in marks.items()
+            if partition in self.logs
         }
 
     def _store(self, directory: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -412,12 +414,12 @@ def _close(log: Log) -> bool:
 
 
 def recovery_points(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
-    for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
-        yield where, log.recovery_point
+    for partition, log in [*directory.logs.items(), *directory.future_logs.items()]:
+        yield partition, log.recovery_point
 
 
 def log_start_offsets(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
     """The log start offsets that differ from the base offset of the first segment."""
-    for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
+    for partition, log in [*directory.logs.items(), *directory.future_logs.items()]:
         if log.log_start_offset > log.segments[0].base_offset:
-            yield where, log.log_start_offset
+            yield partition, log.log_start_offset

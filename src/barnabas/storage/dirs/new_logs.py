@@ -19,13 +19,13 @@ class NewLog:
 
     def __init__(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         directory: LogDir,
         settings: LogSettings,
         topic_id: bytes | None,
         leader_epoch: int = -1,
     ) -> None:
-        self.where = where
+        self.where = partition
         self.directory = directory
         self.log: Log | None = None  # until `make` has created it
         self._settings = settings

@@ -24,15 +24,18 @@ class CorruptCheckpoint(ValueError):
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    lines = [f"{where.topic} {where.partition} {offset}\n" for where, offset in offsets.items()]
+    lines = [
+        f"{topic_partition.topic} {topic_partition.partition} {offset}\n"
+        for topic_partition, offset in offsets.items()
+    ]
     return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 
 
 def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int]]) -> Steps[bytes]:
     """Encode the offsets of many partitions in steps."""
     lines: list[str] = []
-    for where, offset in offsets:
-        lines.append(f"{where.topic} {where.partition} {offset}\n")
+    for topic_partition, offset in offsets:
+        lines.append(f"{topic_partition.topic} {topic_partition.partition} {offset}\n")
         if not len(lines) % OFFSETS_A_STEP:
             yield
     return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()

@@ -33,6 +33,7 @@ RECORD_LIMIT = 1  # ShareAcquireMode (KIP-1206)
 EMPTY = b""
 NAMES_LEADER = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 Results = dict[TopicIdPartition, PartitionData]
+Read = tuple[TopicIdPartition, "LedSharePartition", LogBatches | None]
 
 
 class ShareFetch:
@@ -183,23 +184,46 @@ class ShareFetch:
 
     def _try(self, *, is_final: bool = False, is_warm: bool = False) -> None:
         """Acquire records if there are enough. `is_final`: with whatever there is. `is_warm`: a thread has
-        just read the pages."""
+        just read the pages. Partitions are read one after the other, until the member has what it asked
+        for."""
         is_urgent = self._drop_ended() or is_final
-        ready = {where: share for where, share in self._shares.items() if share.can_acquire}
-        if not is_final and not is_warm and self._warm(ready):
+        if self._warming is not None and not is_final:
             return
-        if not ready:
-            self._is_fetched = is_urgent
+        ready = [(where, share) for where, share in self._shares.items() if share.can_acquire]
+        bytes_each = max(self._max_bytes // max(len(ready), 1), 1)
+        bytes_min = max(self._request.min_bytes, 1)
+        left, total = self._request.max_records, 0
+        read: list[Read] = []  # and not acquired yet
+        cold: list[ColdRead] = []
+        for where, share in ready:
+            batches = None
+            if left > 0 and total < self._max_bytes:
+                found = None if is_final or is_warm else cold_read(share, min(bytes_each, STAGE_BYTES))
+                if found is not None:
+                    cold.append(found)
+                    continue
+                try:
+                    room = min(bytes_each, self._max_bytes - total)
+                    batches = share.read(left, room, at_least_one=not total)
+                except Shortage:  # of descriptors: too many files are open at this moment
+                    pass
+                except KafkaError as error:
+                    self.refuse(where, error)
+                    is_urgent = True
+                    continue
+            read.append((where, share, batches))
+            total += batches.size if batches is not None else 0
+            if self._limit is None and (is_urgent or total >= bytes_min):
+                left, read = self._acquire(read, left), []
+        if not is_urgent and total < bytes_min:
+            if cold:
+                self._warm(cold)
             return
-        read, total = self._read(ready)
-        is_urgent = is_urgent or len(self._results) > 0
-        if not is_urgent and total < max(self._request.min_bytes, 1):
-            return
+        self._is_fetched = True
         if self._limit is not None and total:
             self._throttle_ms = self._limit.wait_ms(total)
-        self._is_fetched = True
         if not self._throttle_ms:
-            self._acquire(read)
+            self._acquire(read, left)
 
     def _drop_ended(self) -> bool:
         """Put errors of share partitions that have ended into the response."""
@@ -208,26 +232,11 @@ class ShareFetch:
             self.refuse(where, share.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         return bool(ended)
 
-    def _warm(self, ready: dict[TopicIdPartition, LedSharePartition]) -> bool:
-        """Let a thread read what is not in the page cache. Returns whether one does."""
-        if self._warming is not None:
-            return True
-        cold: list[ColdRead] = []
-        for share in ready.values():
-            log, offset, upper = share.partition.log, share.fetch_offset, share.upper_offset
-            if not log.log_start_offset <= offset < upper:
-                continue
-            size = min(self._max_bytes, STAGE_BYTES)
-            is_warm = log.can_read_without_disk(offset, size)
-            has_aborted = not share.settings.reads_committed or log.has_loaded_aborted(offset)
-            if not is_warm or not has_aborted:
-                cold.append(ColdRead(log, offset, size, upper, not has_aborted, not is_warm))
-        if not cold:
-            return False
+    def _warm(self, cold: list[ColdRead]) -> None:
+        """Let a thread read what is not in the page cache, and try again then."""
         self._broker.cold_fetches += 1
         self._warming = asyncio.ensure_future(self._broker.threads.reads.run(warm_all, cold))
         self._warming.add_done_callback(self._warmed)
-        return True
 
     def _warmed(self, done: asyncio.Future[None]) -> None:
         self._warming = None
@@ -242,34 +251,9 @@ class ShareFetch:
             self._is_checking = False
         self._finish_if_ready()
 
-    def _read(
-        self, ready: dict[TopicIdPartition, LedSharePartition]
-    ) -> tuple[list[tuple[TopicIdPartition, LedSharePartition, LogBatches | None]], int]:
-        """Read batches of all partitions that can deliver, and how many bytes there are."""
-        found: list[tuple[TopicIdPartition, LedSharePartition, LogBatches | None]] = []
-        total = 0
-        bytes_each = max(self._max_bytes // len(ready), 1)
-        for where, share in ready.items():
-            batches = None
-            if total < self._max_bytes:
-                try:
-                    batches = share.read(
-                        self._request.max_records,
-                        min(bytes_each, self._max_bytes - total),
-                        at_least_one=not total,
-                    )
-                except Shortage:  # of descriptors: too many files are open at this moment
-                    pass
-                except KafkaError as error:
-                    self.refuse(where, error)
-                    continue
-            found.append((where, share, batches))
-            total += batches.size if batches is not None else 0
-        return found, total
-
-    def _acquire(self, read: list[tuple[TopicIdPartition, LedSharePartition, LogBatches | None]]) -> None:
+    def _acquire(self, read: list[Read], left: int) -> int:
+        """Acquire records of what was read, at most `left`. Returns how many may still be acquired."""
         request = self._request
-        left = request.max_records
         for where, share, batches in read:
             data = self._results[where] = PartitionData(partition_index=where.partition, records=EMPTY)
             if batches is None or left <= 0:
@@ -290,6 +274,7 @@ class ShareFetch:
             ]
             left -= sum(last - first + 1 for first, last, _ in acquired)
             share.partition.metrics.bytes_out += len(records)
+        return left
 
     # -- the response ------------------------------------------------------------------------------
 
@@ -358,6 +343,18 @@ def topic_of(topics: dict[bytes, Topic], where: TopicIdPartition) -> Topic:
     if topic is None:
         topic = topics[where.topic_id] = Topic(topic_id=where.topic_id, partitions=[])
     return topic
+
+
+def cold_read(share: LedSharePartition, size: int) -> ColdRead | None:
+    """What a thread must read before the loop reads from a share partition; None if that is in memory."""
+    log, offset, upper = share.partition.log, share.fetch_offset, share.upper_offset
+    if not log.log_start_offset <= offset < upper:
+        return None
+    is_warm = log.can_read_without_disk(offset, size)
+    has_aborted = not share.settings.reads_committed or log.has_loaded_aborted(offset)
+    if is_warm and has_aborted:
+        return None
+    return ColdRead(log, offset, size, upper, not has_aborted, not is_warm)
 
 
 def warm_all(cold: list[ColdRead]) -> None:

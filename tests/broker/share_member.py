@@ -73,15 +73,19 @@ class ShareMember:
                 for first, last, types in acks
             ]
             asked = [FetchTopic.FetchPartition(partition_index=0, acknowledgement_batches=batches)]
-        fields: dict[str, Any] = {"max_records": 500, "batch_size": 500, "max_bytes": 50_000_000} | more
+        fields: dict[str, Any] = {
+            "max_records": 500,
+            "batch_size": 500,
+            "max_bytes": 50_000_000,
+            "min_bytes": 1,
+        }
         request = ShareFetchRequest(
             group_id=self.group,
             member_id=self.name,
             share_session_epoch=self.epoch,
             max_wait_ms=wait_ms,
-            min_bytes=1,
             topics=[FetchTopic(topic_id=self.topic, partitions=asked)] if asked else [],
-            **fields,
+            **(fields | more),
         )
         self.talk.send((request, VERSION))
         self.epoch += 1

@@ -284,3 +284,19 @@ def test_a_deleted_topic_ends_its_share_partitions(broker: Broker, world: World)
     assert not [each for each in shares() if each.group == world.group]
     [data] = datas(ann.fetch(wait_ms=0))
     assert data.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_fetches_that_want_more_do_not_keep_others_from_their_records(world: World) -> None:
+    greedy = [world.member(f"greedy {n}") for n in range(6)]
+    for number, member in enumerate(greedy, 1):
+        member.begin(wait_ms=3000, min_bytes=1_000_000)
+        waiting(world, number)
+    modest = [world.member(f"modest {n}") for n in range(6)]
+    for number, member in enumerate(modest, len(greedy) + 1):
+        member.begin(max_records=1)
+        waiting(world, number)
+    for n in range(6):
+        world.produce(b"x")
+        assert acquired(modest[n].end()) == [(n, n, 1)]
+    for member in greedy:
+        assert acquired(member.end()) == []

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 ReadResult = ReadShareGroupStateResponse.ReadStateResult.PartitionResult
 Done = Callable[[KafkaError | None], None]
 NOT_INITIALIZED = -1  # the start offset of a group that has not begun to read
+FETCHES_A_TURN = 4  # some milliseconds
 TIMER_MS_MIN = 10  # between two rounds of lock timeouts
 NOT_AVAILABLE = frozenset(
     (
@@ -64,8 +65,8 @@ class Unstored:
 
 class LedSharePartition:
     __slots__ = (
-        "_shares", "_timer", "_unstored", "_waiting", "ends_when_stored", "error", "group", "is_over",
-        "is_writing", "leader_epoch", "lock_timeouts", "partition", "state",
+        "_shares", "_timer", "_to_wake", "_unstored", "_waiting", "_wakes_again", "ends_when_stored", "error",
+        "group", "is_over", "is_writing", "leader_epoch", "lock_timeouts", "partition", "state",
     )  # fmt: skip
 
     def __init__(self, shares: SharePartitions, group: str, partition: Partition) -> None:
@@ -81,6 +82,8 @@ class LedSharePartition:
         self.lock_timeouts = 0  # records whose lock ran out
         self._unstored = Unstored()
         self._waiting: dict[WaitingFetch, None] = {}  # fetches, in the order in which they are served
+        self._to_wake: list[WaitingFetch] = []  # in the next turns of the loop
+        self._wakes_again = False  # and all of them once more then
         self._timer: asyncio.TimerHandle | None = None
 
     def __str__(self) -> str:
@@ -175,11 +178,27 @@ class LedSharePartition:
         self.wake()
 
     def wake(self) -> None:
-        """Let waiting fetches try again, the oldest first, as long as there is something for them."""
-        for fetch in list(self._waiting):
+        """Let waiting fetches try again, the oldest first, as long as there is something for them. Many are
+        served in several turns of the loop, so that others are served in between."""
+        if self._to_wake:
+            self._wakes_again = True
+            return
+        self._to_wake = list(self._waiting)
+        self._wake_some()
+
+    def _wake_some(self) -> None:
+        now, self._to_wake = self._to_wake[:FETCHES_A_TURN], self._to_wake[FETCHES_A_TURN:]
+        for fetch in now:
             if self.is_current and not self.has_records:
+                self._to_wake = []
                 break
-            fetch.check_again()
+            if fetch in self._waiting:
+                fetch.check_again()
+        if self._to_wake:
+            self._shares.broker.loop.call_soon(self._wake_some)
+        elif self._wakes_again:
+            self._wakes_again = False
+            self._shares.broker.loop.call_soon(self.wake)
 
     @property
     def upper_offset(self) -> int:

@@ -472,6 +472,7 @@ def other_kinds_of_groups(talk: Talk) -> None:
     classic.sync(assignments={classic.id: b"all"})
     classic.leave()
     talk.ask("deleted", DELETE, 2, groups_names=[name])
+    consumer.close(), classic.close()
     name = streams_group(talk, "consumers")
     consumer = newcomer(talk, name, "consumer", [topic])
     joins(consumer)
@@ -480,7 +481,7 @@ def other_kinds_of_groups(talk: Talk) -> None:
     consumer.heartbeat("leaves", epoch=-1)
     one.joins("joins an empty consumer group")
     described(talk, "a consumer group", name)
-    consumer.close(), classic.close()
+    consumer.close()
 
 
 @scenario

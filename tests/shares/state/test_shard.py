@@ -260,6 +260,16 @@ def test_each_record_of_a_batch_has_its_own_offset() -> None:
     assert host.pass_time(500) == [5]
 
 
+def test_work_by_time_keeps_its_distance_when_the_clock_is_set() -> None:
+    host = Host(cold_snapshot_interval_ms=1000, prune_interval_ms=1500)
+    host.initialize()
+    host.shard.on_clock_set(5000)
+    host.now_ms += 5000
+    assert host.shard.next_deadline_ms() == host.now_ms + 1000
+    host.pass_time(1000)
+    assert host.shard.next_deadline_ms() == host.now_ms + 500
+
+
 def test_a_quiet_system_writes_no_more_snapshots() -> None:
     host = Host(cold_snapshot_interval_ms=1000, prune_interval_ms=10**9)
     for partition in range(4):

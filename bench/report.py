@@ -151,6 +151,11 @@ MEANING = """
   of 10,000 groups in turn on 16 connections with 32 each.
 - **memory per 1,000 groups**: the memory that 10,000 groups of one member and one offset add to the process
   (to Java's heap, after a garbage collection).
+- **share groups**: raw members (ShareFetch version 2), a connection each, that share ten partitions with
+  15 KB batches; each fetches up to 500 records and accepts them with its next fetch. *Acquire to acknowledge*
+  is the time from a fetch of ten records to the response to their ShareAcknowledge, of ten members in turn.
+  A million records are in flight in a hundred partitions when one record in the middle of each batch is
+  accepted and the others are not; the memory is that of the process (PSS).
 - **longest wait**: of one producer that writes a record at a time, while another client creates 100 topics of
   100 partitions, sends a record to each in one request, requests the metadata and the end offsets of all,
   commits an offset for each in one request, and deletes them; while 64 logs are read and written that have

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import acls, cleaner, generator, groups, lifecycle, loads, logins, stalls, tls, transactions
+from bench import acls, cleaner, generator, groups, lifecycle, loads, logins, share, stalls, tls, transactions
 from bench.brokers import Apache, Barnabas, BrokerError, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
@@ -92,13 +92,16 @@ class Comparison:
         self.failures: dict[str, str] = {}
 
     def run(self, names: Sequence[str] = ()) -> list[Result]:
-        self._on_running_brokers(self._chosen((*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS), names))
+        self._on_running_brokers(
+            self._chosen((*loads.TRIALS, *groups.TRIALS, *share.TRIALS, *transactions.TRIALS), names)
+        )
         with tls.stores() as stores:
             self._on_running_brokers(self._chosen(tls.TRIALS, names), stores)
         for trial in self._chosen(
             (
                 *lifecycle.TRIALS,
                 *groups.FRESH_TRIALS,
+                *share.FRESH_TRIALS,
                 *cleaner.TRIALS,
                 *acls.TRIALS,
                 *logins.TRIALS,

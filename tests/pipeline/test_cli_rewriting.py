@@ -148,7 +148,8 @@ def test_commands_rewrite_what_they_cover_and_update_what_depends_on_it(
     said, changed, views = command(
         "backfill", "orders", "--from", "2026-01-01T01:00", "--to", "2026-01-01T02:00"
     )
-    assert said.splitlines()[0] == "backfill orders: 3 rows in, 2 accepted, 1 quarantined"
+    assert said.startswith("raw holds 3 rows of orders here: batches 1 to 1, ingested since ")
+    assert said.splitlines()[1] == "backfill orders: 3 rows in, 2 accepted, 1 quarantined"
     assert changed == {
         "staging.orders",
         "trusted.orders",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from barnabas.protocol import ApiKey
@@ -131,6 +132,19 @@ def topics_that_do_not_fit(talk: Talk) -> None:
         described(talk, label, name)
         one.reports(f"beats with {label}")
         one.leaves()
+
+
+@scenario
+def internal_topics_that_cannot_be_created(talk: Talk) -> None:
+    source = talk.topic(partitions=2)
+    name = streams_group(talk)
+    store = topic_info(talk.name("store"), nonsense_setting="1")
+    topology = {"epoch": 0, "subtopologies": [subtopology(0, [source], stores=[store])]}
+    one = StreamsMember(talk, name, "one", topology)
+    one.joins()
+    while "Creation failed" not in str(one.silently()["status"]):
+        time.sleep(0.05)
+    one.beats("hears why")
 
 
 @scenario

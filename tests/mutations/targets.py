@@ -25,6 +25,7 @@ class Target:
 SHARE_STATE = ("tests/shares/state/test_shard.py", "tests/shares/state/test_needed_offsets.py")
 PURGATORY = ("tests/broker/test_purgatory_rules.py",)
 TARGETS = (
+    Target("barnabas.shares.sessions.share_sessions", ("tests/shares/test_share_sessions.py",)),
     Target(
         "barnabas.broker.produce.purgatory",
         (*PURGATORY, "tests/broker/test_producers_give_up.py", "tests/broker/test_isolation.py"),

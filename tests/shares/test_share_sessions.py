@@ -80,3 +80,33 @@ def test_a_response_has_partitions_with_news_and_those_just_added() -> None:
     assert not session.include(P1, has_records=False, has_error=False)
     session.update([], [P1])
     assert list(session.partitions) == [P0]
+
+
+def test_a_partition_that_was_forgotten_meanwhile_shows_its_records_and_errors() -> None:
+    session = ShareSessions(10).open(ANN, [P0], "here")
+    assert session.include(P1, has_records=True, has_error=False)
+    assert session.include(P1, has_records=False, has_error=True)
+    assert not session.include(P1, has_records=False, has_error=False)
+    assert list(session.partitions) == [P0]
+
+
+def test_a_new_session_begins_with_epoch_one() -> None:
+    assert next_epoch(0) == 1
+
+
+def test_a_connection_with_two_sessions_is_known_until_both_have_ended() -> None:
+    sessions = ShareSessions(10)
+    sessions.open(ANN, [P0], "here")
+    sessions.open(BEN, [P0], "here")
+    sessions.remove(ANN)
+    assert [each.key for each in sessions.of_connection("here")] == [BEN]
+    sessions.remove(BEN)
+    assert sessions.connection_count == sessions.evictions == 0
+
+
+def test_no_session_is_left_when_share_groups_are_switched_off() -> None:
+    sessions = ShareSessions(10)
+    session = sessions.open(ANN, [P0], "here")
+    assert sessions.clear() == [session]
+    assert len(sessions) == sessions.partition_count == sessions.connection_count == 0
+    assert not sessions.has_members("group")

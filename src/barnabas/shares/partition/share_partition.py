@@ -233,10 +233,6 @@ class SharePartition:
         """When the first acquisition lock runs out; 0 if there is none."""
         return min((run.deadline_ms for run in self.runs if run.state == ACQUIRED), default=NO_DEADLINE)
 
-    def members(self) -> set[str]:
-        """The members that have acquired records."""
-        return {run.member for run in self.runs if run.state == ACQUIRED}
-
     # -- records that are gone -------------------------------------------------------------------
 
     def archive(self, first: int, last: int, state: int) -> bool:

@@ -86,6 +86,11 @@ class ShareSessions:
     def partition_count(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
 
+    @property
+    def connection_count(self) -> int:
+        """Connections with sessions."""
+        return len(self._by_connection)
+
     def get(self, key: MemberKey) -> ShareSession | None:
         return self._sessions.get(key)
 

@@ -12,9 +12,10 @@ import pytest
 from barnabas.pipeline.engine.errors import CommitConflict, classified
 from barnabas.pipeline.engine.lease_status import LeaseStatus, boot_id, is_fenced
 from barnabas.pipeline.ingest.source_runner import SourceRunner
-from barnabas.pipeline.lake import commits
+from barnabas.pipeline.lake import commits, fencing
 from barnabas.pipeline.lake.delta_log import newest_version
-from barnabas.pipeline.lake.fencing import fence, last_numbers
+from barnabas.pipeline.lake.fencing import fence
+from barnabas.pipeline.lake.fencing import last_numbers as found_numbers
 from barnabas.testing.waiting import wait_until
 from pipeline.orders import DOUBLED, order, orders_pipeline, rows
 
@@ -41,7 +42,19 @@ def waiting_for(started: Path, go: Path) -> Callable[[Iterator[Any]], Iterator[A
     return read
 
 
-def test_a_commit_that_was_begun_before_the_fence_is_refused(spark: Any, tmp_path: Path) -> None:
+def without_classes(*_: Any) -> bool:
+    """As on Spark Connect."""
+    return False
+
+
+@pytest.mark.parametrize("way", ["transaction", pytest.param("appends", marks=pytest.mark.long)])
+def test_a_commit_that_was_begun_before_the_fence_is_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "appends":
+        monkeypatch.setattr(fencing, "fence_by_transaction", without_classes)
+    else:
+        monkeypatch.setattr(fencing, "last_numbers", None)  # is not asked
     path, app = str(tmp_path / "table"), "shop/orders/raw"
     one = spark.range(1).coalesce(1)
     commits.append(one, path, commits.Txn.of(app, 0, 1), properties={})
@@ -74,7 +87,7 @@ def test_a_commit_that_was_begun_before_the_fence_is_refused(spark: Any, tmp_pat
     fence(spark, path, [app], 1)
     assert newest_version(f"{path}/_delta_log") == version + 1
     assert spark.read.format("delta").load(path).count() == 2
-    assert last_numbers(spark, path) == {app: commits.EPOCH + 2}
+    assert found_numbers(spark, path) == {app: commits.EPOCH + 2}
 
 
 @pytest.mark.long

@@ -106,6 +106,7 @@ class ShareMember:
                     self._set_assignment(frozenset())
                     return
                 log.warning("share group %s: %s", self.group_id, error)
+                self._sent_topics = None  # a lost response may have had the assignment
                 pause_s = RETRY_S
             await self._pause(pause_s)
 
@@ -152,9 +153,16 @@ class ShareMember:
         )
 
     async def _send(self, request: ShareGroupHeartbeatRequest) -> ShareGroupHeartbeatResponse:
-        """The response of the coordinator, which is found again after it moved."""
+        """The response of the coordinator, which is found again after it moved. From the second attempt on
+        the member tells its topics: a lost response may have had its assignment, which the coordinator
+        repeats only then."""
+        attempts = 0
 
         async def question(node: Node) -> ShareGroupHeartbeatResponse:
+            nonlocal attempts
+            attempts += 1
+            if attempts > 1 and request.member_epoch != LEAVE_EPOCH:
+                request.subscribed_topic_names = list(self._topics)
             connection = await self._cluster.connection_to(node.address)
             answer = await connection.send(request, ShareGroupHeartbeatResponse)
             if answer.error_code and error_of(answer.error_code).code.retriable:

@@ -32,6 +32,7 @@ DeletedTopic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTo
 StateData = DeleteShareGroupStateRequest.DeleteStateData
 
 NOT_FOUND = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+NO_TOPIC = "This server does not host this topic-partition."  # Kafka's words: its tool prints them
 NO_OFFSETS = "There is no offset information to delete."
 
 
@@ -102,7 +103,7 @@ def delete(
     for asked in request.topics:
         topic = topics.by_name.get(asked.topic_name)
         if topic is None:
-            found.refused.append(not_deleted(asked.topic_name, NOT_FOUND.message))
+            found.refused.append(not_deleted(asked.topic_name, NO_TOPIC))
         elif topic.id in states.initialized and topic.id not in found.topics:
             found.topics[topic.id] = states.initialized[topic.id].partitions
         elif topic.id in states.deleting or topic.id in found.topics:

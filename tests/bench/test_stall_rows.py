@@ -15,6 +15,7 @@ from bench.rows import ROWS
 from bench import loads, loop_watch, stalls
 
 
+@pytest.mark.long
 def test_every_row_has_a_value(request: pytest.FixtureRequest) -> None:
     names = [name for name in ROWS if name in stalls.DISTURBANCES]
     if not request.config.getoption("--long"):

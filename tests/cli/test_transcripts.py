@@ -32,8 +32,8 @@ def beside_the_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def empty_barnabas() -> Iterator[str]:
-    with Broker(overrides=SHARES_SOON) as broker:
+def empty_barnabas(talk: str) -> Iterator[str]:
+    with Broker(overrides=SHARES_SOON if talk.startswith("share") else None) as broker:
         yield broker.bootstrap
 
 

@@ -53,7 +53,9 @@ def read(broker: Broker) -> dict[bytes, bytes]:
     return found
 
 
-@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize(
+    "sight", [SIGHTS[0], *(pytest.param(each, marks=pytest.mark.long) for each in SIGHTS[1:])]
+)
 def test_every_last_value_outlives_a_kill(tmp_path: Path, sight: str) -> None:
     broker = Broker(tmp_path / "data", overrides=EAGER, in_process=False)
     last: dict[bytes, bytes] = {}

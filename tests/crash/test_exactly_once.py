@@ -125,6 +125,7 @@ def streams(java: None) -> None:
 
 
 @pytest.mark.java
+@pytest.mark.long
 def test_a_word_count_of_kafka_streams_counts_each_word_once_whoever_is_killed(
     broker: Broker, kills: int, tmp_path: Path, streams: None
 ) -> None:

@@ -101,6 +101,7 @@ def test_clients_use_partitions_of_both_brokers(cluster: Cluster) -> None:
     assert sorted(seen) == list(range(100))
 
 
+@pytest.mark.long
 def test_brokers_of_both_products_leave_and_come_back_under_any_leader(cluster: Cluster) -> None:
     for node in cluster.brokers:
         node.stop()

@@ -68,12 +68,20 @@ def records(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Reco
 def object_store() -> Iterator[tuple[str, dict[str, str]]]:
     """A bucket of an S3 server on this machine, and Spark's settings for it."""
     pytest.importorskip("obstore", reason="needs the extra `lake`")
-    server: Any = pytest.importorskip("moto.server", reason="needs moto")
+    moto: Any = pytest.importorskip("moto.moto_server.werkzeug_app", reason="needs moto")
     import httpx
+    from werkzeug.serving import make_server
 
-    s3 = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    s3.start()
-    host, port = s3.get_host_and_port()
+    app, turn = moto.DomainDispatcherApplication(moto.create_backend_app), threading.Lock()
+
+    def one_at_a_time(environ: Any, start_response: Any) -> list[bytes]:
+        with turn:  # moto checks a condition and stores the object in two steps
+            return list(app(environ, start_response))
+
+    s3 = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=moto.MotoRequestHandler)
+    serving = threading.Thread(target=s3.serve_forever, daemon=True)
+    serving.start()
+    host, port = s3.server_address[:2]
     httpx.put(f"http://{host}:{port}/lake").raise_for_status()
     prefix = "spark.hadoop.fs.s3a."
     yield (
@@ -86,7 +94,9 @@ def object_store() -> Iterator[tuple[str, dict[str, str]]]:
             f"{prefix}path.style.access": "true",
         },
     )
-    s3.stop()
+    s3.shutdown()
+    serving.join()
+    s3.server_close()
 
 
 def test_one_of_several_writers_puts_a_record(records: Callable[[], Records]) -> None:

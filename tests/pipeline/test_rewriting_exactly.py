@@ -41,9 +41,8 @@ def ids(spark: Any, pipeline: Pipeline, zone: str) -> list[str]:
     return [row[0] for row in rows(spark, pipeline, zone, "orders", "order_id")]
 
 
-@pytest.mark.parametrize(
-    "key", [pytest.param(["order_id"], marks=pytest.mark.long), []], ids=["key", "no-key"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("key", [["order_id"], []], ids=["key", "no-key"])
 def test_rows_that_raw_has_forgotten_survive_replays_and_backfills(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, key: list[str]
 ) -> None:

@@ -100,7 +100,7 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
     ("which", "where"),
     [
         pytest.param("first", "before raw", marks=pytest.mark.long),
-        ("first", "behind raw"),
+        pytest.param("first", "behind raw", marks=pytest.mark.long),
         pytest.param("later", "before raw", marks=pytest.mark.long),
         pytest.param("later", "behind raw", marks=pytest.mark.long),
         ("later", "behind trusted"),

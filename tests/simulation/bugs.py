@@ -243,7 +243,7 @@ def never_release_tasks(patch: pytest.MonkeyPatch) -> None:
 # -- transactions ------------------------------------------------------------------------------------
 
 
-@bug("transactions", first=10)
+@bug("transactions", first=10, is_long=True)
 def take_batches_of_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "check_epoch", staticmethod(lambda *_: None))
 

@@ -123,10 +123,16 @@ def wait_until_in_sync(cluster: Cluster) -> None:
 
 def topic_of(cluster: Cluster, asker: Asker) -> bytes:
     cluster.create_topic("shared", PARTITIONS, replication_factor=3)
-    with contextlib.closing(asker.anybody()) as talk:
-        answer = talk.silently(ApiKey.METADATA, 12, topics=[{"name": "shared"}])
-        topic_id: bytes = answer["topics"][0]["topic_id"]
-        return topic_id
+    found: list[bytes] = []
+
+    def is_known() -> bool:
+        with contextlib.closing(asker.anybody()) as talk:
+            [topic] = talk.silently(ApiKey.METADATA, 12, topics=[{"name": "shared"}])["topics"]
+        found.append(topic["topic_id"])
+        return bool(topic["error_code"] == "NONE")
+
+    wait_until(is_known, what="the broker that is asked knows the topic")
+    return found[-1]
 
 
 def test_nothing_written_is_lost_while_each_coordinator_is_killed(cluster: Cluster) -> None:

@@ -56,7 +56,7 @@ class Journal(Protocol[RecordIn]):
 
     @property
     def commit_waits(self) -> CommitWaits[CommitFuture]:
-        """What waits for commits, of this host and of others."""
+        """The queue of waiters for commits, of this host and of others."""
 
     def append(self, records: Sequence[RecordIn]) -> int:
         """Append the records together and return the offset after them. Raises KafkaError and changes nothing

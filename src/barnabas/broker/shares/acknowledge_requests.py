@@ -48,7 +48,7 @@ def serve(request: ShareAcknowledgeRequest, context: RequestContext) -> ShareAck
 def finishing(
     acknowledging: Acknowledging, session: ShareSession, is_final: bool, context: RequestContext
 ) -> Callable[[], ShareAcknowledgeResponse]:
-    """What is left to do when the acknowledgements are stored."""
+    """The work that remains when the acknowledgements are stored."""
     broker, listener = context.broker, context.listener
 
     def finish() -> ShareAcknowledgeResponse:

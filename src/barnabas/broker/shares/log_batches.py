@@ -94,7 +94,7 @@ class LogBatches:
         return found
 
     def produced(self) -> list[ProducedBatch]:
-        """What tells which batches belong to aborted transactions."""
+        """The index that tells which batches belong to aborted transactions."""
         found = []
         start = 0
         for span, end, (attributes, producer_id) in zip(self.spans, self._ends, self._heads, strict=True):

@@ -346,7 +346,7 @@ def topic_of(topics: dict[bytes, Topic], where: TopicIdPartition) -> Topic:
 
 
 def cold_read(share: LedSharePartition, size: int) -> ColdRead | None:
-    """What a thread must read before the loop reads from a share partition; None if that is in memory."""
+    """The read that a thread must do before the loop reads a share partition; None if it is in memory."""
     log, offset, upper = share.partition.log, share.fetch_offset, share.upper_offset
     if not log.log_start_offset <= offset < upper:
         return None

@@ -116,7 +116,7 @@ class ShareLeader:
         return self._report(sent, results_of(sent, codes))
 
     def _take_pending(self) -> Batches:
-        """What can be sent. The first request of a session carries no acknowledgements: they fail here."""
+        """The acknowledgements to send. The first request of a session carries none: they fail here."""
         taken, self.pending = self.pending, {}
         if taken and self.session.is_new:
             gone = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the share session has ended")

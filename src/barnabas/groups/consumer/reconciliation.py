@@ -25,7 +25,7 @@ Reported = Mapping[bytes, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a member moves towards."""
+    """The assignment that a member moves towards."""
 
     epoch: int
     target: Assignment

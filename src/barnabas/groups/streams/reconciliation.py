@@ -26,7 +26,7 @@ IsTaken = Callable[[str, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a member moves towards."""
+    """The assignment that a member moves towards."""
 
     epoch: int
     target: Tasks

@@ -33,8 +33,8 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java")
-    from barnabas.pipeline.engine.session import session
-    from barnabas.pipeline.engine.spark_settings import SparkSettings
+    from barnabas.engine.session import session
+    from barnabas.engine.spark_settings import SparkSettings
     from barnabas.spark.jars import JarError
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.cli.main import main
-from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.observe.report_facts import tables
@@ -97,7 +97,7 @@ def world(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[World]:
     monkeypatch.setattr("barnabas.pipeline.run.session.open_session", lambda *_, **__: spark)
-    monkeypatch.setattr("barnabas.pipeline.engine.session.close", lambda _: None)
+    monkeypatch.setattr("barnabas.engine.session.close", lambda _: None)
     topics = {name: topic(name, partitions=1) for name in ("orders", "visits")}
     yield World(tmp_path, broker.bootstrap, topics)
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 
 import yaml
 
-from barnabas.pipeline.engine.secrets import reference
+from barnabas.engine.secrets import reference
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.ingest.refined_zone import DEFAULT_SCHEDULE
 from barnabas.pipeline.spec.model import TopicSource

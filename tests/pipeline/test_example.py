@@ -273,7 +273,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     """A Spark Connect server, with Delta's jars and the drivers, and our package on its Python's path."""
     import pyspark
 
-    from barnabas.pipeline.engine.session import SETTINGS
+    from barnabas.engine.session import SETTINGS
     from barnabas.spark import jars
 
     home = Path(pyspark.__file__).parent

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.engine.errors import CommitConflict, classified
-from barnabas.pipeline.engine.lease_status import LeaseStatus, boot_id, is_fenced
+from barnabas.engine.errors import CommitConflict, classified
+from barnabas.engine.lease_status import LeaseStatus, boot_id, is_fenced
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.lake import commits, fencing
 from barnabas.pipeline.lake.delta_log import newest_version

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from barnabas.cli.main import main
-from barnabas.pipeline.engine.field_cipher import FieldCipher, KeyProblem, new_key
-from barnabas.pipeline.engine.secrets import Secret, SecretError
-from barnabas.pipeline.engine.session import with_redaction
+from barnabas.engine.field_cipher import FieldCipher, KeyProblem, new_key
+from barnabas.engine.secrets import Secret, SecretError
+from barnabas.engine.session import with_redaction
 from barnabas.pipeline.file.reading import FileProblems, read_text
 from barnabas.pipeline.file.writing import document
 from barnabas.pipeline.spec.exposure import why_closed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.engine.secrets import Secret, SecretError, scrubbed, unresolved
+from barnabas.engine.secrets import Secret, SecretError, scrubbed, unresolved
 from barnabas.pipeline.file.checks import problems_of
 from barnabas.pipeline.file.reading import FileProblems, pipeline_from, read_pipeline, read_text
 from barnabas.pipeline.file.writing import document, to_yaml

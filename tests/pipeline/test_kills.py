@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline.engine.lock import is_held
+from barnabas.engine.lock import is_held
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.serving.access import open_queries

@@ -18,22 +18,22 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.engine.lease import Lease, LeaseIsHeld, Term, Timing, next_term, seconds_since_boot
-from barnabas.pipeline.engine.lease_records import (
+from barnabas.engine.lease import Lease, LeaseIsHeld, Term, Timing, next_term, seconds_since_boot
+from barnabas.engine.lease_records import (
     FolderRecords,
     NoRecords,
     ObjectRecords,
     Records,
     options_of,
 )
-from barnabas.pipeline.engine.lease_status import (
+from barnabas.engine.lease_status import (
     LeaseStatus,
     NotOurLease,
     check_lease,
     lease_status,
     note_fenced,
 )
-from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
+from barnabas.engine.lock import LakeIsBusy, LakeLock
 from barnabas.testing.waiting import wait_until
 
 FAST = Timing(lease_s=1.0, renew_s=0.1, look_s=0.05)
@@ -171,10 +171,10 @@ def test_a_holder_whose_store_does_not_answer_waits_and_goes_on_if_nobody_took_o
 HOST = """
 import sys
 from pathlib import Path
-from barnabas.pipeline.engine.lease import Timing
-from barnabas.pipeline.engine.lease_records import FolderRecords
-from barnabas.pipeline.engine.lease_status import check_lease
-from barnabas.pipeline.engine.lock import LakeLock
+from barnabas.engine.lease import Timing
+from barnabas.engine.lease_records import FolderRecords
+from barnabas.engine.lease_status import check_lease
+from barnabas.engine.lock import LakeLock
 state = Path(sys.argv[1])
 lock = LakeLock(state, "test", FolderRecords(Path(sys.argv[2])), waits=True, timing=Timing(2.0, 0.2, 0.05))
 lock.on_lost = lambda: print("lost", flush=True)

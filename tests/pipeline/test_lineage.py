@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline.engine.timeline import Entry, Kind
+from barnabas.engine.timeline import Entry, Kind
 from barnabas.pipeline.lineage.columns import From, columns_of, tables_of
 from barnabas.pipeline.lineage.graph import Column, Use
 from barnabas.pipeline.lineage.openlineage import event

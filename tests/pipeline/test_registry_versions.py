@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable
+from barnabas.engine.errors import NeedsDecision, SourceUnavailable
 from barnabas.pipeline.file.reading import FileProblems, read_text
 from barnabas.pipeline.file.writing import to_yaml
 from barnabas.pipeline.ingest import registry_versions, schemas

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline.engine.timeline import Entry, Kind, State, Timeline
+from barnabas.engine.timeline import Entry, Kind, State, Timeline
 from barnabas.pipeline.observe import plots
 from barnabas.pipeline.observe.report import Facts, TableFacts, ViewFacts, page
 from barnabas.pipeline.observe.report_facts import facts_of

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline import Pipeline, Schema, TableName, Zone, in_range
-from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest.maintenance import maintain
 from barnabas.pipeline.ingest.replay import backfill, release, replay
 from barnabas.pipeline.ingest.replay_preview import Preview

@@ -17,14 +17,14 @@ import pytest
 
 pytest.importorskip("cronsim", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline.engine.backoff import Backoff
-from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock, holder, is_held
-from barnabas.pipeline.engine.schedule import Job, Schedule
-from barnabas.pipeline.engine.supervisor import Child, Program, Supervisor, kill_group
-from barnabas.pipeline.engine.timeline import BestEffortTimeline, Kind, State, Timeline
+from barnabas.engine.backoff import Backoff
+from barnabas.engine.lock import LakeIsBusy, LakeLock, holder, is_held
+from barnabas.engine.schedule import Job, Schedule
+from barnabas.engine.supervisor import Child, Program, Supervisor, kill_group
+from barnabas.engine.timeline import BestEffortTimeline, Kind, State, Timeline
 from barnabas.testing.waiting import wait_until
 
-HOLD = "import sys, signal; from pathlib import Path; from barnabas.pipeline.engine.lock import LakeLock;"
+HOLD = "import sys, signal; from pathlib import Path; from barnabas.engine.lock import LakeLock;"
 HOLD += " LakeLock(Path(sys.argv[1]), 'test').acquire(); print('held', flush=True); signal.pause()"
 WAIT = [sys.executable, "-c", "import signal; print('hello', flush=True); signal.pause()"]
 FAIL = [sys.executable, "-c", "import sys; print('out of luck'); sys.exit(3)"]

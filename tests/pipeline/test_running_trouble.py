@@ -26,7 +26,7 @@ import httpx
 import psycopg
 
 from barnabas.pipeline.demo import postgres
-from barnabas.pipeline.engine.timeline import CurrentState, Kind, State, Timeline
+from barnabas.engine.timeline import CurrentState, Kind, State, Timeline
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until

@@ -20,8 +20,8 @@ from barnabas.cli.main import main
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.topics import NewTopic
 from barnabas.client.blocking import run
-from barnabas.pipeline.engine.field_cipher import PROTECTED, FieldCipher, new_key
-from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.engine.field_cipher import PROTECTED, FieldCipher, new_key
+from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.run.start import programs_of

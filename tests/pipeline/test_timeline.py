@@ -12,7 +12,7 @@ pytest.importorskip("cronsim", reason="needs the extra `pipeline`")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.pipeline.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline, TimelineError
+from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline, TimelineError
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.status import status_lines, table
 

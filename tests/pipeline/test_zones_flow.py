@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline import Drift, Schema, Staging, TableName, Zone
-from barnabas.pipeline.engine.errors import (
+from barnabas.engine.errors import (
     ForeignLake,
     LakeUnavailable,
     NeedsDecision,

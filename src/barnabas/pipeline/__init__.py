@@ -4,9 +4,9 @@ The same as Python objects: `Pipeline(...)`. `file.checks.problems_of` finds its
 `run.start.run_pipeline` runs it.
 """
 
-from barnabas.pipeline.engine.field_cipher import FieldCipher
-from barnabas.pipeline.engine.secrets import Secret
-from barnabas.pipeline.engine.spark_settings import SparkSettings
+from barnabas.engine.field_cipher import FieldCipher
+from barnabas.engine.secrets import Secret
+from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec.model import (
     REAL_TIME,

@@ -16,12 +16,12 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline.engine.errors import IngestError
-from barnabas.pipeline.engine.lease_records import NoRecords
-from barnabas.pipeline.engine.lock import LakeIsBusy
-from barnabas.pipeline.engine.secrets import SecretError, reveal
-from barnabas.pipeline.engine.session import SessionError
-from barnabas.pipeline.engine.supervisor import Supervisor
+from barnabas.engine.errors import IngestError
+from barnabas.engine.lease_records import NoRecords
+from barnabas.engine.lock import LakeIsBusy
+from barnabas.engine.secrets import SecretError, reveal
+from barnabas.engine.session import SessionError
+from barnabas.engine.supervisor import Supervisor
 from barnabas.pipeline.file.plan import LakeOfAnotherPipeline
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.metrics import NoEndpoint

@@ -10,8 +10,8 @@ import sys
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline.engine.field_cipher import FieldCipher, KeyProblem, new_key
-from barnabas.pipeline.engine.secrets import SecretError, reveal
+from barnabas.engine.field_cipher import FieldCipher, KeyProblem, new_key
+from barnabas.engine.secrets import SecretError, reveal
 
 
 def key(options: argparse.Namespace, out: Output) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file import plan as planning
 from barnabas.pipeline.file.template import TEMPLATE
 from barnabas.pipeline.lineage.graph import Column, Graph

@@ -23,8 +23,8 @@ from barnabas.pipeline.demo.generator import Shop
 from barnabas.pipeline.demo.java import NoJava, ensure_java
 from barnabas.pipeline.demo.services import TOPICS, Broker, Database, Feeder, open_database
 from barnabas.pipeline.demo.shop_file import TEXT
-from barnabas.pipeline.engine.supervisor import Supervisor, on_stop_signal
-from barnabas.pipeline.engine.timeline import Kind, Timeline
+from barnabas.engine.supervisor import Supervisor, on_stop_signal
+from barnabas.engine.timeline import Kind, Timeline
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.lineage.pipeline_graph import graph_of

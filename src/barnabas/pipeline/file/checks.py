@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from barnabas.pipeline.engine.secrets import IN_ADDRESS, reference
+from barnabas.engine.secrets import IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.file.source_checks import columns_of, cron_wrong, references_wrong, source_problems
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS

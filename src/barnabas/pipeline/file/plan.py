@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline.engine.secrets import Secret, shown
+from barnabas.engine.secrets import Secret, shown
 from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import Pipeline
 

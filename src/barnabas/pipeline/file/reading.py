@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, ScalarNode
 
-from barnabas.pipeline.engine.secrets import Text, is_literal_secret, text
-from barnabas.pipeline.engine.spark_settings import SparkSettings
+from barnabas.engine.secrets import Text, is_literal_secret, text
+from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline.file.checks import problems_of
 from barnabas.pipeline.file.document import Document, Section
 from barnabas.pipeline.file.problems import FileProblems, Problem, did_you_mean, with_lines

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from barnabas.pipeline.engine.secrets import ANY_REFERENCE, IN_ADDRESS, reference
+from barnabas.engine.secrets import ANY_REFERENCE, IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.spec.model import (
     DEBEZIUM,

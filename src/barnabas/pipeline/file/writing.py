@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from barnabas.pipeline.engine.secrets import reference, references
+from barnabas.engine.secrets import reference, references
 from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import (
     FilesSource,

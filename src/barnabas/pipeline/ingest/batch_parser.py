@@ -17,8 +17,8 @@ import numpy as np
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.engine.errors import brief
-from barnabas.pipeline.engine.lease_status import lease_status
+from barnabas.engine.errors import brief
+from barnabas.engine.lease_status import lease_status
 from barnabas.pipeline.ingest import (
     drift,
     known_keys,

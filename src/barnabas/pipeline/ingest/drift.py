@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest import schemas
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
 from barnabas.pipeline.spec.model import Drift, Staging

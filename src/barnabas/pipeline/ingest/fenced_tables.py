@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.lease_status import check_lease, is_fenced, note_fenced
+from barnabas.engine.lease_status import check_lease, is_fenced, note_fenced
 from barnabas.pipeline.ingest import quarantine, refined_zone
 from barnabas.pipeline.ingest.raw_zone import RawZone
 from barnabas.pipeline.ingest.source_locks import SourceLock

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import CommitConflict, classified
-from barnabas.pipeline.engine.session import apart
+from barnabas.engine.errors import CommitConflict, classified
+from barnabas.engine.session import apart
 from barnabas.pipeline.ingest import raw_zone
 from barnabas.pipeline.ingest.replay_preview import TIME
 from barnabas.pipeline.lake import commits

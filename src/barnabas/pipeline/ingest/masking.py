@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.engine.field_cipher import FieldCipher
-from barnabas.pipeline.engine.secrets import reveal
+from barnabas.engine.field_cipher import FieldCipher
+from barnabas.engine.secrets import reveal
 from barnabas.pipeline.spec.model import MASK_HINT, MASKS, Trusted
 
 if TYPE_CHECKING:

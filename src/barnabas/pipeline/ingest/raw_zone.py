@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.errors import CommitConflict, ForeignLake
+from barnabas.engine.errors import CommitConflict, ForeignLake
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.sources.source_slice import Position

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.errors import NeedsDecision
-from barnabas.pipeline.engine.lease_status import check_lease
+from barnabas.engine.errors import NeedsDecision
+from barnabas.engine.lease_status import check_lease
 from barnabas.pipeline.ingest.results import TableChange
 from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.lake import commits

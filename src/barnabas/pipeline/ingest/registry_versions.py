@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable
-from barnabas.pipeline.engine.secrets import reveal, revealed
+from barnabas.engine.errors import NeedsDecision, SourceUnavailable
+from barnabas.engine.secrets import reveal, revealed
 from barnabas.pipeline.spec.model import Drift, Schema, Source, TopicSource
 from barnabas.schemas import RegistryError, SchemaRegistryClient
 from barnabas.spark.formats.ddl import parse_columns

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.engine.errors import CommitConflict, NeedsDecision, classified
-from barnabas.pipeline.engine.lease_status import check_lease
-from barnabas.pipeline.engine.session import apart, is_remote
+from barnabas.engine.errors import CommitConflict, NeedsDecision, classified
+from barnabas.engine.lease_status import check_lease
+from barnabas.engine.session import apart, is_remote
 from barnabas.pipeline.ingest import quarantine, raw_zone, refined_zone, schemas
 from barnabas.pipeline.ingest.batch_parser import BatchParser
 from barnabas.pipeline.ingest.fenced_tables import fence_tables

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest import raw_zone, rewritten_rows
 from barnabas.pipeline.ingest.write_mode import ReplayRange
 from barnabas.pipeline.lake.tables import TableName, Zone

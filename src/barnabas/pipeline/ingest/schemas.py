@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest.parsing import csv_options, effective_format, is_binary
 from barnabas.pipeline.spec.model import FileKind, FilesSource, Format, Source
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.engine.errors import (
+from barnabas.engine.errors import (
     CommitConflict,
     IngestError,
     LakeUnavailable,
     NeedsDecision,
     classified,
 )
-from barnabas.pipeline.engine.lease_status import check_lease, lease_status
-from barnabas.pipeline.engine.session import apart
+from barnabas.engine.lease_status import check_lease, lease_status
+from barnabas.engine.session import apart
 from barnabas.pipeline.ingest.batch_parser import BatchParser, newest_event_time
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.ingest.parsed_batch import ParsedBatch

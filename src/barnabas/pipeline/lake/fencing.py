@@ -15,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.session import apart, is_remote
+from barnabas.engine.session import apart, is_remote
 from barnabas.pipeline.lake import commits
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from barnabas.pipeline.engine.timeline import Entry
+from barnabas.engine.timeline import Entry
 from barnabas.pipeline.lineage.graph import Graph, Node, Use
 
 PRODUCER = f"https://pypi.org/project/barnabas/{version('barnabas')}"

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from barnabas.pipeline.engine.secrets import HIDDEN, Secret, Text, scrubbed
+from barnabas.engine.secrets import HIDDEN, Secret, Text, scrubbed
 from barnabas.pipeline.lake.tables import Zone
 from barnabas.pipeline.lineage.columns import DIALECT, columns_of, tables_of
 from barnabas.pipeline.lineage.graph import Column, Graph, Node, Origin, Use

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from barnabas.pipeline.engine.timeline import CurrentState, Kind, State, Timeline, TimelineError, Total
+from barnabas.engine.timeline import CurrentState, Kind, State, Timeline, TimelineError, Total
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "barnabas_pipeline"

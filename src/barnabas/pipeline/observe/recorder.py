@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from barnabas.pipeline.engine.errors import brief
-from barnabas.pipeline.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline
+from barnabas.engine.errors import brief
+from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline
 from barnabas.pipeline.ingest.results import BatchResult, RewriteResult
 from barnabas.pipeline.lake.tables import Zone
 from barnabas.pipeline.lineage.log import EventLog

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from barnabas.pipeline.engine.timeline import CurrentState, Entry, Kind, State, Total
+from barnabas.engine.timeline import CurrentState, Entry, Kind, State, Total
 from barnabas.pipeline.observe import plots
 from barnabas.pipeline.observe.report_style import STYLE
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.lake.delta_log import live_files, rows_of
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.lineage.pipeline_graph import graph_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.lock import holder, is_held
-from barnabas.pipeline.engine.timeline import CurrentState, Entry, Kind, State, Timeline, Total
+from barnabas.engine.lock import holder, is_held
+from barnabas.engine.timeline import CurrentState, Entry, Kind, State, Timeline, Total
 from barnabas.pipeline.observe.plots import short, shown_bytes, shown_seconds
 
 if TYPE_CHECKING:

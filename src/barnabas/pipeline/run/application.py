@@ -15,10 +15,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import brief
-from barnabas.pipeline.engine.secrets import Text
-from barnabas.pipeline.engine.session import close, is_alive
-from barnabas.pipeline.engine.supervisor import STOP_S_MAX, on_stop_signal, on_supervisor_gone
+from barnabas.engine.errors import brief
+from barnabas.engine.secrets import Text
+from barnabas.engine.session import close, is_alive
+from barnabas.engine.supervisor import STOP_S_MAX, on_stop_signal, on_supervisor_gone
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.observe.recorder import RunRecorder

@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 import time
 
-from barnabas.pipeline.engine.backoff import Backoff
-from barnabas.pipeline.engine.schedule import Job, Schedule
-from barnabas.pipeline.engine.timeline import Kind
+from barnabas.engine.backoff import Backoff
+from barnabas.engine.schedule import Job, Schedule
+from barnabas.engine.timeline import Kind
 from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
 from barnabas.pipeline.run.application import Application, run_application
 from barnabas.pipeline.run.worker import Worker, jobs_of

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.lock import LakeIsBusy
+from barnabas.engine.lock import LakeIsBusy
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.run.worker import Worker
@@ -30,7 +30,7 @@ Body = Callable[["SparkSession"], RewriteResult]
 
 def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], object]) -> RewriteResult:
     """`body` rewrites rows and refined tables; then the views are refreshed."""
-    from barnabas.pipeline.engine.session import close
+    from barnabas.engine.session import close
     from barnabas.pipeline.run.session import open_session
 
     with parts_of(pipeline, what) as parts:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.secrets import Text, reveal
-from barnabas.pipeline.engine.session import session
+from barnabas.engine.secrets import Text, reveal
+from barnabas.engine.session import session
 from barnabas.pipeline.spec.model import Pipeline, TableSource
 
 if TYPE_CHECKING:

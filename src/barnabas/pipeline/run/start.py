@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from barnabas.pipeline.engine.errors import brief
-from barnabas.pipeline.engine.lock import SUPERVISES, LakeIsBusy
-from barnabas.pipeline.engine.schedule import Job, Schedule
-from barnabas.pipeline.engine.secrets import reveal, revealed
-from barnabas.pipeline.engine.supervisor import Program, Supervisor, on_stop_signal
-from barnabas.pipeline.engine.timeline import BestEffortTimeline, Kind, State
+from barnabas.engine.errors import brief
+from barnabas.engine.lock import SUPERVISES, LakeIsBusy
+from barnabas.engine.schedule import Job, Schedule
+from barnabas.engine.secrets import reveal, revealed
+from barnabas.engine.supervisor import Program, Supervisor, on_stop_signal
+from barnabas.engine.timeline import BestEffortTimeline, Kind, State
 from barnabas.pipeline.file import plan
 from barnabas.pipeline.file.checks import problems_of
 from barnabas.pipeline.file.writing import to_yaml
@@ -81,7 +81,7 @@ def run_pipeline(pipeline: Pipeline, *, once: bool = False) -> OnceResult | None
 
 def run_once(pipeline: Pipeline, say: Progress | None = None) -> OnceResult:
     """Do everything that is due, in this process. Streaming sources are read up to what they have now."""
-    from barnabas.pipeline.engine.session import close
+    from barnabas.engine.session import close
     from barnabas.pipeline.run.session import open_session
 
     tell = say or no_progress

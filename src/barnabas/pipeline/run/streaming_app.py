@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.backoff import Backoff
-from barnabas.pipeline.engine.timeline import Kind, State
+from barnabas.engine.backoff import Backoff
+from barnabas.engine.timeline import Kind, State
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.observe.recorder import RunRecorder

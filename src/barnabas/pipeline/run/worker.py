@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import IngestError
-from barnabas.pipeline.engine.lease_status import check_lease
-from barnabas.pipeline.engine.schedule import Job
-from barnabas.pipeline.engine.timeline import Kind, State
+from barnabas.engine.errors import IngestError
+from barnabas.engine.lease_status import check_lease
+from barnabas.engine.schedule import Job
+from barnabas.engine.timeline import Kind, State
 from barnabas.pipeline.ingest import maintenance, refined_zone
 from barnabas.pipeline.ingest.replay import finish
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult, CommitListener, TableChange

@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from barnabas.pipeline.engine.lock import holder, is_held
-from barnabas.pipeline.engine.secrets import reveal
+from barnabas.engine.lock import holder, is_held
+from barnabas.engine.secrets import reveal
 from barnabas.pipeline.serving.http import answers
 from barnabas.pipeline.serving.http.client import PATIENCE_S, ServingClient, ServingError
 from barnabas.pipeline.serving.store.opening import open_store

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from barnabas.pipeline.engine.errors import SourceUnavailable, brief
+from barnabas.engine.errors import SourceUnavailable, brief
 from barnabas.pipeline.lake.tables import URL, Lake, TableName, Zone
 from barnabas.pipeline.sources import media
 from barnabas.pipeline.sources.pacing import Pacing

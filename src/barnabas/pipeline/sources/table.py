@@ -12,8 +12,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable, brief
-from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
+from barnabas.engine.errors import NeedsDecision, SourceUnavailable, brief
+from barnabas.engine.secrets import SecretError, reveal, revealed
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.sources.late_window import Step, following, read_since, window_start
 from barnabas.pipeline.sources.pacing import Pacing

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.client.core.errors import Unreachable
-from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable
-from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
+from barnabas.engine.errors import NeedsDecision, SourceUnavailable
+from barnabas.engine.secrets import SecretError, reveal, revealed
 from barnabas.pipeline.sources.pacing import Pacing
 from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, RAW_DDL, Position, SourceSlice, Stamp
 from barnabas.pipeline.spec.model import Merging, TopicSource

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from barnabas.pipeline.engine.lease_records import FolderRecords, ObjectRecords, Records
-from barnabas.pipeline.engine.lock import LakeLock
-from barnabas.pipeline.engine.secrets import revealed
+from barnabas.engine.lease_records import FolderRecords, ObjectRecords, Records
+from barnabas.engine.lock import LakeLock
+from barnabas.engine.secrets import revealed
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
 

@@ -23,8 +23,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.pipeline.engine.secrets import Text, reference
-from barnabas.pipeline.engine.spark_settings import SparkSettings
+from barnabas.engine.secrets import Text, reference
+from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 
 if TYPE_CHECKING:

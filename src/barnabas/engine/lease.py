@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from barnabas.pipeline.engine.lease_records import KEPT, Records
+from barnabas.engine.lease_records import KEPT, Records
 
 LEASE_S = 20.0
 RENEW_S = 5.0

@@ -10,8 +10,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from barnabas.pipeline.engine.errors import IngestError
-from barnabas.pipeline.engine.lease import seconds_since_boot
+from barnabas.engine.errors import IngestError
+from barnabas.engine.lease import seconds_since_boot
 
 FILE_NAME = "lease.json"
 FENCED_FILE = "fenced"

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from barnabas.pipeline.engine.lease import LOOK_S, Lease, LeaseIsHeld, Term, Timing
-from barnabas.pipeline.engine.lease_records import Records
-from barnabas.pipeline.engine.lease_status import FENCED_FILE, LeaseStatus, boot_id, is_fenced
+from barnabas.engine.lease import LOOK_S, Lease, LeaseIsHeld, Term, Timing
+from barnabas.engine.lease_records import Records
+from barnabas.engine.lease_status import FENCED_FILE, LeaseStatus, boot_id, is_fenced
 
 FILE_NAME = "run.lock"
 SUPERVISES = "run of "

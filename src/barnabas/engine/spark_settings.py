@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from barnabas.pipeline.engine.secrets import Text
+from barnabas.engine.secrets import Text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from barnabas.pipeline.engine.secrets import scrubbed
+from barnabas.engine.secrets import scrubbed
 
 FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded|DiskOutOfSpace", re.IGNORECASE)
 # Delta's errors after a concurrent commit.

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.secrets import Secret, Text, revealed
-from barnabas.pipeline.engine.spark_settings import SparkSettings
+from barnabas.engine.secrets import Secret, Text, revealed
+from barnabas.engine.spark_settings import SparkSettings
 from barnabas.spark import jars
 
 if TYPE_CHECKING:

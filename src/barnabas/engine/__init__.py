@@ -1,4 +1,4 @@
 """What any application on Spark needs: sessions, supervised processes, schedules, locks, a timeline, secrets.
 
-Imports nothing else of pipelines.
+Pipelines stand on it, and so does every other application on Spark. Imports nothing of them.
 """

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from barnabas.pipeline.engine.backoff import Backoff
-from barnabas.pipeline.engine.timeline import BestEffortTimeline, Entry, Kind, State
+from barnabas.engine.backoff import Backoff
+from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State
 
 LOOK_S = 0.1
 STOP_S_MAX = 30.0

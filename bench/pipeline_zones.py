@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline import SparkSettings
 from barnabas.engine.session import session as pipeline_session
+from barnabas.pipeline import SparkSettings
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.views.layers import Views

@@ -14,9 +14,9 @@ pytest.importorskip("yaml", reason="needs the extra `pipeline`")
 pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 
 from barnabas.cli.main import main
-from barnabas.pipeline.demo.shop_file import TEXT
 from barnabas.engine.lock import SUPERVISES, LakeLock
 from barnabas.engine.timeline import Entry, Kind, State, Timeline
+from barnabas.pipeline.demo.shop_file import TEXT
 from barnabas.pipeline.file import plan
 from barnabas.pipeline.file.reading import read_pipeline
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline import Drift, Schema
 from barnabas.engine.errors import NeedsDecision
+from barnabas.pipeline import Drift, Schema
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.spec.model import Format
 from pipeline.orders import orders_pipeline, rows

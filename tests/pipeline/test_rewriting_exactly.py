@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline import Pipeline, Schema, TableName, Zone, in_range
 from barnabas.engine.errors import NeedsDecision
+from barnabas.pipeline import Pipeline, Schema, TableName, Zone, in_range
 from barnabas.pipeline.ingest.maintenance import maintain
 from barnabas.pipeline.ingest.replay import backfill, release, replay
 from barnabas.pipeline.ingest.replay_preview import Preview

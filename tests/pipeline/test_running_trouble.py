@@ -25,8 +25,8 @@ pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 import httpx
 import psycopg
 
-from barnabas.pipeline.demo import postgres
 from barnabas.engine.timeline import CurrentState, Kind, State, Timeline
+from barnabas.pipeline.demo import postgres
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until

@@ -12,8 +12,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from barnabas.pipeline import FileKind, FilesSource, Pipeline, Schema, Staging, Trusted, not_null
 from barnabas.engine.errors import CommitConflict, IngestError, SourceUnavailable
+from barnabas.pipeline import FileKind, FilesSource, Pipeline, Schema, Staging, Trusted, not_null
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from pipeline.orders import rows
 

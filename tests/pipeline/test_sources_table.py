@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.engine.errors import NeedsDecision, SourceUnavailable
 from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
 from barnabas.pipeline.demo import postgres
-from barnabas.engine.errors import NeedsDecision, SourceUnavailable
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.testing import mysql
 from pipeline.orders import rows

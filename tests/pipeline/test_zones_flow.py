@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline import Drift, Schema, Staging, TableName, Zone
 from barnabas.engine.errors import (
     ForeignLake,
     LakeUnavailable,
@@ -18,6 +17,7 @@ from barnabas.engine.errors import (
     SourceUnavailable,
     classified,
 )
+from barnabas.pipeline import Drift, Schema, Staging, TableName, Zone
 from barnabas.pipeline.ingest.results import BatchResult
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.sources.topic import TopicReader

@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from barnabas.engine.supervisor import Supervisor, on_stop_signal
+from barnabas.engine.timeline import Kind, Timeline
 from barnabas.pipeline.demo.generator import Shop
 from barnabas.pipeline.demo.java import NoJava, ensure_java
 from barnabas.pipeline.demo.services import TOPICS, Broker, Database, Feeder, open_database
 from barnabas.pipeline.demo.shop_file import TEXT
-from barnabas.engine.supervisor import Supervisor, on_stop_signal
-from barnabas.engine.timeline import Kind, Timeline
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.lineage.pipeline_graph import graph_of

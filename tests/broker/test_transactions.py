@@ -234,7 +234,7 @@ def test_metrics_count_failed_verifications(tmp_path: Path) -> None:
         with urlopen(f"http://127.0.0.1:{port}/metrics") as page:
             lines = page.read().decode().splitlines()
         shown = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-        assert float(shown["kafka_server_addpartitionstotxnmanager_verificationfailurerate_total"]) == 1
+        assert float(shown["kafka_server_addpartitionstotxnmanager_verificationfailurerate_count"]) == 1
         waiting = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
         assert float(shown[waiting]) == 0
         assert "kafka_server_transaction_coordinator_metrics_partition_load_time_max" in shown

@@ -10,7 +10,7 @@ from barnabas.broker.access.access import Access, access_of
 from barnabas.broker.access.checking import allows
 from barnabas.broker.access.decision_log import CALLERS_MAX, DENIALS_EVERY_S
 from barnabas.broker.api.needs import Instead, alter_cluster
-from barnabas.broker.metrics.access_gauges import Rate
+from barnabas.broker.metrics.parts.access_gauges import Rate
 from barnabas.security.acls.authorizer import StandardAuthorizer
 from barnabas.security.acls.rules import Rule
 from barnabas.security.acls.vocabulary import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType

@@ -22,10 +22,12 @@ from barnabas.broker.access.access import access_of
 from barnabas.broker.broker import Broker
 from barnabas.broker.coordinators.producer_ids import ProducerIds
 from barnabas.broker.logins.offers import prepare_logins
-from barnabas.broker.metrics import (
-    Metrics,
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
+from barnabas.broker.metrics.parts import (
     access_gauges,
     cleaner_gauges,
+    controller_gauges,
     descriptor_gauges,
     gauges,
     group_gauges,
@@ -35,7 +37,6 @@ from barnabas.broker.metrics import (
     share_state_gauges,
     transaction_gauges,
 )
-from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
 from barnabas.broker.partitions.partitions import Partitions
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quorum.quorum_seat import QuorumSeat
@@ -151,7 +152,7 @@ class Node:
         if self._disk is REAL_DISK:
             self._start_threads()
         secrets = secrets_of(settings, self._disk, self._secret_bytes)
-        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(), secrets)
+        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(loop.time), secrets)
         broker.access = self._access
         broker.log_dirs = log_dirs
         broker.partitions = Partitions(lambda: broker.image)
@@ -417,17 +418,22 @@ class Node:
         quota_gauges.register(self.broker, self._listening.limits)
         quorum_gauges.register(self.broker)
         access_gauges.register(self.broker)
+        controller_gauges.register(self.broker)
         if self.settings.is_broker:
             for each in (group_gauges, cleaner_gauges, transaction_gauges, share_gauges, share_state_gauges):
                 each.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:
             return
-        from barnabas.broker.metrics.endpoint import serve_metrics
+        from barnabas.broker.metrics.endpoint import PageOptions, serve_metrics
 
         host: str = self.settings["barnabas.metrics.host"]
+        options = PageOptions(
+            self.settings["barnabas.metrics.dialect"], self.settings["barnabas.metrics.partitions"]
+        )
+        metrics, pieces = self.broker.metrics, self.broker.pieces
         try:
-            self._metrics_server = await serve_metrics(self.broker.metrics, host, port, self.broker.pieces)
+            self._metrics_server = await serve_metrics(metrics, host, port, pieces, options)
         except OSError as error:
             raise StartError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
 

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.metrics import Metrics, endpoint, serve_metrics
+from barnabas.metrics.exposition import LINES_A_STEP, Page
 
 
 @asynccontextmanager
@@ -29,7 +30,19 @@ async def ask(port: int, request: bytes) -> tuple[str, str]:
     writer.close()
     await writer.wait_closed()
     head, _, body = answer.partition("\r\n\r\n")
-    return head.split("\r\n")[0], body
+    return head.split("\r\n")[0], whole(body) if body and "chunked" in head else body
+
+
+def whole(body: str) -> str:
+    """The text of a body that was sent in chunks; its last chunk must be there."""
+    parts = []
+    while body:
+        size, _, rest = body.partition("\r\n")
+        if not int(size, 16):
+            return "".join(parts)
+        parts.append(rest[: int(size, 16)])
+        body = rest[int(size, 16) + 2 :]
+    raise AssertionError("the page was cut off")
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -57,13 +70,26 @@ def test_a_scrape_reads_what_was_counted() -> None:
     ("request_bytes", "status"),
     [
         (b"GET /metrics?name[]=x HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK"),
+        (b"GET /metrics?dialect=strimzi&partitions=false HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK"),
+        (b"GET /metrics?dialect=esperanto HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"GET /metrics?partitions=maybe HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
         (b"HEAD /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK"),
         (b"GET /secrets HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found"),
         (b"POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"),
         (b"\x00\x00\x00\x10garbage\r\n\r\n", "HTTP/1.1 404 Not Found"),
         (b"A" * (endpoint.REQUEST_BYTES_MAX * 2), ""),
     ],
-    ids=["query", "head", "other path", "other method", "garbage", "endless"],
+    ids=[
+        "query",
+        "dialect",
+        "other dialect",
+        "not a boolean",
+        "head",
+        "other path",
+        "other method",
+        "garbage",
+        "endless",
+    ],
 )
 def test_a_request_gets_its_status(request_bytes: bytes, status: str) -> None:
     async def scenario() -> None:
@@ -79,13 +105,33 @@ def test_a_request_gets_its_status(request_bytes: bytes, status: str) -> None:
     run(scenario)
 
 
-def test_a_long_response_does_not_block_the_loop() -> None:
+def test_a_long_response_is_made_in_steps_and_sent_whole() -> None:
     async def scenario() -> None:
         metrics = Metrics()
-        for number in range(1000):
+        for number in range(5000):
             metrics.topic(f"t{number}").bytes_in += 1
-        pauses = sum(1 for _ in endpoint.render(metrics, 0))
-        assert pauses >= 2 * 10 * 1000 // endpoint.LINES_A_STEP  # values looked up, and lines written
+        pauses = sum(1 for _ in Page(metrics.registry).parts())
+        assert pauses >= 10 * 5000 // LINES_A_STEP
+        async with endpoint_of(metrics) as port:
+            _, body = await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
+            _, old = await ask(port, b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert len(body) > 2 * endpoint.CHUNK_CHARACTERS
+        assert old == body
+        assert body == "".join(Page(metrics.registry).parts())
+
+    run(scenario)
+
+
+def test_a_scrape_may_ask_for_single_names_in_a_dialect() -> None:
+    async def scenario() -> None:
+        metrics = Metrics()
+        metrics.topic("orders").bytes_in += 7
+        name = "kafka_server_brokertopicmetrics_bytesinpersec"
+        query = f"GET /metrics?dialect=confluent&name[]={name}&name%5B%5D=other HTTP/1.1\r\n\r\n"
+        async with endpoint_of(metrics) as port:
+            _, body = await ask(port, query.encode())
+        lines = [line for line in body.splitlines() if not line.startswith("#")]
+        assert lines == [f"{name} 7", f'{name}{{topic="orders"}} 7']
 
     run(scenario)
 
@@ -107,7 +153,7 @@ def test_too_many_scrapes_get_status_503() -> None:
 
 def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        monkeypatch.setattr(endpoint, "REQUEST_SECONDS_MAX", 0.01)
+        monkeypatch.setattr(endpoint, "HEAD_SECONDS_MAX", 0.01)
         async with endpoint_of(Metrics()) as port:
             assert await ask(port, b"GET") == ("", "")
 

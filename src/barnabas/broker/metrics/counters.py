@@ -1,82 +1,101 @@
 """Counters for the hot path: slotted objects whose attributes are incremented where events happen.
 
-In: one call for each request, `+=` for bytes and messages. Out: totals, and percentiles from a histogram
-whose buckets are an eighth of a power of two wide, so that a percentile is wrong by at most an eighth.
-Does not know: names, labels, scrapes.
+In: one call for each request, or for all requests of a tick; `+=` for bytes and messages. Out: totals, and
+histograms of the phases of requests. Most requests are responded to by their handler: their total time is
+their local time, and one histogram has both. Phases that a request did not have are not counted; readers add
+them as zeros. Does not know: names, labels, readers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
-from math import ceil
-
-# 16 buckets for the first 16 ns, then 8 for each doubling: 63 bits of nanoseconds are 292 years.
-BUCKETS = 512
+from barnabas.metrics import Histogram
 
 
 class ApiMetrics:
-    """The number of requests to an API, and how long they took."""
+    """Requests of one API in one version: how many, how long they took in each phase, their sizes and errors.
 
-    __slots__ = ("buckets", "earlier_buckets", "earlier_count", "total_ns")
+    All times are in nanoseconds."""
+
+    __slots__ = (
+        "errors",
+        "immediate",
+        "local",
+        "observe",
+        "observe_many",
+        "queue",
+        "remote",
+        "request_bytes",
+        "response_queue",
+        "send",
+        "throttle_ms",
+        "waited",
+    )
 
     def __init__(self) -> None:
-        self.total_ns = 0
-        self.buckets = [0] * BUCKETS
-        self.earlier_buckets = [0] * BUCKETS  # the histogram before the last `rotate`
-        self.earlier_count = 0  # requests that are in neither histogram any more
-
-    def observe(self, duration_ns: int) -> None:
-        self.total_ns += duration_ns
-        shift = duration_ns.bit_length() - 4
-        if shift < 0:
-            shift = 0
-        self.buckets[(shift << 3) + (duration_ns >> shift)] += 1
-
-    def observe_many(self, duration_ns: int, count: int) -> None:
-        """Count several requests that were responded to together."""
-        self.total_ns += duration_ns * count
-        shift = max(duration_ns.bit_length() - 4, 0)
-        self.buckets[(shift << 3) + (duration_ns >> shift)] += count
+        self.immediate = Histogram()  # total time of requests that waited for nothing
+        self.observe = self.immediate.observe
+        self.observe_many = self.immediate.observe_many
+        # Of requests that waited for others: the total, the work of the handler, the wait.
+        self.waited: Histogram | None = None
+        self.local: Histogram | None = None
+        self.remote: Histogram | None = None
+        self.queue: Histogram | None = None  # before the handler, of requests that arrived behind others
+        self.response_queue: Histogram | None = None  # a response that waits for earlier ones to leave
+        self.send: Histogram | None = None  # sampled
+        self.request_bytes: Histogram | None = None  # sampled
+        self.throttle_ms: Histogram | None = None
+        self.errors: dict[int, int] = {}  # by code, of responses; produce counts its successes by partition
 
     @property
     def count(self) -> int:
-        return self.earlier_count + sum(self.earlier_buckets) + sum(self.buckets)
+        return self.immediate.count + (self.waited.count if self.waited is not None else 0)
+
+    def observe_wait(self, local_ns: int, remote_ns: int, response_queue_ns: int = 0) -> None:
+        """Count a request whose response waited for followers, other members, records or threads."""
+        if self.waited is None or self.local is None or self.remote is None:
+            self.waited, self.local, self.remote = Histogram(), Histogram(), Histogram()
+        self.waited.observe(local_ns + remote_ns + response_queue_ns)
+        self.local.observe(local_ns)
+        self.remote.observe(remote_ns)
+        if response_queue_ns:
+            self.observe_response_queue(response_queue_ns)
+
+    def observe_queue(self, queue_ns: int) -> None:
+        if self.queue is None:
+            self.queue = Histogram()
+        self.queue.observe(queue_ns)
+
+    def observe_response_queue(self, response_queue_ns: int) -> None:
+        if self.response_queue is None:
+            self.response_queue = Histogram()
+        self.response_queue.observe(response_queue_ns)
+
+    def observe_send(self, send_ns: int) -> None:
+        if self.send is None:
+            self.send = Histogram()
+        self.send.observe(send_ns)
+
+    def observe_bytes(self, size: int) -> None:
+        if self.request_bytes is None:
+            self.request_bytes = Histogram()
+        self.request_bytes.observe(size)
+
+    def observe_throttle(self, throttle_ms: int) -> None:
+        if self.throttle_ms is None:
+            self.throttle_ms = Histogram()
+        self.throttle_ms.observe(throttle_ms)
+
+    def count_error(self, code: int, times: int = 1) -> None:
+        self.errors[code] = self.errors.get(code, 0) + times
 
     def rotate(self) -> None:
-        """Drop the older histogram, so that percentiles describe recent requests."""
-        self.earlier_count += sum(self.earlier_buckets)
-        self.earlier_buckets = self.buckets
-        self.buckets = [0] * BUCKETS
-
-
-def recent_buckets(apis: Sequence[ApiMetrics]) -> list[int]:
-    """Combine the recent histograms of several counters."""
-    return [
-        sum(row) for row in zip(*(b for api in apis for b in (api.buckets, api.earlier_buckets)), strict=True)
-    ]
-
-
-def percentiles_ns(buckets: Sequence[int], shares: Sequence[float]) -> list[float]:
-    """The durations that these shares of all requests stay below; 0 if there were none."""
-    total = sum(buckets)
-    if total == 0:
-        return [0.0] * len(shares)
-    sums = list(accumulate(buckets))
-    found = []
-    for share in shares:
-        rank = max(1, ceil(share * total))
-        index = next(position for position, below in enumerate(sums) if below >= rank)
-        found.append(middle_ns(index))
-    return found
-
-
-def middle_ns(index: int) -> float:
-    """The middle of a bucket, the inverse of what `observe` computes."""
-    if index < 16:
-        return float(index)
-    shift = (index >> 3) - 1
-    return ((index - (shift << 3)) + 0.5) * (1 << shift)
+        """Let percentiles describe recent requests."""
+        for histogram in (
+            self.immediate, self.waited, self.local, self.remote, self.queue, self.response_queue, self.send,
+            self.request_bytes, self.throttle_ms,
+        ):  # fmt: skip
+            if histogram is not None:
+                histogram.rotate()
 
 
 class TopicMetrics:
@@ -91,8 +110,14 @@ class TopicMetrics:
         "failed_share_acknowledgement_requests",
         "failed_share_fetch_requests",
         "fetch_requests",
+        "invalid_crc_records",
+        "invalid_magic_records",
+        "invalid_sequence_records",
         "messages_in",
+        "no_key_records",
         "produce_requests",
+        "reassignment_bytes_in",
+        "reassignment_bytes_out",
         "replication_bytes_in",
         "replication_bytes_out",
         "share_acknowledgement_requests",
@@ -108,8 +133,14 @@ class TopicMetrics:
         self.failed_share_acknowledgement_requests = 0
         self.failed_share_fetch_requests = 0
         self.fetch_requests = 0
+        self.invalid_crc_records = 0
+        self.invalid_magic_records = 0
+        self.invalid_sequence_records = 0
         self.messages_in = 0
+        self.no_key_records = 0
         self.produce_requests = 0
+        self.reassignment_bytes_in = 0
+        self.reassignment_bytes_out = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.share_acknowledgement_requests = 0

@@ -1,32 +1,58 @@
 """GET /metrics on the broker's event loop: as much HTTP as a scrape needs.
 
-In: metrics, an address. Out: an asyncio server; its sockets tell the port if 0 was configured. The size, the
-number and the time of requests are bounded. Long responses are built in pieces (`runtime.pieces`), so that
-clients of the broker do not wait.
+In: metrics, an address. Out: an asyncio server; its sockets tell the port if 0 was configured. The query may
+say `dialect=jmx|strimzi|confluent`, `name[]=NAME` (only these families; repeatable) and `partitions=false`.
+The size, the number and the time of requests are bounded. The response is written in pieces
+(`runtime.pieces`) and sent as it is made, so that clients of the broker do not wait, and no page is in memory
+as a whole.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
 from time import perf_counter
+from urllib.parse import parse_qs, urlsplit
 
-from barnabas.broker.metrics.families import CONTENT_TYPE
 from barnabas.broker.metrics.metrics import Metrics
+from barnabas.metrics.dialects import DEFAULT, DIALECTS
+from barnabas.metrics.exposition import CONTENT_TYPE, Page
 from barnabas.runtime.pieces import Pieces, Steps
 
 REQUEST_BYTES_MAX = 8192
-REQUEST_SECONDS_MAX = 5.0
+REQUEST_SECONDS_MAX = 30.0
+HEAD_SECONDS_MAX = 5.0
 CONNECTIONS_MAX = 16  # that are served at a time
 REFUSED_MAX = 16  # more that get status 503; all others are closed unread
 BACKLOG = 16
-LINES_A_STEP = 64
+NAMES_MAX = 500  # of `name[]`
+CHUNK_CHARACTERS = 256 * 1024  # made before the scraper must have read them
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """What a scrape shows unless its query says something else."""
+
+    dialect: str = DEFAULT
+    with_partitions: bool = True
+
+
+class BadQuery(ValueError):
+    """The query of a scrape, and what it may be."""
 
 
 async def serve_metrics(
-    metrics: Metrics, host: str, port: int, pieces: Pieces | None = None
+    metrics: Metrics,
+    host: str,
+    port: int,
+    pieces: Pieces | None = None,
+    options: PageOptions | None = None,
 ) -> asyncio.Server:
     """Serve until the returned server is closed. OSError: the address cannot be bound."""
     long_work = pieces if pieces is not None else Pieces(perf_counter)
+    shown = options or PageOptions()
     open_connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -38,9 +64,9 @@ async def serve_metrics(
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 is_crowded = open_connections > CONNECTIONS_MAX
-                await one_request(metrics, long_work, reader, writer, crowded=is_crowded)
+                await one_request(metrics, long_work, shown, reader, writer, crowded=is_crowded)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the scraper disconnected, was too slow or sent too much
+            writer.transport.abort()  # the scraper disconnected, was too slow or sent too much
         finally:
             open_connections -= 1
             writer.close()
@@ -51,40 +77,72 @@ async def serve_metrics(
 async def one_request(
     metrics: Metrics,
     pieces: Pieces,
+    options: PageOptions,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     *,
     crowded: bool,
 ) -> None:
-    head = await reader.readuntil(b"\r\n\r\n")
+    async with asyncio.timeout(HEAD_SECONDS_MAX):
+        head = await reader.readuntil(b"\r\n\r\n")
     method, _, rest = head.partition(b" ")
-    path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
+    target = urlsplit(rest.split(b" ", 1)[0].decode("latin-1"))
+    in_chunks = b" HTTP/1.1\r\n" in head  # they tell the scraper whether it got the whole page
+    page = None
     if crowded:
-        status, body = "503 Service Unavailable", b"Too many scrapes at a time.\n"
-    elif path not in (b"/metrics", b"/"):
-        status, body = "404 Not Found", b"Metrics are at /metrics.\n"
+        status, body = "503 Service Unavailable", "Too many scrapes at a time.\n"
+    elif target.path not in ("/metrics", "/"):
+        status, body = "404 Not Found", "Metrics are at /metrics.\n"
     elif method not in (b"GET", b"HEAD"):
-        status, body = "405 Method Not Allowed", b"Only GET and HEAD.\n"
+        status, body = "405 Method Not Allowed", "Only GET and HEAD.\n"
     else:
-        now_ms = int(asyncio.get_running_loop().time() * 1000)
-        status, body = "200 OK", await pieces.run(render(metrics, now_ms))
-    kind = CONTENT_TYPE if status.startswith("200") else "text/plain; charset=utf-8"
-    writer.write(
-        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-        "Connection: close\r\n\r\n".encode()
-    )
+        try:
+            page = page_of(metrics, target.query, options)
+            status, body = "200 OK", ""
+        except BadQuery as error:
+            status, body = "400 Bad Request", f"{error}\n"
+    kind = CONTENT_TYPE if page is not None else TEXT
+    length = f"Content-Length: {len(body)}\r\n" if page is None else ""
+    if page is not None and in_chunks:
+        length = "Transfer-Encoding: chunked\r\n"
+    head_text = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{length}Connection: close\r\n\r\n"
+    writer.write(head_text.encode())
     if method != b"HEAD":
-        writer.write(body)
+        writer.write(body.encode())
+        if page is not None:
+            metrics.forget_old_values()
+            await send_page(page, pieces, writer, in_chunks=in_chunks)
     await writer.drain()
 
 
-def render(metrics: Metrics, now_ms: int) -> Steps[bytes]:
-    """Build the text of one scrape."""
-    text: list[str] = []
-    for family in metrics.families(now_ms):
+async def send_page(page: Page, pieces: Pieces, writer: asyncio.StreamWriter, *, in_chunks: bool) -> None:
+    text = page.parts()
+    while chunk := await pieces.run(next_chunk(text)):
+        writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if in_chunks else chunk)
+        await writer.drain()
+    if in_chunks:
+        writer.write(b"0\r\n\r\n")
+
+
+def page_of(metrics: Metrics, query: str, options: PageOptions) -> Page:
+    asked = parse_qs(query, keep_blank_values=True, max_num_fields=NAMES_MAX + 10)
+    dialect = asked.get("dialect", [options.dialect])[-1]
+    if dialect not in DIALECTS:
+        raise BadQuery(f"dialect={dialect}: it must be one of {', '.join(DIALECTS)}.")
+    partitions = asked.get("partitions", [str(options.with_partitions).lower()])[-1]
+    if partitions not in ("true", "false"):
+        raise BadQuery(f"partitions={partitions}: it must be true or false.")
+    return Page(metrics.registry, dialect, names=asked.get("name[]", ()), with_details=partitions == "true")
+
+
+def next_chunk(text: Iterator[str]) -> Steps[bytes]:
+    """The next bytes of a page; none at its end."""
+    parts: list[str] = []
+    size = 0
+    for part in text:
+        parts.append(part)
+        size += len(part)
+        if size >= CHUNK_CHARACTERS:
+            break
         yield
-        for count, line in enumerate(family.lines() if family is not None else (), 1):
-            text.append(line)
-            if not count % LINES_A_STEP:
-                yield
-    return "".join(text).encode()
+    return "".join(parts).encode()

@@ -1,17 +1,20 @@
-"""The metrics of one broker: counters by topic and API, and callbacks for values looked up at each scrape.
+"""The metrics of one broker: counters by topic and API, and sources that are looked up when somebody reads.
 
-In: increments of the counters that `topic` and `api` return, callbacks registered once. Out: families under
-Kafka's names. Does not know: what the callbacks look up, HTTP.
+In: increments of the counters that `topic` and `api` return, sources registered once. Out: a registry under
+Kafka's names (`barnabas.metrics`), which outlets walk. Does not know: what the sources look up, formats,
+HTTP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any
 
-from barnabas.broker.metrics.counters import ApiMetrics, TopicMetrics, percentiles_ns, recent_buckets
-from barnabas.broker.metrics.families import Family, Labels
-from barnabas.broker.metrics.kafka_names import counter_name, prometheus_name
-from barnabas.protocol import ApiKey
+from barnabas.broker.metrics import request_tables
+from barnabas.broker.metrics.counters import ApiMetrics, TopicMetrics
+from barnabas.metrics import Histogram, Kind, Metric, Registry, Tags, metric_of
+from barnabas.metrics.histogram import snapshot_of
 
 # Attribute of TopicMetrics and the name of its MBean (kafka.server:type=BrokerTopicMetrics).
 TOPIC_COUNTERS = {
@@ -29,8 +32,20 @@ TOPIC_COUNTERS = {
         "Fetches of a share group that failed.",
     ),
     "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition."),
+    "invalid_crc_records": ("InvalidMessageCrcRecordsPerSec", "Batches refused for their checksum."),
+    "invalid_magic_records": ("InvalidMagicNumberRecordsPerSec", "Batches refused for their format."),
+    "invalid_sequence_records": (
+        "InvalidOffsetOrSequenceRecordsPerSec",
+        "Batches refused for their offsets or sequence numbers.",
+    ),
     "messages_in": ("MessagesInPerSec", "Records produced."),
+    "no_key_records": (
+        "NoKeyCompactedTopicRecordsPerSec",
+        "Batches refused because a compacted topic needs keys.",
+    ),
     "produce_requests": ("TotalProduceRequestsPerSec", "Writes to a partition."),
+    "reassignment_bytes_in": ("ReassignmentBytesInPerSec", "Bytes fetched by replicas being added."),
+    "reassignment_bytes_out": ("ReassignmentBytesOutPerSec", "Bytes sent to replicas being added."),
     "replication_bytes_in": ("ReplicationBytesInPerSec", "Bytes of records fetched from leaders."),
     "replication_bytes_out": ("ReplicationBytesOutPerSec", "Bytes of records sent to followers."),
     "share_acknowledgement_requests": (
@@ -39,25 +54,38 @@ TOPIC_COUNTERS = {
     ),
     "share_fetch_requests": ("TotalShareFetchRequestsPerSec", "Fetches of share groups."),
 }
-# Kafka's percentiles, as the exporter writes them.
-QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
+# Kafka shows these only for all topics together.
+TOTALS_ONLY = frozenset(
+    {
+        "invalid_crc_records", "invalid_magic_records", "invalid_sequence_records", "no_key_records",
+        "reassignment_bytes_in", "reassignment_bytes_out", "replication_bytes_in", "replication_bytes_out",
+    }
+)  # fmt: skip
+TOPICS = "kafka.server", "BrokerTopicMetrics"
 NS_PER_MS = 1_000_000
-ROTATE_AFTER_MS = 60_000
-VALUES_A_STEP = 64
+ROTATE_AFTER_S = 60.0
 
-Value = Callable[[], float]
-LabelledValues = Callable[[], Iterable[tuple[Labels, float]]]
+Labels = Mapping[str, str] | Tags
+Value = Callable[[], Any]
+LabelledValues = Callable[[], Iterable[tuple[Any, Any]]]
 
 
 class Metrics:
-    __slots__ = ("_apis", "_deleted_topics", "_lookups", "_rotated_ms", "_topics")
+    __slots__ = ("_apis", "_deleted_topics", "_histograms", "_now_s", "_rotated_s", "_topics", "registry")
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
+        """`now_s`: monotonic time; a simulation has its own."""
+        self._now_s = now_s
+        self.registry = Registry(now_s)
         self._topics: dict[str, TopicMetrics] = {}
         self._deleted_topics = TopicMetrics()  # their counts stay in the broker's totals, which never fall
-        self._apis: dict[tuple[int, int], ApiMetrics] = {}
-        self._lookups: list[tuple[str, str, str, LabelledValues]] = []
-        self._rotated_ms = 0
+        self._apis: dict[request_tables.ApiId, ApiMetrics] = {}
+        self._histograms: list[Histogram] = []
+        self._rotated_s = now_s()
+        for attribute, (name, help) in TOPIC_COUNTERS.items():
+            metric = metric_of(*TOPICS, name, Kind.COUNTER, help)
+            self.registry.add(metric, lambda attribute=attribute: self._of_topics(attribute))  # type: ignore[misc]
+        request_tables.register(self.registry, lambda: sorted(self._apis.items()), self._produced)
 
     # -- counting ------------------------------------------------------------------------------
 
@@ -73,95 +101,109 @@ class Metrics:
         if found is not None:
             self._deleted_topics.add(found)
 
-    def api(self, key: int, version: int = 0) -> ApiMetrics:
-        found = self._apis.get((key, version))
+    def api(self, key: int, version: int = 0, *, is_follower: bool = False) -> ApiMetrics:
+        found = self._apis.get((key, version, is_follower))
         if found is None:
-            found = self._apis[key, version] = ApiMetrics()
+            found = self._apis[key, version, is_follower] = ApiMetrics()
         return found
+
+    # -- sources -------------------------------------------------------------------------------
 
     def gauge(self, domain: str, kind: str, name: str, help: str, value: Value) -> None:
         """Show what `value` returns: gauge("kafka.server", "ReplicaManager", "LeaderCount", "...", count)."""
-        self.gauges(domain, kind, name, help, lambda: [({}, value())])
+        self.gauges(domain, kind, name, help, lambda: [((), value())])
 
-    def gauges(self, domain: str, kind: str, name: str, help: str, values: LabelledValues) -> None:
+    def gauges(
+        self,
+        domain: str,
+        kind: str,
+        name: str,
+        help: str,
+        values: LabelledValues,
+        *,
+        tag_names: tuple[str, ...] = (),
+    ) -> None:
         """Show several values with labels, such as the size of each partition's log. The result of `values`
         is read with pauses, so it must not depend on a container that may change meanwhile."""
-        self._lookups.append((prometheus_name(domain, kind, name), "gauge", help, values))
+        self.registry.add(metric_of(domain, kind, name, Kind.GAUGE, help, tag_names=tag_names), values)
 
-    def counter(self, domain: str, kind: str, name: str, help: str, value: Value) -> None:
+    def counter(
+        self, domain: str, kind: str, name: str, help: str, value: Value, *, rate_unit: str = "SECONDS"
+    ) -> None:
         """Show a number that only grows, named `...PerSec` in Kafka."""
-        self.counters(domain, kind, name, help, lambda: [({}, value())])
+        metric = metric_of(domain, kind, name, Kind.COUNTER, help, rate_unit=rate_unit)
+        self.registry.add(metric, lambda: [((), value())])
 
     def counters(self, domain: str, kind: str, name: str, help: str, values: LabelledValues) -> None:
         """The same with labels, see `gauges`."""
-        self._lookups.append((counter_name(domain, kind, name), "counter", help, values))
+        self.registry.add(metric_of(domain, kind, name, Kind.COUNTER, help), values)
+
+    def text(self, domain: str, kind: str, name: str, help: str, value: Callable[[], str]) -> None:
+        self.registry.add(metric_of(domain, kind, name, Kind.TEXT, help), lambda: [((), value())])
+
+    def histogram(
+        self, domain: str, kind: str, name: str, help: str, unit: float = 1.0, tags: Tags = ()
+    ) -> Histogram:
+        """A new histogram, to be observed by the caller; `unit` divides its values when they are shown."""
+        made = self.adopt(Histogram())
+        self.show_histograms(domain, kind, name, help, lambda: [(tags, made)], unit)
+        return made
+
+    def adopt(self, histogram: Histogram) -> Histogram:
+        """Let the percentiles of a histogram be those of recent values."""
+        self._histograms.append(histogram)
+        return histogram
+
+    def show_histograms(
+        self,
+        domain: str,
+        kind: str,
+        name: str,
+        help: str,
+        histograms: Callable[[], Iterable[tuple[Labels, Histogram | None]]],
+        unit: float = 1.0,
+    ) -> None:
+        """Show histograms that others own; None is one without values."""
+        self.registry.add(
+            metric_of(domain, kind, name, Kind.HISTOGRAM, help),
+            lambda: (
+                (tags, snapshot_of(() if each is None else (each,), unit)) for tags, each in histograms()
+            ),
+        )
+
+    def table(
+        self, columns: Sequence[tuple[Metric, Callable[[Any], Any]]], rows: Callable[[], Iterable[Any]]
+    ) -> None:
+        """Several metrics of the same things; see `Registry.add_table`."""
+        self.registry.add_table(columns, rows)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def tick(self) -> Iterator[None]:
+        """Bring rates up to date and let percentiles forget, in steps. Call it every five seconds."""
+        self.forget_old_values()
+        yield from self.registry.tick()
+
+    def forget_old_values(self) -> None:
+        now_s = self._now_s()
+        if now_s - self._rotated_s >= ROTATE_AFTER_S:
+            self._rotated_s = now_s
+            for api in self._apis.values():
+                api.rotate()
+            for histogram in self._histograms:
+                histogram.rotate()
 
     # -- reading -------------------------------------------------------------------------------
 
-    def families(self, now_ms: int) -> Iterator[Family | None]:
-        """Yield all families, so that the caller may pause between them, and None within long ones, where it
-        may pause too."""
-        yield from self._topic_families()
-        yield from self._api_families()
-        for name, kind, help, values in list(self._lookups):
-            family = Family(name, kind, help)
-            for count, (labels, value) in enumerate(values(), 1):
-                family.add(value, labels)
-                if not count % VALUES_A_STEP:
-                    yield None
-            yield family
-        if now_ms - self._rotated_ms >= ROTATE_AFTER_MS:
-            self._rotated_ms = now_ms
-            for api in list(self._apis.values()):
-                api.rotate()
-
-    def _topic_families(self) -> Iterator[Family | None]:
+    def _of_topics(self, attribute: str) -> Iterator[tuple[Tags, int]]:
         topics = sorted(self._topics.items())
-        for attribute, (name, help) in TOPIC_COUNTERS.items():
-            family = Family(counter_name("kafka.server", "BrokerTopicMetrics", name), "counter", help)
-            counts = [(topic, getattr(counters, attribute)) for topic, counters in topics]
-            family.add(getattr(self._deleted_topics, attribute) + sum(count for _, count in counts))
-            for number, (topic, count) in enumerate(counts, 1):
-                family.add(count, {"topic": topic})
-                if not number % VALUES_A_STEP:
-                    yield None
-            yield family
+        counts = [(topic, getattr(counters, attribute)) for topic, counters in topics]
+        yield (), getattr(self._deleted_topics, attribute) + sum(count for _, count in counts)
+        if attribute not in TOTALS_ONLY:
+            for topic, count in counts:
+                yield (("topic", topic),), count
 
-    def _api_families(self) -> Iterator[Family]:
-        requests = Family(
-            counter_name("kafka.network", "RequestMetrics", "RequestsPerSec"),
-            "counter",
-            "Requests that got a response.",
-        )
-        times = Family(
-            prometheus_name("kafka.network", "RequestMetrics", "TotalTimeMs"),
-            "summary",
-            "Time from reading a request to its response; percentiles of the last minute or two.",
-        )
-        for (key, version), api in sorted(self._apis.items()):
-            for request in request_names(key):
-                requests.add(api.count, {"request": request, "version": str(version)})
-        yield requests
-        for name, apis in self._by_request().items():
-            counts = percentiles_ns(recent_buckets(apis), list(QUANTILES.values()))
-            for quantile, value_ns in zip(QUANTILES, counts, strict=True):
-                times.add(value_ns / NS_PER_MS, {"request": name, "quantile": quantile})
-            times.add(sum(api.total_ns for api in apis) / NS_PER_MS, {"request": name}, "_sum")
-            times.add(sum(api.count for api in apis), {"request": name}, "_count")
-        yield times
-
-    def _by_request(self) -> dict[str, list[ApiMetrics]]:
-        found: dict[str, list[ApiMetrics]] = {}
-        for (key, _), api in sorted(self._apis.items()):
-            for request in request_names(key):
-                found.setdefault(request, []).append(api)
-        return found
-
-
-def request_names(key: int) -> tuple[str, ...]:
-    """Kafka's labels of a request; a fetch has two: all fetches, and those of consumers."""
-    try:
-        name = "".join(part.capitalize() for part in ApiKey(key).name.split("_"))
-    except ValueError:
-        name = str(key)
-    return ("Fetch", "FetchConsumer") if key == ApiKey.FETCH else (name,)
+    def _produced(self) -> int:
+        """Writes to partitions that succeeded."""
+        counters = [self._deleted_topics, *self._topics.values()]
+        return sum(each.produce_requests - each.failed_produce_requests for each in counters)

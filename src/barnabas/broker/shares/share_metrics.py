@@ -5,7 +5,7 @@ In: events. Out: totals. Does not know: how metrics are shown.
 
 from __future__ import annotations
 
-from barnabas.broker.metrics.counters import ApiMetrics
+from barnabas.metrics import Histogram
 
 NS_A_SECOND = 1_000_000_000
 RENEW = 4
@@ -16,7 +16,7 @@ class ShareMetrics:
 
     def __init__(self) -> None:
         self.acknowledged = [0] * (RENEW + 1)  # records, by type of acknowledgement
-        self.loads = ApiMetrics()  # PartitionLoadTimeMs
+        self.loads = Histogram()  # PartitionLoadTimeMs
         self.expired_fetches = 0  # fetches that waited as long as they may
 
     def loaded(self, seconds: float) -> None:

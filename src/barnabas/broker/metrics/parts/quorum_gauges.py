@@ -30,12 +30,7 @@ def register(broker: Broker) -> None:
         "The node that this node voted for in the epoch; -1 for none.",
         lambda: member.state.voted_id,
     )
-    metrics.gauges(
-        *RAFT,
-        "current-state",
-        "1 for the role that this node has in the quorum.",
-        lambda: [({"state": state(quorum)}, 1)],
-    )
+    metrics.text(*RAFT, "current-state", "The role that this node has in the quorum.", lambda: state(quorum))
     metrics.gauge(
         *RAFT, "high-watermark", "Where committed metadata ends; -1 unknown.", lambda: log.high_watermark
     )

@@ -27,9 +27,9 @@ def register(broker: Broker) -> None:
     ):
         metrics.gauge(*kind, name, text, led(holds))
     replicas = broker.in_sync_replicas
-    metrics.gauge(*kind, "IsrExpands", "Replicas that came in sync.", lambda: replicas.expands)
-    metrics.gauge(*kind, "IsrShrinks", "Replicas that fell out of sync.", lambda: replicas.shrinks)
-    metrics.gauge(*kind, "FailedIsrUpdates", "Changes that were refused.", lambda: replicas.failures)
+    metrics.counter(*kind, "IsrExpandsPerSec", "Replicas that came in sync.", lambda: replicas.expands)
+    metrics.counter(*kind, "IsrShrinksPerSec", "Replicas that fell out of sync.", lambda: replicas.shrinks)
+    metrics.counter(*kind, "FailedIsrUpdatesPerSec", "Changes that were refused.", lambda: replicas.failures)
     metrics.gauge(
         "kafka.server",
         "DelayedOperationPurgatory",

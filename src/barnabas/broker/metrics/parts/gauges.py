@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics import replica_gauges
+from barnabas.broker.metrics.parts import partition_tables, replica_gauges
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.wire.server import Listener
-    from barnabas.storage.logs.log import Log
 
 LATE_BY_MS = 5 * 60 * 1000  # the time that a coordinator has to abort a transaction
 
@@ -22,11 +21,6 @@ LATE_BY_MS = 5 * 60 * 1000  # the time that a coordinator has to abort a transac
 def register(broker: Broker, listeners: Sequence[Listener]) -> None:
     metrics = broker.metrics
     partitions = broker.partitions
-
-    def of_each_log(value: str) -> Iterable[tuple[dict[str, str], float]]:
-        for partition in list(partitions):  # a copy, since the caller reads it with pauses
-            where = {"topic": partition.topic, "partition": str(partition.index)}
-            yield where, LOG_VALUES[value][1](partition.log)
 
     replicas = "kafka.server", "ReplicaManager"
     metrics.gauge(*replicas, "PartitionCount", "Partitions on this broker.", lambda: len(partitions))
@@ -72,29 +66,7 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
     if broker.settings.is_broker:
         replica_gauges.register(broker)
     log_dirs(broker)
-    for name, (text, _) in LOG_VALUES.items():
-        metrics.gauges("kafka.log", "Log", name, text, lambda name=name: of_each_log(name))  # type: ignore[misc]
-    metrics.gauge(
-        "kafka.controller",
-        "KafkaController",
-        "ActiveControllerCount",
-        "1 on the active controller.",
-        lambda: active(broker),
-    )
-    metrics.gauge(
-        "kafka.controller",
-        "KafkaController",
-        "GlobalTopicCount",
-        "Topics of the cluster.",
-        lambda: len(broker.image.topics.by_name),
-    )
-    metrics.gauge(
-        "kafka.controller",
-        "KafkaController",
-        "GlobalPartitionCount",
-        "Partitions of the cluster.",
-        lambda: broker.image.topics.partition_count,
-    )
+    partition_tables.register(broker)
 
 
 LOGINS = {
@@ -161,31 +133,3 @@ def log_dirs(broker: Broker) -> None:
         cordoned,
         lambda: [({"logDirectory": each.absolute_path}, int(each.is_cordoned)) for each in dirs],
     )
-
-
-def size(log: Log) -> float:
-    return log.size_bytes
-
-
-def end_offset(log: Log) -> float:
-    return log.end_offset
-
-
-def start_offset(log: Log) -> float:
-    return log.log_start_offset
-
-
-def segment_count(log: Log) -> float:
-    return len(log.segments)
-
-
-LOG_VALUES = {
-    "Size": ("Bytes of a partition's log.", size),
-    "LogEndOffset": ("The next offset of a partition.", end_offset),
-    "LogStartOffset": ("The first offset of a partition.", start_offset),
-    "NumLogSegments": ("Segments of a partition's log.", segment_count),
-}
-
-
-def active(broker: Broker) -> int:
-    return int(broker.controller_id == broker.node_id)

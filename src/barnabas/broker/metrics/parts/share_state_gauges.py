@@ -25,7 +25,7 @@ def register(broker: Broker) -> None:
         "Partitions of __share_group_state that this broker coordinates, by state.",
         partial(partitions, shares),
     )
-    metrics.counter(*COORDINATOR, "write", "Writes of share state.", lambda: shares.writes)
+    metrics.counter(*COORDINATOR, "write-total", "Writes of share state.", lambda: shares.writes)
     for name, latency in (("max", shares.write_latency_ms_max), ("avg", shares.write_latency_ms_avg)):
         text = f"Milliseconds until a write of share state is committed, {name} of the latest."
         metrics.gauge(*COORDINATOR, f"write-latency-{name}", text, latency)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics.counters import percentiles_ns
-from barnabas.broker.metrics.metrics import NS_PER_MS, QUANTILES
+from barnabas.broker.metrics.metrics import NS_PER_MS
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.metrics.families import Labels
+    from barnabas.broker.metrics.metrics import Labels
     from barnabas.broker.shares.led_share_partition import LedSharePartition
     from barnabas.broker.shares.share_partitions import SharePartitions
 
@@ -74,8 +73,12 @@ def register(broker: Broker) -> None:
             for kind, name in TYPES.items()
         ],
     )
-    metrics.gauges(
-        *GROUPS, "PartitionLoadTimeMs", "Milliseconds to load a share partition.", lambda: load_times(broker)
+    metrics.show_histograms(
+        *GROUPS,
+        "PartitionLoadTimeMs",
+        "Milliseconds to load a share partition.",
+        lambda: [((), broker.shares.metrics.loads if broker.has_shares else None)],
+        NS_PER_MS,
     )
     metrics.gauges(
         *PARTITIONS,
@@ -100,10 +103,3 @@ def register(broker: Broker) -> None:
 def labels(share: LedSharePartition) -> Labels:
     partition = share.partition
     return {"group": share.group, "topic": partition.topic, "partition": str(partition.index)}
-
-
-def load_times(broker: Broker) -> list[tuple[Labels, float]]:
-    if not broker.has_shares:
-        return []
-    found = percentiles_ns(broker.shares.metrics.loads.buckets, list(QUANTILES.values()))
-    return [({"quantile": name}, ns / NS_PER_MS) for name, ns in zip(QUANTILES, found, strict=True)]

@@ -1,0 +1,121 @@
+"""The registry: what is registered is read under its key, lazily, with the attributes of Kafka's MBeans."""
+
+from math import exp
+
+import pytest
+
+from barnabas.metrics import Histogram, Kind, Registry, metric_of
+from barnabas.metrics.rates import TICK_S
+from barnabas.metrics.registry import METERS_MAX
+
+SIZE = metric_of("kafka.log", "Log", "Size", Kind.GAUGE, "Bytes of a log.", is_detail=True)
+END = metric_of("kafka.log", "Log", "LogEndOffset", Kind.GAUGE, "The next offset.", is_detail=True)
+LEADER = metric_of("kafka.server", "raft-metrics", "current-leader", Kind.GAUGE, "The leader.")
+BYTES = metric_of("kafka.server", "BrokerTopicMetrics", "BytesInPerSec", Kind.COUNTER, "Bytes.")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_sample_knows_its_key_and_the_name_of_its_mbean() -> None:
+    registry = Registry()
+    registry.add(SIZE, lambda: [({"topic": "t", "partition": "0"}, 7)])
+    registry.add(LEADER, lambda: [((), 3)])
+    size, leader = registry.samples()
+    assert (size.domain, size.type, size.name, size.attribute, size.kind) == (
+        "kafka.log", "Log", "Size", "Value", Kind.GAUGE,
+    )  # fmt: skip
+    assert size.tags == (("topic", "t"), ("partition", "0"))
+    assert (size.mbean, size.value, size.help) == (
+        "kafka.log:type=Log,name=Size,topic=t,partition=0", 7, "Bytes of a log.",
+    )  # fmt: skip
+    assert (leader.mbean, leader.attribute) == ("kafka.server:type=raft-metrics", "current-leader")
+    assert registry.attributes(leader) == {"current-leader": 3}
+
+
+def test_values_of_tags_are_quoted_where_jmx_needs_it() -> None:
+    assert SIZE.mbean((("logDirectory", "/a=b"),)) == 'kafka.log:type=Log,name=Size,logDirectory="/a=b"'
+
+
+def test_a_table_looks_its_rows_up_once_for_all_columns() -> None:
+    registry, looks = Registry(), []
+
+    def rows() -> list[tuple[tuple[tuple[str, str], ...], int]]:
+        looks.append(1)
+        return [((("partition", str(index)),), index) for index in range(3)]
+
+    registry.add_table([(SIZE, lambda index: index * 10), (END, lambda index: index)], rows)
+    found = [(sample.name, sample.value) for sample in registry.samples()]
+    assert found == [
+        (name, index * factor) for name, factor in (("Size", 10), ("LogEndOffset", 1)) for index in range(3)
+    ]
+    assert looks == [1]
+    list(registry.samples(lambda metric: metric.name == "Size"))
+    assert looks == [1, 1]
+
+
+def test_a_walk_looks_nothing_up_before_it_is_needed() -> None:
+    registry = Registry()
+
+    def never() -> list[tuple[tuple[tuple[str, str], ...], int]]:
+        raise AssertionError("looked up")
+
+    registry.add(LEADER, lambda: [((), 1)])
+    registry.add(SIZE, never)
+    walk = registry.samples()
+    assert next(walk).value == 1
+    walk.close()
+
+
+def test_a_meter_has_the_attributes_of_kafkas() -> None:
+    clock = Clock()
+    registry, count = Registry(clock), [0]
+    registry.add(BYTES, lambda: [((), count[0])])
+    for _ in range(12):  # a minute of 10 a second, and ticks
+        clock.now_s += TICK_S
+        count[0] += 50
+        for _ in registry.tick():
+            pass
+    [sample] = registry.samples()
+    found = registry.attributes(sample)
+    assert found["Count"] == 600
+    assert (found["EventType"], found["RateUnit"]) == ("bytes", "SECONDS")
+    assert found["MeanRate"] == pytest.approx(10)
+    assert found["OneMinuteRate"] == found["FifteenMinuteRate"] == pytest.approx(10)
+    clock.now_s += 60  # a minute of silence
+    found = registry.attributes(sample)
+    assert found["MeanRate"] == pytest.approx(5)
+    assert found["OneMinuteRate"] == pytest.approx(10 * exp(-1))
+    assert found["FifteenMinuteRate"] == pytest.approx(10 * exp(-1 / 15))
+
+
+def test_rates_are_bounded_and_those_of_deleted_topics_forgotten() -> None:
+    clock, topics = Clock(), METERS_MAX + 100
+    registry = Registry(clock)
+    registry.add(BYTES, lambda: [((("topic", str(index)),), index) for index in range(topics)])
+    for _ in registry.tick():
+        pass
+    assert len(registry._rates) == METERS_MAX
+    topics = 3
+    for _ in registry.tick():
+        pass
+    assert len(registry._rates) == 3
+
+
+def test_a_histogram_has_the_attributes_of_kafkas() -> None:
+    registry, histogram = Registry(), Histogram()
+    histogram.observe(5)
+    metric = metric_of("kafka.network", "RequestMetrics", "TotalTimeMs", Kind.HISTOGRAM, "Time.")
+    registry.add(metric, lambda: [((("request", "Produce"),), histogram.snapshot())])
+    [sample] = registry.samples()
+    found = registry.attributes(sample)
+    assert set(found) == {
+        "50thPercentile", "75thPercentile", "95thPercentile", "98thPercentile", "99thPercentile",
+        "999thPercentile", "Count", "Max", "Mean", "Min", "StdDev",
+    }  # fmt: skip
+    assert (found["Count"], found["Mean"], found["999thPercentile"]) == (1, 5, 5)

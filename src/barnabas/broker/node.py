@@ -24,19 +24,7 @@ from barnabas.broker.coordinators.producer_ids import ProducerIds
 from barnabas.broker.logins.offers import prepare_logins
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
-from barnabas.broker.metrics.parts import (
-    access_gauges,
-    cleaner_gauges,
-    controller_gauges,
-    descriptor_gauges,
-    gauges,
-    group_gauges,
-    quorum_gauges,
-    quota_gauges,
-    share_gauges,
-    share_state_gauges,
-    transaction_gauges,
-)
+from barnabas.broker.observing import Observing
 from barnabas.broker.partitions.partitions import Partitions
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quorum.quorum_seat import QuorumSeat
@@ -109,7 +97,7 @@ class Node:
         self._log_dirs: LogDirs | None = None
         self._metadata_dir: LogDirs | None = None  # where it is none of log.dirs
         self._dir_states: LogDirStates | None = None
-        self._metrics_server: asyncio.Server | None = None
+        self._observing: Observing | None = None
         self._rolls: set[asyncio.Task[None]] = set()  # syncs of segments that are complete
         self.on_failure: Callable[[KafkaError], None] | None = None  # its metadata log failed
         self.is_waiting_for_quorum = False  # while starting: it may last until other nodes are there
@@ -413,29 +401,13 @@ class Node:
             raise StartError(str(error)) from None
 
     async def _serve_metrics(self) -> None:
-        gauges.register(self.broker, self._listening.listeners)
-        descriptor_gauges.register(self.broker, self._listening.listeners, self._shares)
-        quota_gauges.register(self.broker, self._listening.limits)
-        quorum_gauges.register(self.broker)
-        access_gauges.register(self.broker)
-        controller_gauges.register(self.broker)
-        if self.settings.is_broker:
-            for each in (group_gauges, cleaner_gauges, transaction_gauges, share_gauges, share_state_gauges):
-                each.register(self.broker)
-        port: int = self.settings["barnabas.metrics.port"]
-        if port < 0:
-            return
-        from barnabas.broker.metrics.endpoint import PageOptions, serve_metrics
-
-        host: str = self.settings["barnabas.metrics.host"]
-        options = PageOptions(
-            self.settings["barnabas.metrics.dialect"], self.settings["barnabas.metrics.partitions"]
-        )
-        metrics, pieces = self.broker.metrics, self.broker.pieces
+        self._observing = Observing(self.broker, self._listening, self._shares)
         try:
-            self._metrics_server = await serve_metrics(metrics, host, port, pieces, options)
+            await self._observing.serve()
         except OSError as error:
-            raise StartError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
+            raise StartError(error.strerror) from None
+        if self._disk is REAL_DISK:
+            self._observing.start_ticks()
 
     @property
     def listeners(self) -> Sequence[Listener]:
@@ -458,8 +430,8 @@ class Node:
             await self._access.close()
         if self.settings.is_broker:
             await self._stop_broker()
-        if self._metrics_server is not None:
-            self._metrics_server.close()
+        if self._observing is not None:
+            self._observing.close()
         await self._seat.stop()
         await self._listening.stop()
         if self._dir_states is not None:

@@ -9,7 +9,7 @@ for those who ask. Does not know: formats, the network, clocks other than the on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.metrics.histogram import Snapshot
@@ -126,7 +126,7 @@ class Registry:
         found.tick(count, now_s)
         return found.attributes(count, now_s, NS_A_SECOND if metric.rate_unit == NANOSECONDS else 1.0)
 
-    def tick(self) -> Iterator[None]:
+    def tick(self) -> Generator[None, None, None]:
         """Bring rates up to date, in steps. Call it every five seconds; counts without rates yet get some as
         long as there is room."""
         now_s = self._now_s()

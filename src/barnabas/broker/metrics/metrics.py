@@ -7,7 +7,7 @@ HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -179,7 +179,7 @@ class Metrics:
 
     # -- time ----------------------------------------------------------------------------------
 
-    def tick(self) -> Iterator[None]:
+    def tick(self) -> Generator[None, None, None]:
         """Bring rates up to date and let percentiles forget, in steps. Call it every five seconds."""
         self.forget_old_values()
         yield from self.registry.tick()

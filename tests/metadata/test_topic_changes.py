@@ -40,6 +40,10 @@ def test_more_partitions_or_other_replicas_alter_a_topic() -> None:
     assert changed(image(), moved)[0] == TopicChanges(altered=("a",))
 
 
+def test_the_same_partition_told_again_alters_nothing() -> None:
+    assert changed(image(), partition(A, 0))[0] is NO_CHANGES
+
+
 def test_a_topic_created_again_is_both_deleted_and_created() -> None:
     told = records.RemoveTopicRecord(topic_id=A), records.TopicRecord(name="a", topic_id=B), partition(B, 0)
     found, _ = changed(image(), *told)

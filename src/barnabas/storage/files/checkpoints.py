@@ -31,12 +31,13 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 
 
-def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int]]) -> Steps[bytes]:
-    """Encode the offsets of many partitions in steps."""
+def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int | None]]) -> Steps[bytes]:
+    """Encode the offsets of many partitions in steps. Partitions without an offset have no line."""
     lines: list[str] = []
-    for topic_partition, offset in offsets:
-        lines.append(f"{topic_partition.topic} {topic_partition.partition} {offset}\n")
-        if not len(lines) % OFFSETS_A_STEP:
+    for looked_at, (topic_partition, offset) in enumerate(offsets):
+        if offset is not None:
+            lines.append(f"{topic_partition.topic} {topic_partition.partition} {offset}\n")
+        if not looked_at % OFFSETS_A_STEP:
             yield
     return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 

@@ -27,7 +27,8 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not [link for link in links if not (document.parent / link).exists()]
 
 
-def test_the_index_has_every_decision_without_holes() -> None:
+def test_the_index_has_every_decision_in_order() -> None:
     index = (ROOT / "docs" / "decisions" / "README.md").read_text()
-    assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+    numbers = [int(path.name[:4]) for path in DECISIONS]
+    assert numbers == sorted(set(numbers)), "two decisions have one number"
     assert re.findall(r"^\| \[\d{4}\]\((\S+)\)", index, re.MULTILINE) == [path.name for path in DECISIONS]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quorum.topology import BrokerAddress
     from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
     from barnabas.broker.replicas.isr import InSyncReplicas
+    from barnabas.broker.reporters.reporting import Reporting
     from barnabas.broker.shares.persister import SharePersister
     from barnabas.broker.shares.share_partitions import SharePartitions
     from barnabas.broker.upkeep.cleaning import Cleaning
@@ -120,6 +121,7 @@ class Broker:
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
         self.client_metrics: LazyTelemetry
+        self.reporting: Reporting
         self.transactions: TransactionCoordinator
         self.share_coordinator: ShareCoordinator
         self._share_persister: SharePersister | None = None

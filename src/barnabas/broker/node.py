@@ -30,6 +30,7 @@ from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quorum.quorum_seat import QuorumSeat
 from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
 from barnabas.broker.replicas.replicas import Replicas
+from barnabas.broker.reporters.reporting import Reporting
 from barnabas.broker.setup import encryption
 from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories, holds_nothing
 from barnabas.broker.setup.secret_key import secrets_of
@@ -160,6 +161,7 @@ class Node:
         broker.quorum, broker.controller, broker.own_controller = seat.quorum, seat.channel, seat.controller
         broker.logins = prepare_logins(broker, lambda: seat.log.image, self._secret_bytes)
         broker.pieces = seat.log.pieces  # one for all of a node's long work
+        broker.reporting = Reporting(broker)
         seat.log.on_failure = self._failed
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         polling = None
@@ -428,6 +430,7 @@ class Node:
         """Stop in order: the next start needs no recovery."""
         if self._access is not None:
             await self._access.close()
+        await self.broker.reporting.stop()
         if self.settings.is_broker:
             await self._stop_broker()
         if self._observing is not None:

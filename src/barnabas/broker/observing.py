@@ -55,13 +55,15 @@ class Observing:
         port: int = settings["barnabas.metrics.port"]
         if port < 0:
             return
+        from barnabas.broker.metrics import applications
         from barnabas.broker.metrics.endpoint import PageOptions, serve_metrics
 
         options = PageOptions(settings["barnabas.metrics.dialect"], settings["barnabas.metrics.partitions"])
         host: str = settings["barnabas.metrics.host"]
         metrics, pieces = self._broker.metrics, self._broker.pieces
+        beside = applications.of_broker(self._broker)
         try:
-            self._server = await serve_metrics(metrics, host, port, pieces, options)
+            self._server = await serve_metrics(metrics, host, port, pieces, options, beside)
         except OSError as error:
             error.strerror = f"cannot serve metrics on {host}:{port}: {error.strerror}"
             raise
@@ -69,6 +71,7 @@ class Observing:
     def start_ticks(self) -> None:
         """Keep rates and percentiles up to date from now on."""
         self._timer = self._broker.loop.call_later(TICK_S, self._tick)
+        self._broker.reporting.start()
 
     def _tick(self) -> None:
         self._timer = self._broker.loop.call_later(TICK_S, self._tick)

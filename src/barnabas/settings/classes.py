@@ -41,6 +41,10 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "metric.reporters": (
         COMMON + "metrics.JmxReporter",
         "io.confluent.metrics.reporter.ConfluentMetricsReporter",
+        "otlp",
+        "graphite",
+        "statsd",
+        "cloudwatch",
     ),
     "principal.builder.class": (SECURITY + "authenticator.DefaultKafkaPrincipalBuilder",),
     "remote.log.metadata.manager.class.name": (
@@ -97,13 +101,20 @@ WITHOUT_EFFECT = {
     "security.providers": "security providers belong to the JVM",
 }
 UNLESS = COMMON + "metrics.JmxReporter"
+# Settings whose values may be names of installed entry points, by the group of these.
+ENTRY_POINTS = {"metric.reporters": "barnabas.metric_reporters"}
 
 
 def check_classes(setting: str, classes: tuple[str, ...]) -> str | None:
     """Return a warning if the class has no effect; SettingsError if it is unknown."""
     known = KNOWN.get(setting)
     for name in classes:
-        if known is not None and name not in known and not is_entry_point(name):
+        if (
+            known is not None
+            and name not in known
+            and not is_entry_point(name)
+            and not is_installed(setting, name)
+        ):
             raise SettingsError(
                 f"Invalid value {name} for configuration {setting}: Class {name} could not be found.",
                 name=setting,
@@ -113,6 +124,16 @@ def check_classes(setting: str, classes: tuple[str, ...]) -> str | None:
     if effect and any(name != UNLESS for name in classes):
         return f"{setting}={','.join(classes)} has no effect in this version: {effect}."
     return None
+
+
+def is_installed(setting: str, name: str) -> bool:
+    """Whether an installed package offers an entry point of this name for the setting."""
+    group = ENTRY_POINTS.get(setting)
+    if group is None:
+        return False
+    from importlib.metadata import entry_points  # reads the metadata of all packages
+
+    return bool(entry_points(group=group, name=name))
 
 
 def is_entry_point(name: str) -> bool:

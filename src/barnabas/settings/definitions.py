@@ -17,6 +17,7 @@ from barnabas.settings.tables import (
     groups,
     log,
     network,
+    outlets,
     own,
     quorum,
     quotas,
@@ -37,7 +38,7 @@ BROKER_TABLES = (
     replication.SETTINGS, replication.INTERNAL, groups.SETTINGS, groups.INTERNAL, share.SETTINGS,
     share.INTERNAL, transactions.SETTINGS, transactions.INTERNAL, quorum.SETTINGS, quorum.INTERNAL,
     remote.SETTINGS, remote.INTERNAL, quotas.SETTINGS, tls.SETTINGS, sasl.SETTINGS, own.SETTINGS,
-    confluent.SETTINGS, dynamic.SETTINGS,
+    outlets.SETTINGS, confluent.SETTINGS, dynamic.SETTINGS,
 )  # fmt: skip
 INTERNAL_TABLES = (
     server.INTERNAL, log.INTERNAL, replication.INTERNAL, groups.INTERNAL, share.INTERNAL,

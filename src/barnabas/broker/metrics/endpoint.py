@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from urllib.parse import parse_qs, urlsplit
 
+from barnabas.broker.metrics import applications as beside
+from barnabas.broker.metrics.applications import Applications, NotServed
 from barnabas.broker.metrics.metrics import Metrics
 from barnabas.metrics.dialects import DEFAULT, DIALECTS
 from barnabas.metrics.exposition import CONTENT_TYPE, Page
@@ -49,10 +51,12 @@ async def serve_metrics(
     port: int,
     pieces: Pieces | None = None,
     options: PageOptions | None = None,
+    applications: Applications | None = None,
 ) -> asyncio.Server:
     """Serve until the returned server is closed. OSError: the address cannot be bound."""
     long_work = pieces if pieces is not None else Pieces(perf_counter)
     shown = options or PageOptions()
+    others = applications or Applications({})
     open_connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,7 +68,8 @@ async def serve_metrics(
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 is_crowded = open_connections > CONNECTIONS_MAX
-                await one_request(metrics, long_work, shown, reader, writer, crowded=is_crowded)
+                served = Served(metrics, long_work, shown, others)
+                await one_request(served, reader, writer, crowded=is_crowded)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             writer.transport.abort()  # the scraper disconnected, was too slow or sent too much
         finally:
@@ -74,10 +79,18 @@ async def serve_metrics(
     return await asyncio.start_server(serve, host, port, limit=REQUEST_BYTES_MAX, backlog=BACKLOG)
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """All that the port serves."""
+
+    metrics: Metrics
+    pieces: Pieces
+    options: PageOptions
+    applications: Applications
+
+
 async def one_request(
-    metrics: Metrics,
-    pieces: Pieces,
-    options: PageOptions,
+    served: Served,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     *,
@@ -89,7 +102,18 @@ async def one_request(
     target = urlsplit(rest.split(b" ", 1)[0].decode("latin-1"))
     in_chunks = b" HTTP/1.1\r\n" in head  # they tell the scraper whether it got the whole page
     page = None
-    if crowded:
+    status, body = "", ""
+    if not crowded:
+        try:
+            application = served.applications.find(target.path)
+            if application is not None:
+                await beside.run(application, head, target, reader, writer)
+                return
+        except NotServed as error:
+            status, body = error.status, str(error)
+    if status:
+        pass
+    elif crowded:
         status, body = "503 Service Unavailable", "Too many scrapes at a time.\n"
     elif target.path not in ("/metrics", "/"):
         status, body = "404 Not Found", "Metrics are at /metrics.\n"
@@ -97,7 +121,7 @@ async def one_request(
         status, body = "405 Method Not Allowed", "Only GET and HEAD.\n"
     else:
         try:
-            page = page_of(metrics, target.query, options)
+            page = page_of(served.metrics, target.query, served.options)
             status, body = "200 OK", ""
         except BadQuery as error:
             status, body = "400 Bad Request", f"{error}\n"
@@ -110,8 +134,8 @@ async def one_request(
     if method != b"HEAD":
         writer.write(body.encode())
         if page is not None:
-            metrics.forget_old_values()
-            await send_page(page, pieces, writer, in_chunks=in_chunks)
+            served.metrics.forget_old_values()
+            await send_page(page, served.pieces, writer, in_chunks=in_chunks)
     await writer.drain()
 
 

@@ -46,6 +46,6 @@ class LazyTelemetry:
     def _reporters_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
         if self._telemetry is not None:
             self._telemetry.load_reporters()
-        elif any(":" in name for name in after[REPORTERS]):
+        elif self._broker.reporting.receivers:
             self.telemetry()
         self.is_enabled = self._telemetry is not None and self._telemetry.has_receivers

@@ -26,6 +26,7 @@ class Point:
     attributes: Attributes
     value: float
     is_delta: bool  # the change since the last point, not a level or a total
+    is_monotonic: bool = False  # a total that only grows
 
 
 def points(payload: bytes) -> Iterator[Point]:
@@ -42,11 +43,12 @@ def of_metric(metric: bytes) -> Iterator[Point]:
             yield from number(name, point, is_delta=False)
     for total in nested(metric, 7):
         is_delta = any(field == 2 and value == DELTA for field, value in fields(total))
+        is_monotonic = any(field == 3 and value == 1 for field, value in fields(total))
         for point in nested(total, 1):
-            yield from number(name, point, is_delta=is_delta)
+            yield from number(name, point, is_delta=is_delta, is_monotonic=is_monotonic)
 
 
-def number(name: str, point: bytes, *, is_delta: bool) -> Iterator[Point]:
+def number(name: str, point: bytes, *, is_delta: bool, is_monotonic: bool = False) -> Iterator[Point]:
     attributes = []
     found: float | None = None
     for field, value in fields(point):
@@ -58,7 +60,7 @@ def number(name: str, point: bytes, *, is_delta: bool) -> Iterator[Point]:
             (whole,) = _signed(value)
             found = float(whole)
     if found is not None:
-        yield Point(name, tuple(sorted(attributes)), found, is_delta)
+        yield Point(name, tuple(sorted(attributes)), found, is_delta, is_monotonic)
 
 
 def attribute(data: bytes) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """Metrics of clients (KIP-714): which clients push which metrics how often, and which receivers get them.
 
-In: subscriptions from the metadata, requests of clients, receivers that `metric.reporters` names as Python
-entry points: `package.module:Name`, created without arguments, with `export_metrics(client, payload)` and
-optionally `attach(metrics)`; a payload is OTLP MetricsData. Out: responses, and payloads for the receivers.
+In: subscriptions from the metadata, requests of clients, reporters of the node (`metric.reporters`) that have
+`export_metrics(client, payload)` and optionally `attach(metrics)`; a payload is OTLP MetricsData. Out:
+responses, and payloads for these receivers.
 Without a receiver the APIs are not announced, and clients push nothing. Does not know: what is in a payload.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.metadata.configs import ResourceType
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest
 
 log = logging.getLogger("barnabas.telemetry")
-REPORTERS = "metric.reporters"
 ALL_METRICS = "*"
 INTERVAL_MS = 300_000  # of clients without a subscription
 INSTANCES_MAX = 16_384
@@ -85,7 +83,7 @@ class Telemetry:
         return bool(self._receivers)
 
     def load_reporters(self) -> None:
-        self._receivers = list(receivers(self._broker.settings[REPORTERS]))
+        self._receivers = list(self._broker.reporting.receivers)
         for receiver in self._receivers:
             attach = getattr(receiver, "attach", None)
             if attach is not None:
@@ -217,20 +215,6 @@ def attributes_of(instance_id: bytes, context: RequestContext) -> dict[str, str]
         "client_source_address": context.host,
         "client_source_port": str(peer[1]),
     }
-
-
-def receivers(names: Iterable[str]) -> Iterable[Receiver]:
-    for name in names:
-        module, colon, attribute = name.partition(":")
-        if not colon:
-            continue
-        try:
-            found = getattr(import_module(module), attribute)()
-        except Exception as error:  # receivers are code of other packages
-            log.error("cannot create %s, named in %s: %s", name, REPORTERS, error)
-            continue
-        if callable(getattr(found, "export_metrics", None)):
-            yield found
 
 
 def too_early(instance_id: bytes) -> KafkaError:

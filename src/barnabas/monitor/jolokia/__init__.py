@@ -1,0 +1,1 @@
+"""MBeans over HTTP in Jolokia's form, for tools that read JMX."""

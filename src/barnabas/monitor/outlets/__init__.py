@@ -1,0 +1,1 @@
+"""Outlets: reporters that send a node's metrics to OpenTelemetry, Graphite, StatsD and CloudWatch."""

@@ -59,6 +59,7 @@ TOOLS = (
     ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
     Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time"),
+    Tool("audit", "audit.audit", "compare what was sent with what arrived, tier by tier"),
     Tool("schemas", "schemas.schemas", "list, register, check, compare and move schemas of a registry"),
     Tool(
         "dump-log",

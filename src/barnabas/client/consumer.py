@@ -6,7 +6,7 @@ Does not know: groups, deserializers.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,6 +22,7 @@ from barnabas.client.core.fetching import (
     fetched_partitions,
     read_partition,
 )
+from barnabas.client.core.interceptors import ConsumerInterceptor, tell_consumed
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -53,9 +54,16 @@ Fetched = list[tuple[TopicPartition, PartitionData]]
 class Consumer:
     """`assign`, then `poll` again and again; `close` at the end."""
 
-    def __init__(self, cluster: ClusterCore, settings: ConsumerSettings | None = None) -> None:
+    def __init__(
+        self,
+        cluster: ClusterCore,
+        settings: ConsumerSettings | None = None,
+        *,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+    ) -> None:
         self.cluster = cluster
         self.settings = settings or ConsumerSettings()
+        self._interceptors = tuple(interceptors)
         self.positions: dict[TopicPartition, int] = {}
         self._fetches: dict[Node, asyncio.Task[Fetched]] = {}
         self._fetching: set[TopicPartition] = set()
@@ -106,6 +114,8 @@ class Consumer:
                     records = await self._harvest(leader, task)
                     if records:
                         await self._start_fetches()
+                        if self._interceptors:
+                            tell_consumed(self._interceptors, records)
                         return records
             if loop.time() >= deadline:
                 return []

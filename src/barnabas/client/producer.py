@@ -15,6 +15,7 @@ from typing import NamedTuple
 from barnabas.client.accumulator import Accumulator, PendingBatch, SentRecord, record_size
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError, ConnectionLost, Unreachable, error_of
+from barnabas.client.core.interceptors import ProducerInterceptor, tell_acknowledged
 from barnabas.client.core.patience import BACKOFF_MS
 from barnabas.client.core.producing import (
     TOO_LARGE,
@@ -75,10 +76,12 @@ class Producer:
         *,
         on_failure: OnFailure | None = None,
         rng: Random | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
     ) -> None:
         self.cluster = cluster
         self.settings = settings or ProducerSettings()
         self._on_failure = on_failure
+        self._interceptors = tuple(interceptors)
         s = self.settings
         self._partitioner = Partitioner(rng or Random(), s.batch_size_bytes)
         self._waiting = Accumulator(s.batch_size_bytes, s.linger_ms, s.delivery_timeout_ms)
@@ -368,6 +371,8 @@ class Producer:
 
     def _settle(self, batch: PendingBatch, result: int | KafkaError | ClientError) -> None:
         self._waiting.released(batch)
+        if self._interceptors:
+            tell_acknowledged(self._interceptors, batch, None if isinstance(result, int) else result)
         if isinstance(result, int):
             batch.base_offset.set_result(result)
         else:

@@ -1,4 +1,5 @@
-"""Periodic work of a broker: checkpoints, due syncs, retention, deleted files, expiry of producers.
+"""Periodic work of a broker: checkpoints, due syncs, retention, deleted files, expiry of producers,
+counts for the audit.
 
 In: intervals from the settings. Out: calls to storage, in threads where they are slow. Each duty has one
 task, so runs of it never overlap. A failure is logged, and the next run retries.
@@ -11,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.audit.switch import counter_of
 from barnabas.broker.upkeep.log_syncing import sync_log, sync_names
 from barnabas.broker.upkeep.retention import Retention
 from barnabas.protocol import KafkaError
@@ -37,6 +39,7 @@ class Maintenance:
         self._retention = Retention(broker)
         self._stopping = asyncio.Event()
         self._marks_written: Checkpoint | None = None
+        self._audit = counter_of(broker)
 
     def start(self) -> None:
         settings = self._broker.settings
@@ -54,11 +57,15 @@ class Maintenance:
             for duty, interval_ms in duties
             if interval_ms <= INTERVAL_MS_MAX
         ]
+        if self._audit is not None:
+            self._audit.start()
 
     async def stop(self) -> None:
         """Wait for running duties, since two threads must not write the same checkpoint."""
         self._stopping.set()
         self._retention.is_stopping = True
+        if self._audit is not None:
+            await self._audit.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
 

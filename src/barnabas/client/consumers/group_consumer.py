@@ -28,6 +28,7 @@ from barnabas.client.consumers.member_offsets import Identity, MemberOffsets
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.fetching import ConsumerRecord
+from barnabas.client.core.interceptors import ConsumerInterceptor, tell_consumed
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.groups.member import Assignment, GroupMember
 from barnabas.client.groups.membership import GroupSettings, JoinedMember, Offer
@@ -62,9 +63,16 @@ class GroupConsumerSettings:
 class GroupConsumer:
     """`subscribe` or `assign`, then `poll` again and again; `close` at the end."""
 
-    def __init__(self, cluster: ClusterCore, settings: GroupConsumerSettings) -> None:
+    def __init__(
+        self,
+        cluster: ClusterCore,
+        settings: GroupConsumerSettings,
+        *,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+    ) -> None:
         self.cluster = cluster
         self.settings = settings
+        self._interceptors = tuple(interceptors)
         self.topics: frozenset[str] = frozenset()  # subscribed; those that match, if there is a rule
         self._matches: Callable[[str], bool] | None = None
         self._has_subscription = False
@@ -149,6 +157,8 @@ class GroupConsumer:
                 if self._assignment:
                     await self._find_positions()
                     records = await self._fetcher.fetch(bytes_max, bytes_min, until)
+                    if records and self._interceptors:
+                        tell_consumed(self._interceptors, records)
                     if records or loop.time() >= until:
                         return records
                 elif loop.time() >= until:

@@ -49,7 +49,10 @@ START_ERRORS = (
     TimeoutError,
 )
 
-MAKERS = {"rest": "barnabas.rest.application.from_settings"}
+MAKERS = {
+    "audit": "barnabas.audit.report.service",
+    "rest": "barnabas.rest.application.from_settings",
+}
 
 log = logging.getLogger("barnabas.services")
 

@@ -35,6 +35,14 @@ def rest_client(settings: ServiceSettings, kind: str) -> dict[str, str]:
     return {**found, BOOTSTRAP: addresses("bootstrap.servers", servers, protocol)}
 
 
+def plain_client(settings: ServiceSettings) -> dict[str, str]:
+    """The client of a service that has one: everything below `client.`."""
+    found = settings.below("client.")
+    protocol = found.setdefault(PROTOCOL, "PLAINTEXT")
+    servers = settings["bootstrap.servers"]
+    return {**found, BOOTSTRAP: addresses("bootstrap.servers", servers, protocol)}
+
+
 def registry_topic(settings: ServiceSettings) -> dict[str, str]:
     """Settings of the registry's topic when it is created."""
     return settings.below("kafkastore.topic.config.")

@@ -7,6 +7,18 @@ from barnabas.settings.tables.row import Row
 
 # fmt: off
 SETTINGS: tuple[Row, ...] = (
+    ("barnabas.audit.counts.bucket.ms", "int", 600000, "[1000,...,86400000]", "low", "read-only",
+     "Width of the buckets of time by which the audit counts records: a divisor of a day."),
+    ("barnabas.audit.counts.enable", "boolean", False, "", "medium", "read-only",
+     "Whether this broker counts the records of the partitions that it leads, for `barnabas audit`."),
+    ("barnabas.audit.counts.interval.ms", "int", 10000, "[100,...]", "low", "read-only",
+     "How often new records are counted."),
+    ("barnabas.audit.counts.read", "string", "headers", "[headers, records]", "low", "read-only",
+     "What is read to count a batch: its header if its timestamps lie in one bucket, or all its records."),
+    ("barnabas.audit.counts.tier", "string", "cluster", "non-empty string", "low", "read-only",
+     "The tier that this cluster is in the audit; mirror/NAME for a cluster that a mirror fills."),
+    ("barnabas.audit.counts.topic", "string", "_barnabas_audit", "non-empty string", "low", "read-only",
+     "Topic that gets the counts of the audit."),
     ("barnabas.audit.topic", "string", "", "", "low", "read-only",
      "Topic that gets the decisions of the authorizer as JSON: denied ones, and a sample of the others."),
     ("barnabas.busy.poll.us", "int", 60, "[0,...,1000]", "low", "read-only",

@@ -1,0 +1,127 @@
+"""aiokafka's clients that count what is acknowledged and what is consumed.
+
+In: the keywords of the client, and a counter. Out: the same class with the same methods. Records count when
+the broker has acknowledged them; those of a transaction when it is committed.
+Does not know: how counts travel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiokafka  # type: ignore[import-untyped]
+
+from barnabas.audit.clients.kafka_python import java_names
+from barnabas.audit.core.tiers import PRODUCER, consumer
+from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
+
+NO_TIMESTAMP = -1
+LOG_APPEND_TIME = 1
+
+
+class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
+    """In place of `aiokafka.AIOKafkaProducer`; `audit` is the counter, made from the other keywords if not
+    given."""
+
+    def __init__(self, *, audit: AuditCounter | None = None, **configs: Any) -> None:
+        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), PRODUCER)
+        self._in_transaction: TransactionCounts | None = None
+        super().__init__(**configs)
+
+    async def send(self, topic: str, *arguments: Any, **named: Any) -> Any:
+        future = await super().send(topic, *arguments, **named)
+        sent_ms = named.get("timestamp_ms") or (arguments[3] if len(arguments) > 3 else None)
+        self._count_when_done(future, topic, [sent_ms or NO_TIMESTAMP])
+        return future
+
+    def create_batch(self) -> Any:
+        builder = super().create_batch()
+        append, builder.audited_ms = builder.append, []
+
+        def counted(**record: Any) -> Any:
+            metadata = append(**record)
+            if metadata is not None:
+                builder.audited_ms.append(metadata.timestamp)
+            return metadata
+
+        builder.append = counted
+        return builder
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> Any:
+        future = await super().send_batch(batch, topic, partition=partition)
+        self._count_when_done(future, topic, getattr(batch, "audited_ms", []), is_batch=True)
+        return future
+
+    def _count_when_done(
+        self, future: asyncio.Future[Any], topic: str, sent_ms: list[int], *, is_batch: bool = False
+    ) -> None:
+        counts = self._in_transaction or self.audit
+
+        def done(settled: asyncio.Future[Any]) -> None:
+            if settled.cancelled() or settled.exception() is not None:
+                for each in sent_ms:
+                    self.audit.failed(topic, each)
+                return
+            written = settled.result()
+            if written is None:  # acks=0: nothing is known of it
+                written_ms, partition, has_append_time = sent_ms, -1, False
+            else:
+                partition, has_append_time = written.partition, written.timestamp_type == LOG_APPEND_TIME
+                keeps = is_batch and not has_append_time
+                written_ms = sent_ms if keeps else [written.timestamp] * len(sent_ms)
+            for each in written_ms:
+                counts.count(topic, each, partition)
+
+        future.add_done_callback(done)
+
+    async def begin_transaction(self) -> None:
+        await super().begin_transaction()
+        self._in_transaction = self.audit.in_transaction()
+
+    async def commit_transaction(self) -> None:
+        await super().commit_transaction()
+        await self._end_transaction(is_commit=True)
+
+    async def abort_transaction(self) -> None:
+        await super().abort_transaction()
+        await self._end_transaction(is_commit=False)
+
+    async def _end_transaction(self, *, is_commit: bool) -> None:
+        counts, self._in_transaction = self._in_transaction, None
+        if counts is None:
+            return
+        await asyncio.sleep(0)  # callbacks of records that were acknowledged last
+        if is_commit:
+            counts.commit()
+        else:
+            counts.abort()
+
+    async def stop(self) -> None:
+        await super().stop()
+        await asyncio.to_thread(self.audit.close)
+
+
+class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
+    """In place of `aiokafka.AIOKafkaConsumer`."""
+
+    def __init__(self, *topics: str, audit: AuditCounter | None = None, **configs: Any) -> None:
+        group = configs.get("group_id") or "(none)"
+        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), consumer(group))
+        super().__init__(*topics, **configs)
+
+    async def getone(self, *partitions: Any) -> Any:
+        record = await super().getone(*partitions)
+        self.audit.count(record.topic, record.timestamp, record.partition)
+        return record
+
+    async def getmany(self, *partitions: Any, **named: Any) -> Any:
+        found = await super().getmany(*partitions, **named)
+        for records in found.values():
+            for record in records:
+                self.audit.count(record.topic, record.timestamp, record.partition)
+        return found
+
+    async def stop(self) -> None:
+        await super().stop()
+        await asyncio.to_thread(self.audit.close)

@@ -1,0 +1,43 @@
+"""Interceptors that count: for the project's own producer and consumers.
+
+In: acknowledged batches and consumed records. Out: counts.
+`Producer(cluster, interceptors=[AuditProducer(counter)])`.
+Does not know: how counts travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.audit.counters.audit_counter import AuditCounter
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.fetching import ConsumerRecord
+from barnabas.client.core.interceptors import SettledBatch
+from barnabas.protocol import KafkaError
+
+
+class AuditProducer:
+    """Counts records when their batch is acknowledged, or given up."""
+
+    def __init__(self, audit: AuditCounter) -> None:
+        self.audit = audit
+
+    def on_acknowledgement(self, batch: SettledBatch, error: KafkaError | ClientError | None) -> None:
+        topic, partition = batch.where
+        note = self.audit.count if error is None else self.audit.failed
+        if batch.append_time_ms >= 0:
+            note(topic, batch.append_time_ms, partition, len(batch.records))
+            return
+        for record in batch.records:
+            note(topic, record.timestamp, partition)
+
+
+class AuditConsumer:
+    """Counts records that a poll returns."""
+
+    def __init__(self, audit: AuditCounter) -> None:
+        self.audit = audit
+
+    def on_consume(self, records: Sequence[ConsumerRecord]) -> None:
+        for record in records:
+            self.audit.count(record.topic, record.timestamp, record.partition)

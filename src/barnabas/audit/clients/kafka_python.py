@@ -1,0 +1,118 @@
+"""kafka-python's clients that count what is acknowledged and what is consumed.
+
+In: the keywords of the client, and a counter. Out: the same class with the same methods. Records count when
+the broker has acknowledged them; those of a transaction when it is committed.
+Does not know: how counts travel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kafka  # type: ignore[import-untyped]
+
+from barnabas.audit.core.tiers import PRODUCER, consumer
+from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
+
+NO_TIMESTAMP = -1
+
+
+class KafkaProducer(kafka.KafkaProducer):  # type: ignore[misc]
+    """In place of `kafka.KafkaProducer`; `audit` is the counter, made from other keywords if not given."""
+
+    def __init__(self, *, audit: AuditCounter | None = None, **configs: Any) -> None:
+        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), PRODUCER)
+        self._in_transaction: TransactionCounts | None = None
+        super().__init__(**configs)
+
+    def send(self, topic: str, *arguments: Any, **named: Any) -> Any:
+        future = super().send(topic, *arguments, **named)
+        counts = self._in_transaction or self.audit
+        sent_ms = named.get("timestamp_ms") or (arguments[4] if len(arguments) > 4 else None)
+        future.add_callback(lambda written: counts.count(written.topic, written.timestamp, written.partition))
+        future.add_errback(lambda error: self.audit.failed(topic, sent_ms or NO_TIMESTAMP))
+        return future
+
+    def begin_transaction(self) -> Any:
+        result = super().begin_transaction()
+        self._in_transaction = self.audit.in_transaction()
+        return result
+
+    def commit_transaction(self) -> Any:
+        result = super().commit_transaction()
+        self._end_transaction(is_commit=True)
+        return result
+
+    def abort_transaction(self) -> Any:
+        result = super().abort_transaction()
+        self._end_transaction(is_commit=False)
+        return result
+
+    def _end_transaction(self, *, is_commit: bool) -> None:
+        counts, self._in_transaction = self._in_transaction, None
+        if counts is not None and is_commit:
+            counts.commit()
+        elif counts is not None:
+            counts.abort()
+
+    def close(self, *arguments: Any, **named: Any) -> Any:
+        result = super().close(*arguments, **named)
+        self.audit.close()
+        return result
+
+
+class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
+    """In place of `kafka.KafkaConsumer`."""
+
+    def __init__(self, *topics: str, audit: AuditCounter | None = None, **configs: Any) -> None:
+        group = configs.get("group_id") or "(none)"
+        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), consumer(group))
+        super().__init__(*topics, **configs)
+
+    def poll(self, *arguments: Any, update_offsets: bool = True, **named: Any) -> Any:
+        found = super().poll(*arguments, update_offsets=update_offsets, **named)
+        if update_offsets:  # otherwise the iterator asks: it counts what it hands out
+            for records in found.values():
+                for record in records:
+                    self.audit.count(record.topic, record.timestamp, record.partition)
+        return found
+
+    def __next__(self) -> Any:
+        record = super().__next__()
+        self.audit.count(record.topic, record.timestamp, record.partition)
+        return record
+
+    def close(self, *arguments: Any, **named: Any) -> Any:
+        result = super().close(*arguments, **named)
+        self.audit.close()
+        return result
+
+
+def java_names(configs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of kafka-python in the names of Kafka's properties, as far as the audit needs them."""
+    found = {name.replace("_", "."): value for name, value in configs.items()}
+    user = configs.get("sasl_plain_username")
+    if user is not None and str(configs.get("sasl_mechanism", "PLAIN")).startswith(("PLAIN", "SCRAM")):
+        plain = configs.get("sasl_mechanism", "PLAIN") == "PLAIN"
+        module = "plain.PlainLoginModule" if plain else "scram.ScramLoginModule"
+        found["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{module} required "
+            f"username={quoted(user)} password={quoted(configs.get('sasl_plain_password', ''))};"
+        )
+    if configs.get("ssl_cafile"):
+        found["ssl.truststore.type"] = "PEM"
+        found["ssl.truststore.location"] = configs["ssl_cafile"]
+    wanted = {
+        "bootstrap.servers",
+        "client.id",
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+    }
+    return {name: value for name, value in found.items() if name in wanted and value is not None}
+
+
+def quoted(text: object) -> str:
+    return '"' + str(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,187 @@
+"""Count messages: the records of the audit topic, as JSON.
+
+In: counts of one window of one counter. Out: bytes, and back. A message says which range of its stream it
+covers (`start` to `end`): offsets of a partition, numbers of batches, or sequence numbers of a counter. So a
+message that was sent twice, or counted again after a restart, is recognized (`streams.py`). The increments of
+KAFKA-260 are understood too. Does not know: topics' partitions, clients.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, bucket_of
+from barnabas.audit.core.delays import Delays
+
+VERSION = 1
+ENTRIES_MAX = 500  # of one message; a window with more takes several
+NO_PARTITION = -1
+TEXT_MAX = 1_000
+OTHERS = ("dropped", "aborted", "failed")  # numbers that most messages do not have
+
+
+class MessageError(ValueError):
+    """A record of the audit topic that is no count message."""
+
+
+class StreamKind(StrEnum):
+    OFFSETS = "offsets"  # of one partition: whoever counts a range again finds the same counts
+    BATCHES = "batches"  # numbers of a pipeline's or a query's batches: the same
+    SESSION = "session"  # sequence numbers of a counter in memory, which ends with a last message
+
+
+class Tally(NamedTuple):
+    """Numbers of records. Only `counted` and `dropped` make a tier complete."""
+
+    counted: int = 0
+    dropped: int = 0  # left out on purpose: by a filter, as a duplicate, into quarantine
+    aborted: int = 0  # of aborted transactions
+    failed: int = 0  # never acknowledged
+
+    def plus(self, other: Tally, sign: int = 1) -> Tally:
+        return Tally(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    bucket_ms: int
+    tally: Tally
+    partition: int = NO_PARTITION
+    delays: Delays = field(default_factory=Delays)
+
+
+@dataclass(frozen=True, slots=True)
+class CountMessage:
+    tier: str
+    topic: str  # empty: the message only says that its session lives
+    host: str
+    stream: str
+    kind: StreamKind
+    start: int
+    end: int
+    time_ms: int  # when the window was closed, by the host's clock
+    entries: tuple[Entry, ...] = ()
+    width_ms: int = WIDTH_MS
+    application: str = ""
+    expired: int = 0  # offsets that were gone from the log before they were counted
+    is_last: bool = False  # the session ends
+
+
+def encode(message: CountMessage) -> bytes:
+    counts = []
+    for entry in message.entries:
+        one: dict[str, Any] = {"bucket": entry.bucket_ms, "count": entry.tally.counted}
+        if entry.partition != NO_PARTITION:
+            one["partition"] = entry.partition
+        for name in OTHERS:
+            if value := getattr(entry.tally, name):
+                one[name] = value
+        delays = entry.delays
+        if delays.counts:
+            one["delays"] = {str(index): delays.counts[index] for index in sorted(delays.counts)}
+            one["delay_max"] = delays.max_ms
+        if delays.ahead_max_ms:
+            one["ahead_max"] = delays.ahead_max_ms
+        counts.append(one)
+    body: dict[str, Any] = {
+        "version": VERSION,
+        "tier": message.tier,
+        "topic": message.topic,
+        "host": message.host,
+        "stream": message.stream,
+        "kind": message.kind.value,
+        "start": message.start,
+        "end": message.end,
+        "time": message.time_ms,
+        "width": message.width_ms,
+        "counts": counts,
+    }
+    if message.application:
+        body["application"] = message.application
+    if message.expired:
+        body["expired"] = message.expired
+    if message.is_last:
+        body["last"] = True
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def decode(value: bytes | None) -> CountMessage:
+    """MessageError for a record that is no count message."""
+    try:
+        body = json.loads(value or b"")
+        if not isinstance(body, dict):
+            raise MessageError("a count message is a JSON object")
+        return of_kafka_260(body) if "guid" in body else of_body(body)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, MessageError):
+            raise
+        raise MessageError(f"no count message: {error!r}") from None
+
+
+def of_body(body: dict[str, Any]) -> CountMessage:
+    if body["version"] != VERSION:
+        raise MessageError(f"version {body['version']}: this program reads version {VERSION}")
+    start, end = number(body["start"]), number(body["end"])
+    if not start < end or len(body["counts"]) > ENTRIES_MAX:
+        raise MessageError(f"the range {start} to {end} with {len(body['counts'])} counts")
+    return CountMessage(
+        text(body["tier"]),
+        text(body["topic"]),
+        text(body["host"]),
+        text(body["stream"]),
+        StreamKind(body["kind"]),
+        start,
+        end,
+        number(body["time"]),
+        tuple(map(of_entry, body["counts"])),
+        number(body["width"], 1),
+        text(body.get("application", "")),
+        number(body.get("expired", 0), 0),
+        body.get("last", False) is True,
+    )
+
+
+def of_entry(body: dict[str, Any]) -> Entry:
+    tally = Tally(number(body["count"], 0), *(number(body.get(name, 0), 0) for name in OTHERS))
+    counts = {int(index): number(count, 0) for index, count in body.get("delays", {}).items()}
+    return Entry(
+        number(body["bucket"], NO_TIME),
+        tally,
+        number(body.get("partition", NO_PARTITION), NO_PARTITION),
+        Delays(counts, number(body.get("delay_max", 0)), number(body.get("ahead_max", 0))),
+    )
+
+
+def of_kafka_260(body: dict[str, Any]) -> CountMessage:
+    """An increment of the form that was proposed for Apache Kafka: its guid makes it count once."""
+    start_ms, end_ms = number(body["bucket_start"], 0), number(body["bucket_end"])
+    if end_ms <= start_ms:
+        raise MessageError(f"the bucket {start_ms} to {end_ms}")
+    return CountMessage(
+        text(body["tier"]),
+        text(body["topic"]),
+        text(body.get("host", "")),
+        text(body["guid"]),
+        StreamKind.BATCHES,
+        0,
+        1,
+        number(body["time"]),
+        (Entry(bucket_of(start_ms, end_ms - start_ms), Tally(number(body["count"], 0))),),
+        end_ms - start_ms,
+        text(body.get("application", "")),
+    )
+
+
+def number(value: object, least: int | None = None) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or (least is not None and value < least):
+        raise MessageError(f"{value!r}: a whole number{f' of at least {least}' if least is not None else ''}")
+    return value
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > TEXT_MAX:
+        raise MessageError(f"{str(value)[:50]!r} is no text of at most {TEXT_MAX} characters")
+    return value

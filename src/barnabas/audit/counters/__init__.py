@@ -1,0 +1,1 @@
+"""Counters: count records in memory, and send the counts to the audit topic."""

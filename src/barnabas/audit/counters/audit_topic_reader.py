@@ -1,0 +1,66 @@
+"""Reads the audit topic: all of its count messages, then those that came since the last look.
+
+In: a client of the brokers. Out: count messages, with the time at which the broker stored them. Records that
+are no count messages are passed over and counted. Does not know: what becomes of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.audit.core.messages import CountMessage, MessageError, decode
+from barnabas.audit.counters.audit_topic import AUDIT_TOPIC
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.fetching import DamagedBatch
+from barnabas.client.core.topology import TopicPartition
+from barnabas.protocol import KafkaError
+
+POLL_MS = 1_000.0
+CONSUMING = ConsumerSettings(read_committed=True, on_out_of_range=OnOutOfRange.EARLIEST)
+
+Apply = Callable[[CountMessage, int], object]
+
+
+class AuditTopicReader:
+    def __init__(self, cluster: ClusterCore, topic: str = AUDIT_TOPIC) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._consumer: Consumer | None = None
+        self.unreadable = 0
+
+    async def catch_up(self, apply: Apply) -> None:
+        """Read everything that the audit topic has now."""
+        count = await self._cluster.partitions_of(self._topic)
+        partitions = [TopicPartition(self._topic, index) for index in range(count)]
+        if self._consumer is None:
+            self._consumer = Consumer(self._cluster, CONSUMING)
+        consumer = self._consumer
+        new = [each for each in partitions if each not in consumer.positions]
+        if new:
+            await consumer.assign_at(new, OffsetSpec.EARLIEST)
+        goal: dict[TopicPartition, int] = {}
+        wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        for place, found in (await Admin(self._cluster).list_offsets(wanted, read_committed=True)).items():
+            if isinstance(found, KafkaError):
+                raise found
+            goal[place] = found.offset
+        while any(consumer.positions[place] < end for place, end in goal.items()):
+            try:
+                records = await consumer.poll(POLL_MS)
+            except DamagedBatch as damaged:
+                consumer.assign({damaged.where: damaged.next_offset})
+                continue
+            for record in records:
+                try:
+                    message = decode(record.value)
+                except MessageError:
+                    self.unreadable += 1
+                    continue
+                apply(message, record.timestamp)
+
+    async def close(self) -> None:
+        if self._consumer is not None:
+            await self._consumer.close()

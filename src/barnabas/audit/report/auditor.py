@@ -1,0 +1,115 @@
+"""The auditor: keeps a ledger up to date with the audit topic, and makes reports of it.
+
+In: a client of the brokers, rules. Out: reports; alarms that are new, and alarms that ended, as they come. It
+keeps nothing on disk: after a restart the audit topic tells everything again.
+Does not know: HTTP, how a report is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from barnabas.audit.core.ledger import Ledger
+from barnabas.audit.core.report import Report, Row, Rules, make_report
+from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, ensure_topic
+from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import ClientError
+from barnabas.protocol import KafkaError
+
+log = logging.getLogger("barnabas.audit")
+ALARMS_WAITING_MAX = 10_000
+
+AlarmKey = tuple[str, int, str]  # topic, bucket, tier
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmChange:
+    """An alarm that is raised, or has changed, or ended because late records came."""
+
+    row: Row
+    is_over: bool
+    revision: int
+
+
+def system_ms() -> int:
+    return int(time.time() * 1000)
+
+
+class Auditor:
+    def __init__(
+        self,
+        cluster: ClusterCore,
+        topic: str = AUDIT_TOPIC,
+        rules: Rules | None = None,
+        *,
+        now_ms: Callable[[], int] = system_ms,
+    ) -> None:
+        self.rules = rules or Rules()
+        self.ledger = Ledger()
+        self.last: Report | None = None
+        self.cluster = cluster
+        self._topic = topic
+        self._reader = AuditTopicReader(cluster, topic)
+        self._now_ms = now_ms
+        self._alarms: dict[AlarmKey, AlarmChange] = {}
+        self._followers: set[asyncio.Queue[AlarmChange]] = set()
+
+    async def refresh(self) -> Report:
+        """Read what is new in the audit topic, and make the next report."""
+        await ensure_topic(self.cluster, self._topic)
+        await self._reader.catch_up(self.ledger.apply)
+        now_ms = self._now_ms()
+        self.ledger.forget_before(now_ms)
+        self.last = make_report(self.ledger, self.rules, now_ms)
+        self._note_alarms(self.last)
+        return self.last
+
+    async def run(self, interval_s: float) -> None:
+        """Make a report every so often, for ever."""
+        while True:
+            try:
+                report = await self.refresh()
+            except (KafkaError, ClientError) as error:
+                log.warning("no report: %s. Trying again in %.0f s", error, interval_s)
+            else:
+                log.info("report: %d rows, %d alarms", len(report.rows), len(report.alarms))
+            await asyncio.sleep(interval_s)
+
+    def _note_alarms(self, report: Report) -> None:
+        now: dict[AlarmKey, Row] = {(row.topic, row.bucket_ms, row.tier): row for row in report.alarms}
+        rows = {(row.topic, row.bucket_ms, row.tier): row for row in report.rows}
+        for key, row in now.items():
+            before = self._alarms.get(key)
+            if before is None or before.row.verdict != row.verdict:
+                self._tell(key, AlarmChange(row, False, before.revision + 1 if before else 1))
+        for key in self._alarms.keys() - now.keys():
+            before = self._alarms[key]
+            self._tell(key, AlarmChange(rows.get(key, before.row), True, before.revision + 1))
+            del self._alarms[key]
+
+    def _tell(self, key: AlarmKey, change: AlarmChange) -> None:
+        self._alarms[key] = change
+        for queue in self._followers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(change)
+
+    async def alarms(self) -> AsyncIterator[AlarmChange]:
+        """Alarms that hold now, then every change, for a service that sends them on."""
+        queue: asyncio.Queue[AlarmChange] = asyncio.Queue(ALARMS_WAITING_MAX)
+        for change in self._alarms.values():
+            queue.put_nowait(change)
+        self._followers.add(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._followers.discard(queue)
+
+    async def close(self) -> None:
+        await self._reader.close()

@@ -1,0 +1,161 @@
+"""Counts the records of all partitions that this broker leads (`barnabas.audit.counts.enable`).
+
+In: the logs of led partitions, up to their last stable offset. Out: count messages with ranges of offsets.
+It follows the log behind the produce path: nothing waits for it. Retries of idempotent producers are not in
+the log, aborted transactions are counted apart, control records not at all. A new leader goes on where the
+audit topic says that counting ended; two leaders that count the same range find the same counts, and readers
+take one.
+Does not know: requests, how counts are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.audit.core.batch_counts import BatchCounts, Opens
+from barnabas.audit.core.messages import CountMessage, StreamKind
+from barnabas.audit.counters.audit_topic import ensure_topic, is_counted
+from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
+from barnabas.audit.counters.publisher import Publisher
+from barnabas.broker.access.own_client import own_client
+from barnabas.broker.audit.counted_positions import CountedPositions
+from barnabas.broker.audit.log_counts import count_log
+from barnabas.client.core.errors import ClientError
+from barnabas.protocol import KafkaError, uuid
+from barnabas.security.errors import SecuritySettingsError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partitions.partition import Partition
+
+log = logging.getLogger("barnabas.audit")
+RETRY_S, RETRY_S_MAX = 1.0, 30.0
+MESSAGES_AT_ONCE = 200
+PARTITION_BYTES_MAX = 64 * 1024 * 1024  # of the log, for one message
+PARTITIONS_A_TURN = 200  # looked at before the loop runs others
+
+Led = tuple[bytes, int, int]  # topic id, partition, leader epoch
+
+
+class ClusterCounter:
+    def __init__(self, broker: Broker) -> None:
+        settings = broker.settings
+        self._broker = broker
+        self._topic: str = settings["barnabas.audit.counts.topic"]
+        self._tier: str = settings["barnabas.audit.counts.tier"]
+        self._width_ms: int = settings["barnabas.audit.counts.bucket.ms"]
+        self._interval_s: float = settings["barnabas.audit.counts.interval.ms"] / 1000
+        self._opens = Opens(settings["barnabas.audit.counts.read"])
+        self._host = f"broker-{broker.node_id}"
+        self._next: dict[Led, int] = {}  # the offset to count next
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        retry_s = RETRY_S
+        while True:
+            try:
+                async with own_client(self._broker, "audit-counts") as cluster:
+                    await ensure_topic(cluster, self._topic)
+                    positions = CountedPositions(AuditTopicReader(cluster, self._topic), self._tier)
+                    publisher = Publisher(cluster, self._topic)
+                    try:
+                        while True:
+                            await self._count_all(positions, publisher)
+                            retry_s = RETRY_S
+                            await asyncio.sleep(self._interval_s)
+                    finally:
+                        await positions.close()
+                        await publisher.close()
+            except (KafkaError, ClientError, SecuritySettingsError, OSError) as error:
+                log.warning(
+                    "records are not counted now: %s. They are counted later, while the log has them. This "
+                    "node's own principal needs Read, Write and Describe on %s. Trying again in %.0f s",
+                    error,
+                    self._topic,
+                    retry_s,
+                )
+                self._next.clear()  # what was sent last may be stored or not: the topic tells
+                await asyncio.sleep(retry_s)
+                retry_s = min(2 * retry_s, RETRY_S_MAX)
+
+    async def _count_all(self, positions: CountedPositions, publisher: Publisher) -> None:
+        """Count what came since the last time in all led partitions."""
+        led = await self._led_partitions()
+        self._next = {key: offset for key, offset in self._next.items() if key in led}
+        if led.keys() - self._next.keys():
+            await positions.catch_up()
+        waiting: list[tuple[Led, CountMessage]] = []
+        for key, partition in led.items():
+            try:
+                message = await self._count(key, partition, positions)
+            except KafkaError as error:
+                log.warning("%s is not counted now: %s", partition, error.message)
+                continue
+            if message is not None:
+                waiting.append((key, message))
+            if len(waiting) >= MESSAGES_AT_ONCE:
+                await self._send(publisher, waiting)
+        await self._send(publisher, waiting)
+
+    async def _led_partitions(self) -> dict[Led, Partition]:
+        found: dict[Led, Partition] = {}
+        for number, partition in enumerate(list(self._broker.partitions), 1):
+            if partition.is_leader and not partition.is_internal and is_counted(partition.topic, self._topic):
+                found[partition.topic_id, partition.index, partition.leader_epoch] = partition
+            if not number % PARTITIONS_A_TURN:
+                await asyncio.sleep(0)
+        return found
+
+    async def _count(
+        self, key: Led, partition: Partition, positions: CountedPositions
+    ) -> CountMessage | None:
+        log_, upper_offset = partition.log, partition.last_stable_offset
+        stream = f"{self._broker.cluster_id}/{uuid.to_text(partition.topic_id)}-{partition.index}"
+        start = self._next.get(key)
+        if start is None:
+            start = self._next[key] = positions.ends.get(stream, log_.log_start_offset)
+        first = max(start, log_.log_start_offset)  # retention or DeleteRecords may have been faster
+        if first >= upper_offset:
+            return None
+        threads = self._broker.threads.background
+        if not log_.has_loaded_aborted(first):
+            await threads.run(log_.load_aborted, first)
+        aborted = log_.aborted_transactions(first, upper_offset)
+        now_ms = self._broker.clock.now_ms()
+        counts = BatchCounts(first, self._width_ms, now_ms, self._opens)
+        await threads.run(count_log, log_, counts, upper_offset, aborted, PARTITION_BYTES_MAX, threads.pause)
+        if counts.end <= first:
+            return None
+        return CountMessage(
+            self._tier,
+            partition.topic,
+            self._host,
+            stream,
+            StreamKind.OFFSETS,
+            start,
+            counts.end,
+            now_ms,
+            counts.entries(partition.index),
+            self._width_ms,
+            expired=first - start,
+        )
+
+    async def _send(self, publisher: Publisher, waiting: list[tuple[Led, CountMessage]]) -> None:
+        if not waiting:
+            return
+        await publisher.send([message for _, message in waiting])
+        for key, message in waiting:
+            self._next[key] = message.end
+        waiting.clear()

@@ -1,0 +1,1 @@
+"""The audit: reports of counts, the service, and the counter of a cluster."""

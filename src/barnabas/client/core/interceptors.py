@@ -1,0 +1,60 @@
+"""Interceptors: observers of a producer's acknowledgements and of a consumer's records.
+
+In: what became of a batch, the records that a poll returns. Out: nothing: an interceptor changes no record,
+and its errors are logged and do not reach the caller (as Kafka's `interceptor.classes`).
+Does not know: what interceptors do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.fetching import ConsumerRecord
+from barnabas.client.core.topology import TopicPartition
+from barnabas.protocol import KafkaError
+from barnabas.records.record import Record
+
+log = logging.getLogger("barnabas.client")
+
+
+class SettledBatch(Protocol):
+    """A batch that is written or given up."""
+
+    append_time_ms: int  # of all its records, if the topic has LogAppendTime; else -1
+
+    @property
+    def where(self) -> TopicPartition: ...
+
+    @property
+    def records(self) -> Sequence[Record]: ...
+
+
+class ProducerInterceptor(Protocol):
+    def on_acknowledgement(self, batch: SettledBatch, error: KafkaError | ClientError | None) -> None:
+        """The batch is written, or given up with an error. Called on the producer's event loop."""
+
+
+class ConsumerInterceptor(Protocol):
+    def on_consume(self, records: Sequence[ConsumerRecord]) -> None:
+        """The records that a poll is about to return."""
+
+
+def tell_acknowledged(
+    interceptors: Iterable[ProducerInterceptor], batch: SettledBatch, error: KafkaError | ClientError | None
+) -> None:
+    for each in interceptors:
+        try:
+            each.on_acknowledgement(batch, error)
+        except Exception:
+            log.exception("the interceptor %r failed", each)
+
+
+def tell_consumed(interceptors: Iterable[ConsumerInterceptor], records: Sequence[ConsumerRecord]) -> None:
+    for each in interceptors:
+        try:
+            each.on_consume(records)
+        except Exception:
+            log.exception("the interceptor %r failed", each)

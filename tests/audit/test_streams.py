@@ -1,0 +1,123 @@
+"""Each range of a stream counts once, whatever order and however often its messages come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.audit.core.buckets import NO_TIME, bucket_of
+from barnabas.audit.core.ledger import Applied, Ledger
+from barnabas.audit.core.messages import CountMessage, Entry, StreamKind, Tally
+
+WIDTH = 100
+
+
+def message(timestamps: list[int], start: int, end: int, host: str = "broker-1") -> CountMessage:
+    """What a counter says of the records from `start` to `end` of a log."""
+    numbers: dict[int, int] = {}
+    for timestamp in timestamps[start:end]:
+        bucket = bucket_of(timestamp, WIDTH)
+        numbers[bucket] = numbers.get(bucket, 0) + 1
+    entries = tuple(Entry(bucket, Tally(count), 0) for bucket, count in sorted(numbers.items()))
+    return CountMessage("cluster", "orders", host, "log-0", StreamKind.OFFSETS, start, end, 0, entries, WIDTH)
+
+
+def sums(ledger: Ledger) -> dict[int, int]:
+    return {bucket: column["cluster"].total.counted for (_, bucket), column in ledger.columns.items()}
+
+
+def truth(timestamps: list[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for timestamp in timestamps:
+        bucket = bucket_of(timestamp, WIDTH)
+        found[bucket] = found.get(bucket, 0) + 1
+    return found
+
+
+logs = st.lists(st.integers(-1, 1_000), min_size=1, max_size=60)
+
+
+def leaders(data: st.DataObject, size: int) -> Iterator[tuple[int, int, str]]:
+    """Counters that take over from each other: each begins where some stored message ended, and those before
+    it may go on for a while without knowing. Their messages interleave."""
+    ends = [0]
+    places = {"a": 0}
+    while max(ends) < size:
+        if len(places) < 4 and data.draw(st.booleans()):
+            places[f"leader {len(places)}"] = data.draw(st.sampled_from(sorted(set(ends))[-8:]))
+        host = data.draw(st.sampled_from(sorted(places)))
+        start = places[host]
+        if start >= size:
+            del places[host]
+            places = places or {"a": max(ends)}
+            continue
+        end = data.draw(st.integers(start + 1, min(size, start + 9)))
+        yield start, end, host
+        places[host] = end
+        ends.append(end)
+
+
+@given(logs, st.data())
+def test_leaders_that_count_the_same_records_count_them_once(
+    timestamps: list[int], data: st.DataObject
+) -> None:
+    ledger = Ledger()
+    for start, end, host in leaders(data, len(timestamps)):
+        sent = message(timestamps, start, end, host)
+        for _ in range(data.draw(st.integers(1, 2))):  # it may be stored twice
+            ledger.apply(sent, 0)
+    assert sums(ledger) == truth(timestamps)
+    assert not ledger.conflicts and not list(ledger.gaps())
+
+
+@given(logs, st.data())
+def test_messages_of_one_counter_may_come_in_any_order(timestamps: list[int], data: st.DataObject) -> None:
+    cuts = sorted({0, len(timestamps), *data.draw(st.lists(st.integers(1, len(timestamps)), max_size=8))})
+    sent = [message(timestamps, start, end) for start, end in pairwise(cuts)]
+    order = data.draw(st.permutations([*sent, *sent]))
+    ledger = Ledger()
+    for each in order:
+        ledger.apply(each, 0)
+    assert sums(ledger) == truth(timestamps)
+    assert ledger.repeated == len(sent)
+
+
+@given(logs, st.data())
+def test_a_range_that_nobody_counted_is_told(timestamps: list[int], data: st.DataObject) -> None:
+    size = len(timestamps)
+    ledger = Ledger()
+    ledger.apply(message(timestamps, 0, 1), 0)
+    ledger.apply(message([*timestamps, 0, 0, 0], size + 2, size + 3), 0)
+    assert list(ledger.gaps()) == [("cluster", "log-0", size + 1)]
+
+
+def test_an_overlap_that_cannot_be_resolved_counts_nothing_and_is_told() -> None:
+    timestamps = list(range(20))
+    ledger = Ledger()
+    ledger.apply(message(timestamps, 0, 10), 0)
+    assert ledger.apply(message(timestamps, 5, 15), 0) is Applied.REPEATED
+    assert sums(ledger) == {0: 10}
+    assert ledger.conflicts == 1
+
+
+def test_records_of_a_topic_that_was_made_again_are_added() -> None:
+    ledger = Ledger()
+    first = message([1, 2, 3], 0, 3)
+    again = CountMessage(
+        "cluster", "orders", "broker-1", "other-id-0", StreamKind.OFFSETS, 0, 3, 0, first.entries, WIDTH
+    )
+    ledger.apply(first, 0)
+    ledger.apply(again, 0)
+    assert sums(ledger) == {0: 6}
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.sampled_from([1_000, 60_000, 600_000, 86_400_000]))
+def test_a_bucket_begins_at_a_multiple_of_its_width_and_holds_its_timestamp(time_ms: int, width: int) -> None:
+    bucket = bucket_of(time_ms, width)
+    if time_ms < 0:
+        assert bucket == NO_TIME
+    else:
+        assert bucket % width == 0 and bucket <= time_ms < bucket + width

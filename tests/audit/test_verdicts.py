@@ -1,0 +1,282 @@
+"""Tiers compared: every kind of damage has its name, and 100 % means all of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.counted import LATER, T0, WIDTH
+from barnabas.audit.core.ledger import Ledger
+from barnabas.audit.core.messages import CountMessage, Entry, StreamKind, Tally
+from barnabas.audit.core.report import Report, Row, Rules, alarm_text, make_report
+from barnabas.audit.core.tiers import default_reference, order_of
+from barnabas.audit.core.verdicts import State, percent
+from barnabas.audit.report.page import page
+from barnabas.audit.report.rules_file import duration_ms, rules_of
+from barnabas.audit.report.text import lines
+
+
+class Book:
+    """A ledger that is written by hand."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(keep_ms=2**60)
+        self._numbers = 0
+
+    def add(
+        self,
+        tier: str,
+        count: int,
+        *,
+        topic: str = "orders",
+        host: str = "h1",
+        partition: int = 0,
+        bucket: int = T0,
+        arrived: int = T0 + WIDTH + 1_000,
+        stream: str | None = None,
+        is_last: bool = True,
+        time_ms: int | None = None,
+        **others: int,
+    ) -> None:
+        self._numbers += 1
+        self.ledger.apply(
+            CountMessage(
+                tier, topic, host, stream or str(self._numbers), StreamKind.SESSION, self._numbers,
+                self._numbers + 1, arrived if time_ms is None else time_ms,
+                (Entry(bucket, Tally(count, **others), partition),), WIDTH, is_last=is_last,
+            ),
+            arrived,
+        )  # fmt: skip
+
+    def report(self, now_ms: int = LATER, rules: Rules | None = None, **choice: object) -> Report:
+        return make_report(self.ledger, rules or Rules(), now_ms, **choice)  # type: ignore[arg-type]
+
+    def row(self, tier: str, topic: str = "orders", bucket: int = T0, **choice: object) -> Row:
+        rows = [
+            row
+            for row in self.report(**choice).rows  # type: ignore[arg-type]
+            if (row.tier, row.topic, row.bucket_ms) == (tier, topic, bucket)
+        ]
+        assert len(rows) == 1
+        return rows[0]
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+def test_the_worked_example(book: Book) -> None:
+    book.add("producer", 600, host="a")
+    book.add("producer", 400, host="a")
+    book.add("producer", 500, host="b")
+    book.add("cluster", 1_500)
+    book.add("mirror/dc2", 1_496, host="m1")
+    book.add("sink/lake", 1_502)
+    assert book.row("cluster").verdict.state is State.COMPLETE
+    mirror, lake = book.row("mirror/dc2"), book.row("sink/lake")
+    assert (mirror.completeness, mirror.verdict.missing, mirror.verdict.state) == ("99.733", 4, State.MISSING)
+    assert (lake.completeness, lake.verdict.extra, lake.verdict.state) == ("100.133", 2, State.DUPLICATED)
+    assert [row.tier for row in book.report().alarms] == ["mirror/dc2", "sink/lake"]
+    text = alarm_text(mirror)
+    assert "orders" in text and str(T0) in text and "4 of 1500" in text
+    assert "between cluster and mirror/dc2" in text and "m1" in text
+
+
+def test_records_have_time_to_arrive_before_they_are_missing(book: Book) -> None:
+    book.add("producer", 10)
+    book.add("cluster", 8)
+    end, patience = T0 + WIDTH, 600_000
+    assert book.row("cluster", now_ms=end - 1).verdict.state is State.OPEN
+    assert book.row("cluster", now_ms=end).verdict.state is State.IN_FLIGHT
+    assert book.row("cluster", now_ms=end + patience - 1).verdict.state is State.IN_FLIGHT
+    assert not book.report(end + patience - 1).alarms
+    assert book.row("cluster", now_ms=end + patience).verdict.state is State.MISSING
+    rules = Rules(patience_ms={"cluster": 5_000})
+    assert book.row("cluster", now_ms=end + 5_000, rules=rules).verdict.state is State.MISSING
+
+
+def test_records_that_come_after_the_patience_are_late_and_the_alarm_ends(book: Book) -> None:
+    book.add("producer", 10)
+    book.add("cluster", 8)
+    assert book.report().alarms
+    book.add("cluster", 2, arrived=T0 + WIDTH + 3_600_000)
+    row = book.row("cluster")
+    assert row.verdict.state is State.LATE
+    assert row.verdict.completed_ms == 3_600_000
+    assert not book.report().alarms
+
+
+def test_a_loss_in_one_partition_is_not_made_up_for_by_a_duplicate_in_another(book: Book) -> None:
+    for partition in range(3):
+        book.add("cluster", 10, partition=partition)
+    book.add("consumer/billing", 9, partition=0, host="reader-1")
+    book.add("consumer/billing", 11, partition=1, host="reader-2")
+    book.add("consumer/billing", 10, partition=2, host="reader-3")
+    row = book.row("consumer/billing")
+    assert row.verdict.state is State.MISSING_AND_DUPLICATED
+    assert (row.verdict.missing, row.verdict.extra) == (1, 1)
+    assert row.verdict.partitions == (0, 1)
+    assert row.hosts == ("reader-1", "reader-2")
+    assert row.completeness == "96.666"
+
+
+def test_records_that_were_dropped_on_purpose_are_accounted_for(book: Book) -> None:
+    book.add("zone/shop/raw", 10)
+    book.add("zone/shop/staging", 7, dropped=3)
+    assert book.row("zone/shop/staging").verdict.state is State.COMPLETE
+    assert book.row("zone/shop/staging").dropped == 3
+
+
+def test_records_that_failed_or_were_aborted_are_not_expected(book: Book) -> None:
+    book.add("producer", 10, failed=5, aborted=7)
+    book.add("cluster", 10, aborted=7)
+    assert book.row("cluster").verdict.state is State.COMPLETE
+
+
+def test_a_tier_that_counted_nothing_of_a_bucket_is_missing_all(book: Book) -> None:
+    for bucket in (T0, T0 + WIDTH):
+        book.add("cluster", 10, bucket=bucket)
+    book.add("consumer/billing", 10)
+    row = book.row("consumer/billing", bucket=T0 + WIDTH)
+    assert (row.verdict.state, row.verdict.missing) == (State.MISSING, 10)
+
+
+def test_a_tier_is_not_judged_before_it_began_to_count(book: Book) -> None:
+    for bucket in (T0, T0 + WIDTH):
+        book.add("cluster", 10, bucket=bucket)
+    book.add("consumer/new", 10, bucket=T0 + WIDTH)
+    assert not [row for row in book.report().rows if row.tier == "consumer/new" and row.bucket_ms == T0]
+
+
+def test_producers_that_do_not_count_leave_the_cluster_as_the_reference(book: Book) -> None:
+    book.add("cluster", 10)
+    book.add("consumer/billing", 9)
+    assert book.row("cluster").verdict.state is State.NO_REFERENCE
+    assert book.row("cluster").completeness == "-"
+    assert book.row("consumer/billing").references == ("cluster",)
+
+
+def test_a_producer_that_died_before_its_last_counts_makes_more_records_uncertain_not_duplicated(
+    book: Book,
+) -> None:
+    book.add("producer", 10, is_last=False)
+    book.add("cluster", 12)
+    assert book.row("cluster").verdict.state is State.UNCERTAIN
+    assert not book.report().alarms
+    assert any("without its last counts" in note for note in book.report().notes)
+    book.add("producer", 2, host="h2")
+    assert book.row("cluster").verdict.state is State.COMPLETE
+
+
+def test_a_loss_behind_a_producer_that_died_is_a_loss(book: Book) -> None:
+    book.add("producer", 10, is_last=False)
+    book.add("cluster", 9)
+    assert book.row("cluster").verdict.state is State.MISSING
+
+
+def test_any_two_tiers_can_be_compared(book: Book) -> None:
+    book.add("producer", 10)
+    book.add("cluster", 10)
+    book.add("consumer/billing", 8)
+    report = book.report(between=("producer", "consumer/billing"))
+    assert [(row.tier, row.references, row.verdict.missing) for row in report.rows] == [
+        ("consumer/billing", ("producer",), 2)
+    ]
+
+
+def test_a_mirror_that_renames_topics_and_joins_clusters_follows_rules(book: Book) -> None:
+    book.add("cluster/dc1", 10)
+    book.add("cluster/dc2", 5)
+    rules = rules_of(
+        {
+            "patience": "5m",
+            "tiers": {
+                "mirror/all": {
+                    "reference": ["cluster/dc1", "cluster/dc2"],
+                    "topics": {"all.orders": "orders"},
+                    "patience": "1h",
+                },
+                "consumer/old": {"ignore": True},
+                "mirror/small": {"keeps_partitions": False, "reference": "cluster/dc1"},
+            },
+        }
+    )
+    book.add("mirror/all", 14, topic="all.orders")
+    book.add("consumer/old", 1)
+    book.add("mirror/small", 10, partition=7)
+    assert book.row("mirror/small", rules=rules).verdict.state is State.COMPLETE
+    row = book.row("mirror/all", "all.orders", rules=rules)
+    assert (row.verdict.expected, row.verdict.missing) == (15, 1)
+    book.add("cluster/dc1", 3, bucket=T0 + WIDTH)  # nothing of this bucket came at all
+    later = book.row("mirror/all", "all.orders", bucket=T0 + WIDTH, rules=rules)
+    assert (later.verdict.expected, later.verdict.missing) == (3, 3)
+    assert not [row for row in book.report(rules=rules).rows if row.tier == "consumer/old"]
+    assert rules.patience_of("mirror/all") == 3_600_000 and rules.patience_of("cluster") == 300_000
+
+
+@pytest.mark.parametrize(
+    "body", [{"tier": {}}, {"tiers": {"a": {"patient": "1m"}}}, {"patience": "soon"}, {"tiers": {"a": 5}}, []]
+)
+def test_rules_that_are_wrong_are_refused(body: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        rules_of(body)
+
+
+def test_durations() -> None:
+    assert [duration_ms(text) for text in ("250", "30s", "10m", "1h", "2d")] == [
+        250, 30_000, 600_000, 3_600_000, 172_800_000,
+    ]  # fmt: skip
+
+
+def test_a_clock_that_differs_from_the_brokers_is_named(book: Book) -> None:
+    book.add("producer", 10, host="slow", time_ms=T0 + WIDTH + 1_000 - 60_000)
+    book.add("cluster", 10)
+    assert any("the clock of slow is about 60000 ms behind" in note for note in book.report().notes)
+    assert book.row("cluster").verdict.state is State.COMPLETE
+
+
+def test_records_without_a_time_are_judged_when_nothing_comes_any_more(book: Book) -> None:
+    book.add("producer", 10, bucket=-1, arrived=LATER)
+    book.add("cluster", 9, bucket=-1, arrived=LATER)
+    assert book.row("cluster", bucket=-1, now_ms=LATER + 1).verdict.state is State.IN_FLIGHT
+    assert book.row("cluster", bucket=-1, now_ms=LATER + 600_000).verdict.state is State.MISSING
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**12))
+def test_completeness_is_never_rounded_up(seen: int, expected: int) -> None:
+    text = percent(seen, expected)
+    assert float(text) <= seen * 100 / expected + 1e-6
+    assert (text == "100") == (seen == expected) or seen > expected
+    if seen < expected:
+        assert float(text) < 100
+
+
+def test_tiers_are_compared_with_the_one_before_them() -> None:
+    known = ["producer", "cluster", "zone/shop/raw", "zone/shop/staging", "zone/shop/trusted", "consumer/a"]
+    assert [default_reference(tier, known) for tier in sorted(known, key=order_of)] == [
+        None, "producer", "cluster", "cluster", "zone/shop/raw", "zone/shop/staging",
+    ]  # fmt: skip
+
+
+def test_old_buckets_are_forgotten_and_cells_are_bounded() -> None:
+    ledger = Ledger(keep_ms=WIDTH, cells_max=3)
+    for number in range(10):
+        entry = (Entry(T0 + number * WIDTH, Tally(1), 0),)
+        ledger.apply(
+            CountMessage("cluster", "t", "h", "s", StreamKind.OFFSETS, number, number + 1, 0, entry, WIDTH), 0
+        )
+    assert sorted(bucket for _, bucket in ledger.columns) == [T0 + number * WIDTH for number in (7, 8, 9)]
+    ledger.forget_before(T0 + 10 * WIDTH)
+    assert sorted(bucket for _, bucket in ledger.columns) == [T0 + 9 * WIDTH]
+
+
+def test_a_report_as_text_and_as_a_page(book: Book) -> None:
+    book.add("producer", 10)
+    book.add("cluster", 9, host="<b>&")
+    text = "\n".join(lines(book.report()))
+    assert "COMPLETE-%" in text and "90" in text and "missing" in text and "2023-11-14T22:20:00Z" in text
+    html = page(book.report(), 60)
+    assert "&lt;b&gt;&amp;" in html and "<b>&" not in html
+    assert "1 alarm." in html and "The first report" in page(None, 60)

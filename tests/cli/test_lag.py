@@ -5,13 +5,18 @@ import pty
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 
 import pytest
 
-from barnabas.cli.groups.lag import duration, lines
+from barnabas.cli.groups.lag import duration, forecast_text, lines
+from barnabas.cli.groups.lag_sources import Look
 from barnabas.client.core.topology import TopicPartition
-from barnabas.client.group_lag import GroupLag, PartitionLag
+from barnabas.monitor.lag.forecast import Danger, Forecast, Outlook
+from barnabas.monitor.lag.group_lag import GroupLag, PartitionLag
+from barnabas.testing.waiting import wait_until
 
 from .conftest import RunTool
 from .group_members import Members
@@ -49,13 +54,34 @@ def test_there_is_a_line_for_each_partition_and_a_total_for_each_group() -> None
             PartitionLag(TopicPartition("t", 2), 4, 4, 0, None),
         ),
     )
-    assert list(lines([group])) == [
+    assert list(lines(Look([group]))) == [
         "GROUP    TOPIC    PARTITION  CURRENT  END  LAG  TIME-LAG  MEMBER",
         "readers  t        0          3        5    2    1m1s      ann",
         "readers  t        1          -        4    -    -         bob",
         "readers  t        2          4        4    0    0         -",
         "readers  (total)  3                        2    1m1s      Stable",
     ]
+
+
+@pytest.mark.parametrize(
+    ("forecast", "text"),
+    [
+        (
+            Forecast(Outlook.CATCHING_UP, 185.0, "why", Danger.NONE, None, "", 2.0, 1.0, 0.9),
+            "catching up, caught up in 3m5s (high trust): why",
+        ),
+        (
+            Forecast(Outlook.NOT_CONSUMING, None, "why", Danger.OVERTAKES, 7_380.0, "age", 0.0, 1.0, 0.1),
+            "not consuming (low trust): why; retention overtakes it in 2h3m: age",
+        ),
+        (
+            Forecast(Outlook.CAUGHT_UP, 0.0, "", Danger.NONE, None, "", 1.0, 1.0, 1.0),
+            "caught up",
+        ),
+    ],
+)
+def test_a_forecast_is_one_line(forecast: Forecast, text: str) -> None:
+    assert forecast_text(forecast) == text
 
 
 @pytest.fixture
@@ -128,12 +154,60 @@ def test_a_terminal_shows_a_table_that_refreshes(broker: str, behind: str) -> No
         (("--watch", "0"), "Error: --watch 0: give at least 0.1 seconds"),
         (("--watch", "nan"), "Error: --watch nan: give at least 0.1 seconds"),
         (("--count", "2"), "Error: --count needs --watch, and a number of at least 1"),
+        (("--forecast",), "Error: --forecast needs --watch or --service: one look has no history"),
+        (("serve", "none.yaml"), "Error: none.yaml cannot be read: No such file or directory"),
+        (
+            ("--service", "http://127.0.0.1:1"),
+            "Error: http://127.0.0.1:1 cannot be reached: [Errno 111] Connection refused",
+        ),
         (("--watch", "soon"), "Cannot parse argument 'soon' of option watch (see `barnabas lag --help`)"),
     ],
 )
 def test_a_wrong_option_is_one_line(run_tool: RunTool, arguments: tuple[str, ...], line: str) -> None:
     ran = run_tool("barnabas", "lag", *arguments)
     assert (ran.errors, ran.status) == (f"{line}\n", 1)
+
+
+def is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health/ready") as response:
+            return bool(response.status == 200)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return False
+
+
+def test_lag_is_served_and_asked_of_the_service(broker: str, behind: str, run_tool: RunTool) -> None:
+    command = [sys.executable, "-m", "barnabas", "lag", "serve", "--bootstrap-server", broker, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        try:
+            assert child.stdout is not None
+            line = child.stdout.readline()
+            assert line.startswith("The lag service is ready: http://0.0.0.0:")
+            url = f"http://127.0.0.1:{line.rsplit(':', 1)[1].strip()}"
+            wait_until(lambda: is_ready(url), TIMEOUT_S, "the lag service is not ready")
+            ran = run_tool("barnabas", "lag", "--service", url, "--group", behind, "--forecast")
+            asked = run_tool("barnabas", "lag", "--bootstrap-server", broker, "--group", behind)
+            row, total, forecast = ran.lines[1:]
+            assert row.split()[:6] == asked.lines[1].split()[:6] == [behind, behind, "0", "0", "3", "3"]
+            assert total.split()[-1] == "Empty"
+            assert forecast.startswith(f"{behind}: unknown (low trust)")
+            ran = run_tool("barnabas", "lag", "--service", url, "--group", "nobody")
+            assert (ran.errors, ran.status) == ("Error: Group nobody not found.\n", 1)
+            ran = run_tool("barnabas", "lag", "--service", url, "--cluster", "none")
+            assert ran.errors.startswith(f"Error: {url}: the cluster 'none' is not watched")
+        finally:
+            child.terminate()
+    assert child.returncode == 0
+
+
+def test_watching_forecasts_from_what_it_saw(broker: str, behind: str, run_tool: RunTool) -> None:
+    base = ("lag", "--bootstrap-server", broker, "--group", behind, "--forecast")
+    ran = run_tool("barnabas", *base, "--watch", "0.1", "--count", "4")
+    last = ran.output.rstrip().splitlines()[-1]
+    assert last.startswith(
+        f"{behind}: not consuming (low trust): the group does not move, 3 records are behind"
+    )
 
 
 def test_an_unknown_group_is_one_line(broker: str, run_tool: RunTool) -> None:

@@ -12,11 +12,7 @@ from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.topology import TopicPartition
-from barnabas.client.group_lag import LagReader
-from barnabas.client.producer import Producer
 from barnabas.protocol import ErrorCode, KafkaError
-
-NOW_MS = 1_700_000_000_000
 
 Use = Callable[[Admin], Coroutine[Any, Any, None]]
 
@@ -32,13 +28,10 @@ def on_groups(broker: str) -> Callable[[Use], None]:
     return lambda use: asyncio.run(main(use))
 
 
-async def topic_with(admin: Admin, name: str, *timestamps_ms: int) -> TopicPartition:
-    """A topic of one partition, a record a timestamp, each in a batch of its own."""
+async def topic_with(admin: Admin, name: str) -> TopicPartition:
+    """A topic of one partition."""
     await admin.create_topic(NewTopic(name, partitions=1))
     await admin.cluster.partitions_of(name, auto_create=True)
-    for at_ms in timestamps_ms:
-        async with Producer(admin.cluster) as producer:
-            await producer.send(name, b"x", timestamp_ms=at_ms)
     return TopicPartition(name, 0)
 
 
@@ -102,55 +95,5 @@ def test_an_offset_of_a_topic_that_is_not_there_is_refused(
         error = (await admin.alter_offsets(topic, {where: 1}))[where]
         assert error is not None
         assert error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    on_groups(use)
-
-
-def test_lag_is_told_in_messages_and_in_time(on_groups: Callable[[Use], None], topic: str) -> None:
-    async def use(admin: Admin) -> None:
-        hour_ms = 3_600_000
-        where = await topic_with(admin, topic, *(NOW_MS - hours * hour_ms for hours in (5, 3, 2, 1)))
-        await admin.alter_offsets(f"{topic}-behind", {where: 1})
-        await admin.alter_offsets(f"{topic}-further-behind", {where: 0})
-        await admin.alter_offsets(f"{topic}-done", {where: 4})
-        names = [f"{topic}-{suffix}" for suffix in ("done", "behind", "further-behind")]
-        found = await LagReader(admin).read(names, NOW_MS)
-        assert [(each.group_id, each.lag, each.age_ms) for each in found] == [
-            (f"{topic}-further-behind", 4, 5 * hour_ms),
-            (f"{topic}-behind", 3, 3 * hour_ms),
-            (f"{topic}-done", 0, 0),
-        ]
-        [partition] = found[1].partitions
-        assert (partition.where, partition.current, partition.end, partition.lag, partition.member) == (
-            where,
-            1,
-            4,
-            3,
-            None,
-        )
-
-    on_groups(use)
-
-
-def test_a_second_look_reads_no_record_again(
-    on_groups: Callable[[Use], None], topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def use(admin: Admin) -> None:
-        where = await topic_with(admin, topic, NOW_MS - 1_000, NOW_MS)
-        await admin.alter_offsets(topic, {where: 0})
-        reader = LagReader(admin)
-        await reader.read([topic], NOW_MS)
-        monkeypatch.setattr("barnabas.client.group_lag.Consumer", None)
-        [group] = await reader.read([topic], NOW_MS + 500)
-        assert (group.lag, group.age_ms) == (2, 1_500)
-
-    on_groups(use)
-
-
-def test_lag_of_a_group_that_nobody_knows_is_an_error(on_groups: Callable[[Use], None], topic: str) -> None:
-    async def use(admin: Admin) -> None:
-        with pytest.raises(KafkaError, match=f"Group {topic} not found"):
-            await LagReader(admin).read([topic], NOW_MS)
-        await LagReader(admin).read(None, NOW_MS)
 
     on_groups(use)

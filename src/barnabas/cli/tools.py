@@ -58,7 +58,7 @@ TOOLS = (
         "kafka-streams-groups",
     ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
-    Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time"),
+    Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time, or serve it"),
     Tool("audit", "audit.audit", "compare what was sent with what arrived, tier by tier"),
     Tool("schemas", "schemas.schemas", "list, register, check, compare and move schemas of a registry"),
     Tool(

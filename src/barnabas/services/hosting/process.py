@@ -51,6 +51,7 @@ START_ERRORS = (
 
 MAKERS = {
     "audit": "barnabas.audit.report.service",
+    "lag": "barnabas.monitor.lag_service.from_settings",
     "rest": "barnabas.rest.application.from_settings",
 }
 

@@ -1,0 +1,1 @@
+"""Consumer lag as metrics, in the names of several exporters."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,3 +194,26 @@ def test_metrics_go_over_grpc_too() -> None:
     with opened(otlp), Broker(overrides=settings):
         wait_until(lambda: "kafka_controller_kafkacontroller_activecontrollercount" in otlp.metrics)
         assert otlp.headers[-1]["api-key"] == "secret"
+
+
+def test_metrics_that_clients_push_go_on_to_outlets(world: World) -> None:
+    broker = world.broker
+    command = "client-metrics --alter --name all --metrics org.apache.kafka --interval 100 --bootstrap-server"
+    subprocess.run([sys.executable, "-m", "barnabas", *command.split(), broker.bootstrap], check=True)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "pushing", "log_level": 0})
+    producer.produce("orders.eu", b"x")
+    producer.flush(10)
+
+    def pushed() -> list[str]:
+        found = []
+        for name, metric in world.otlp.metrics.items():
+            if name.startswith("org_apache_kafka_"):
+                points = [*metric.sum.data_points, *metric.gauge.data_points]
+                for point in points:
+                    given = {each.key: each.value.string_value for each in point.attributes}
+                    if given.get("client_id") == "pushing":
+                        assert len(given["client_instance_id"]) == 22
+                        found.append(name)
+        return found
+
+    wait_until(pushed, 30, "metrics of the producer")

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from barnabas.broker.reporters.reporting import Reporting
     from barnabas.broker.shares.persister import SharePersister
     from barnabas.broker.shares.share_partitions import SharePartitions
+    from barnabas.broker.tracing.tracing import Tracing
     from barnabas.broker.upkeep.cleaning import Cleaning
     from barnabas.broker.upkeep.log_dir_moves import LogDirMoves
     from barnabas.broker.wire.channel import Channel
@@ -122,6 +123,7 @@ class Broker:
         self.groups: GroupCoordinator
         self.client_metrics: LazyTelemetry
         self.reporting: Reporting
+        self.tracing: Tracing | None = None  # if a setting asks for traces
         self.transactions: TransactionCoordinator
         self.share_coordinator: ShareCoordinator
         self._share_persister: SharePersister | None = None

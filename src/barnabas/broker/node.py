@@ -34,6 +34,7 @@ from barnabas.broker.reporters.reporting import Reporting
 from barnabas.broker.setup import encryption
 from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories, holds_nothing
 from barnabas.broker.setup.secret_key import secrets_of
+from barnabas.broker.tracing.starting import tracing_of
 from barnabas.broker.upkeep.cleaning import Cleaning
 from barnabas.broker.upkeep.log_dir_moves import LogDirMoves
 from barnabas.broker.upkeep.log_dir_states import LogDirStates
@@ -162,6 +163,7 @@ class Node:
         broker.logins = prepare_logins(broker, lambda: seat.log.image, self._secret_bytes)
         broker.pieces = seat.log.pieces  # one for all of a node's long work
         broker.reporting = Reporting(broker)
+        broker.tracing = tracing_of(settings, broker.reporting)
         seat.log.on_failure = self._failed
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         polling = None

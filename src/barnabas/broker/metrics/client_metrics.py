@@ -1,29 +1,24 @@
 """Metrics that clients push, on the broker's own page: a receiver to name in `metric.reporters`
 (`barnabas.broker.metrics.client_metrics:ClientMetrics`).
 
-In: payloads of clients. Out: one gauge for each client and metric with the newest value; deltas are added up.
-A bounded number of clients is kept: those that pushed last.
+In: payloads of clients. Out: one gauge for each client and metric with the newest value. Does not know: how
+values are kept.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics import otlp
+from barnabas.broker.metrics.client_store import ClientStore
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics import Metrics
     from barnabas.broker.metrics.telemetry import TelemetryClient
 
-CLIENTS_MAX = 1_000
-SERIES_MAX = 1_000  # of one client
-
-Series = tuple[str, otlp.Attributes]
-
 
 class ClientMetrics:
     def __init__(self) -> None:
-        self._clients: dict[str, tuple[TelemetryClient, dict[Series, float]]] = {}
+        self._store = ClientStore()
 
     def attach(self, metrics: Metrics) -> None:
         metrics.gauges(
@@ -31,15 +26,7 @@ class ClientMetrics:
         )
 
     def export_metrics(self, client: TelemetryClient, payload: bytes) -> None:
-        _, values = self._clients.pop(client.instance_id, (client, {}))
-        self._clients[client.instance_id] = client, values
-        while len(self._clients) > CLIENTS_MAX:
-            self._clients.pop(next(iter(self._clients)))
-        for point in otlp.points(payload):
-            series = point.name, point.attributes
-            if series not in values and len(values) >= SERIES_MAX:
-                continue
-            values[series] = values.get(series, 0.0) + point.value if point.is_delta else point.value
+        self._store.put(client, payload)
 
     def rows(self) -> list[tuple[dict[str, str], float]]:
         return [
@@ -53,6 +40,6 @@ class ClientMetrics:
                 },
                 value,
             )
-            for client, values in self._clients.values()
-            for (name, attributes), value in values.items()
+            for client, values in self._store.values()
+            for (name, attributes, _), value in values.items()
         ]

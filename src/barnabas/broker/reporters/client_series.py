@@ -1,8 +1,8 @@
 """Metrics that clients pushed (KIP-714), as samples for reporters.
 
-In: payloads of clients, from the loop. Out: samples with the newest values; deltas are added up. A thread
-parses the payloads. Clients, series of one client and bytes that wait are bounded; what exceeds a bound is
-dropped. Does not know: requests, subscriptions.
+In: payloads of clients, from the loop. Out: samples with the newest values. A thread parses the payloads; the
+bytes that wait for it are bounded, and what exceeds the bound is dropped. Does not know: requests,
+subscriptions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics import otlp
+from barnabas.broker.metrics.client_store import ClientStore
 from barnabas.broker.reporters.courier import Courier
 from barnabas.metrics.samples import Kind, Metric, Sample, Tags
 
@@ -19,13 +19,9 @@ if TYPE_CHECKING:
     from barnabas.broker.metrics.telemetry import TelemetryClient
 
 log = logging.getLogger("barnabas.reporters")
-CLIENTS_MAX = 1_000
-SERIES_MAX = 1_000  # of one client
 PAYLOADS_MAX = 1_024
 BYTES_MAX = 32 * 1024 * 1024
 HELP = "A metric that clients pushed."
-
-Series = tuple[str, otlp.Attributes, bool]
 
 
 class ClientSeries:
@@ -33,8 +29,8 @@ class ClientSeries:
 
     def __init__(self) -> None:
         self._courier = Courier("client-metrics", queue_max=PAYLOADS_MAX)
+        self._store = ClientStore()
         self._lock = threading.Lock()
-        self._clients: dict[str, tuple[TelemetryClient, dict[Series, float]]] = {}
         self._bytes_waiting = 0
 
     def export_metrics(self, client: TelemetryClient, payload: bytes) -> None:
@@ -43,33 +39,25 @@ class ClientSeries:
                 return
             self._bytes_waiting += len(payload)
         if not self._courier.send(lambda: self._parse(client, payload)):
-            with self._lock:
-                self._bytes_waiting -= len(payload)
+            self._parsed(payload)
 
     def _parse(self, client: TelemetryClient, payload: bytes) -> None:
         try:
-            points = list(otlp.points(payload))
-        except (ValueError, UnicodeDecodeError) as error:
+            self._store.put(client, payload)
+        except ValueError as error:
             log.warning("metrics of the client %s cannot be read: %s", client.client_id, error)
-            points = []
+        finally:
+            self._parsed(payload)
+
+    def _parsed(self, payload: bytes) -> None:
         with self._lock:
             self._bytes_waiting -= len(payload)
-            _, values = self._clients.pop(client.instance_id, (client, {}))
-            self._clients[client.instance_id] = client, values
-            while len(self._clients) > CLIENTS_MAX:
-                self._clients.pop(next(iter(self._clients)))
-            for point in points:
-                series = point.name, point.attributes, point.is_monotonic
-                if series in values or len(values) < SERIES_MAX:
-                    values[series] = values.get(series, 0.0) + point.value if point.is_delta else point.value
 
     def samples(self) -> list[Sample]:
         """Called in a reporter's thread."""
-        with self._lock:
-            found = [(client, dict(values)) for client, values in self._clients.values()]
         metrics: dict[tuple[str, bool], Metric] = {}
         samples = []
-        for client, values in found:
+        for client, values in self._store.values():
             own = tags_of(client)
             for (name, attributes, is_counter), value in values.items():
                 metric = metrics.get((name, is_counter))

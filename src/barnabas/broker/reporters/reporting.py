@@ -64,8 +64,8 @@ class Reporting:
         return [*found, self._clients] if self._clients is not None else found
 
     @property
-    def couriers(self) -> list[Courier]:
-        return [each.courier for each in self._running]
+    def exports_spans(self) -> bool:
+        return any(callable(getattr(each.reporter, "export_spans", None)) for each in self._running)
 
     def _load(self, settings: BrokerSettings) -> None:
         names = settings[REPORTERS]

@@ -107,7 +107,7 @@ class Login:
             context.principal = rights.principal  # the same object: connections of a user share their rights
         channel.inbox.frame_bytes_max = channel.listener.frame_bytes_max
         channel.inbox.frame_bytes_min = FRAME_BYTES_MIN
-        channel.__class__ = Channel
+        channel.__class__ = channel.listener.channel_class
         if session.expires_at_ms is None:
             channel.login = None
         elif session.lifetime_ms:

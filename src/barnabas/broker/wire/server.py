@@ -72,7 +72,13 @@ class Listener:
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
         has_sasl = endpoint.security_protocol.startswith("SASL")
         self.sasl = ListenerSasl(broker, endpoint.name, kind) if has_sasl else None
-        self.new_channel: type[Channel] = LoginChannel if has_sasl else Channel
+        self.channel_class: type[Channel] = Channel  # of connections that need no login, or had theirs
+        if broker.tracing is not None:
+            from barnabas.broker.wire.traced_channel import TracedChannel, TracedRoutes
+
+            self.channel_class = TracedChannel
+            self.router.routes = TracedRoutes(self.router, broker.tracing)
+        self.new_channel: type[Channel] = LoginChannel if has_sasl else self.channel_class
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port
         self.tls: ListenerTls | None = None  # of a listener with TLS, before it opens

@@ -56,5 +56,11 @@ SETTINGS: tuple[Row, ...] = (
      "Text before each name."),
     ("barnabas.statsd.tags", "string", "datadog", "[datadog, none]", "low", "read-only",
      "How labels are sent: as Datadog's tags, or as parts of the name."),
+    ("barnabas.traces.headers", "boolean", False, "", "medium", "read-only",
+     "Trace produce requests whose first record carries a sampled W3C traceparent in its headers."),
+    ("barnabas.traces.per.second.max", "int", 50, "[1,...]", "low", "read-only",
+     "Requests that are traced in a second at most, whatever asks for them."),
+    ("barnabas.traces.ratio", "double", 0.0, "[0,...,1]", "medium", "read-only",
+     "Share of requests that are traced; 0: none."),
 )
 # fmt: on

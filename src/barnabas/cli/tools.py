@@ -144,6 +144,8 @@ TOOLS = (
         "kafka-replica-verification",
     ),
     Tool("jmx", "metrics.jmx", "read metrics under the names of Kafka's MBeans", "kafka-jmx"),
+    Tool("health", "alerts.health", "one page: what is wrong in a cluster, why, and what to do"),
+    Tool("alerts", "alerts.alerts", "evaluate rules and tell people; show, silence and test alerts"),
     Tool("doctor", "node.doctor", "check this machine, and say what to change and why"),
     Tool(
         "metadata-shell",
@@ -174,7 +176,6 @@ TOOLS = (
     Tool("registry-start", "services.registry_start", "start the schema registry", "schema-registry-start"),
     Tool("rest-start", "services.rest_start", "start the REST proxy", "kafka-rest-start"),
     Tool("pipeline", "pipelines.pipeline", "run a data pipeline that one file describes"),
-    Tool("engine", "engine.engine", "list, describe and stop applications on Spark and their queries"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),
     Tool("consumer-perf-test", "perf.perf_consumer", "measure consuming", "kafka-consumer-perf-test"),

@@ -1,5 +1,4 @@
-"""What any application on Spark needs: sessions, applications under a supervisor, a catalogue, leases.
+"""What any application on Spark needs: sessions, supervised processes, schedules, locks, a timeline, secrets.
 
-Pipelines stand on it, and so does every other application on Spark. Imports nothing of them. docs/engine.md
-explains it.
+Pipelines stand on it, and so does every other application on Spark. Imports nothing of them.
 """

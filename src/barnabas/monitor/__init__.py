@@ -1,1 +1,1 @@
-"""Seeing a cluster: outlets of metrics and traces, MBeans in Jolokia's form, dashboards and rules, lag."""
+"""Seeing a cluster: outlets of metrics and traces, dashboards, lag, alerts."""

@@ -4,7 +4,7 @@ In: a Cluster, resources. Out: ConfigEntry values. What belongs to one broker is
 unless the cluster is one of controllers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -83,16 +83,22 @@ class ConfigEntry:
 
 class ConfigAdmin(AdminPart):
     async def describe_configs(
-        self, resources: Iterable[ConfigResource], *, synonyms: bool = False
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        synonyms: bool = False,
+        names: Sequence[str] | None = None,
     ) -> dict[ConfigResource, list[ConfigEntry]]:
-        """Every setting of each resource, in the broker's order."""
+        """The settings of each resource in the broker's order: those with these names, or all."""
         wanted = list(resources)
         found = {}
         for node, some in (await self._by_broker(wanted)).items():
             request = DescribeConfigsRequest(
                 resources=[
                     DescribeConfigsRequest.DescribeConfigsResource(
-                        resource_type=each.type, resource_name=each.name, configuration_keys=None
+                        resource_type=each.type,
+                        resource_name=each.name,
+                        configuration_keys=None if names is None else list(names),
                     )
                     for each in some
                 ],

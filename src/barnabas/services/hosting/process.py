@@ -50,6 +50,7 @@ START_ERRORS = (
 )
 
 MAKERS = {
+    "alerts": "barnabas.monitor.alert_service.service",
     "audit": "barnabas.audit.report.service",
     "lag": "barnabas.monitor.lag_service.from_settings",
     "rest": "barnabas.rest.application.from_settings",

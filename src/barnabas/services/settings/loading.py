@@ -11,12 +11,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from barnabas.security.clients.references import resolve_properties
-from barnabas.services.settings import audit_rows, lag_rows, registry_rows, rest_rows
+from barnabas.services.settings import alert_rows, audit_rows, lag_rows, registry_rows, rest_rows
 from barnabas.services.settings.service_settings import ServiceSettings, SettingsTable, settings_table
 from barnabas.settings.errors import SettingsError
 from barnabas.settings.properties import parse
 
-SERVICES = {"audit": audit_rows, "lag": lag_rows, "registry": registry_rows, "rest": rest_rows}
+SERVICES = {
+    "alerts": alert_rows,
+    "audit": audit_rows,
+    "lag": lag_rows,
+    "registry": registry_rows,
+    "rest": rest_rows,
+}
 FILE_BYTES_MAX = 16 * 1024 * 1024
 
 

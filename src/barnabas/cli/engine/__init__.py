@@ -1,1 +1,0 @@
-"""The tool `engine`: applications on Spark and their running queries."""

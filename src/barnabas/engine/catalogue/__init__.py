@@ -1,1 +1,0 @@
-"""The catalogue of applications and their running queries, kept beside the data."""

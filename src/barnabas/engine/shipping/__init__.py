@@ -1,1 +1,0 @@
-"""The package and the libraries that executors need, packed once and shipped to them."""

@@ -1,0 +1,248 @@
+"""The evaluator: looks from time to time, moves alerts through their states, tells targets, keeps the
+history.
+
+In: the file of alerts, topics. Out: alerts. One of several evaluators leads; the others look too, so that
+they can take over at once, and tell nobody. The leader stores a change before it tells anybody of it. A
+change that cannot be stored (the cluster is the one that fails) is told all the same, and stored later.
+Does not know: HTTP, how targets are reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from barnabas.client.core.errors import ClientError
+from barnabas.monitor.alert_service.alert_topics import KeptState
+from barnabas.monitor.alert_service.file import AlertsFile
+from barnabas.monitor.alert_service.looking import Look, findings_for
+from barnabas.monitor.alerts.notices import Notice, Notices
+from barnabas.monitor.alerts.silences import Silence, covered_by
+from barnabas.monitor.alerts.states import Alert, AlertBook
+from barnabas.monitor.targets.target import DeliveryFailed
+from barnabas.protocol import KafkaError
+
+log = logging.getLogger("barnabas.alerts")
+
+NOTICES_EVERY_S = 1.0
+DELIVERY_THREADS = 4
+UNSTORED_MAX = 10_000
+STORE_S_MAX = 10.0
+SILENCES_MAX = 1_000
+HOST = socket.gethostname()
+
+
+class Eyes(Protocol):
+    async def look(self, now_ms: int) -> Look: ...
+
+
+class Memory(Protocol):
+    async def record_changes(self, changes: list[Alert], now_ms: int, host: str) -> None: ...
+    async def record_told(self, fingerprints: list[str], now_ms: int) -> None: ...
+    async def record_silence(self, silence: Silence) -> None: ...
+    async def forget_silences(self, ids: list[str]) -> None: ...
+
+
+class TooManySilences(Exception):
+    """The bound on silences is reached."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Evaluator:
+    def __init__(
+        self,
+        file: AlertsFile,
+        eyes: Eyes,
+        is_leader: Callable[[], bool] = lambda: True,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self.file = file
+        self.book = AlertBook()
+        self.silences: dict[str, Silence] = {}
+        self.unknown: dict[str, str] = {}  # checks that could not look the last time
+        self.looks = self.deliveries = self.failures = 0
+        self.looked_ms = 0
+        self._eyes = eyes
+        self._memory: Memory | None = None
+        self._is_leader = is_leader
+        self._clock = clock
+        self._notices = Notices(file.grouping, file.routes)
+        self._unstored: deque[tuple[Alert, int]] = deque(maxlen=UNSTORED_MAX)
+        self._told: set[str] = set()
+        self._threads = ThreadPoolExecutor(DELIVERY_THREADS, "alert delivery")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    def remember(self, memory: Memory, kept: KeptState) -> None:
+        """Store changes from now on, and continue where another evaluator ended. Alerts that fire already
+        stay as they are."""
+        self._memory = memory
+        rules = {rule.name: rule for rule in self.file.rules}
+        self.silences = kept.silences
+        present = {alert.fingerprint for alert in self.book.alerts()}
+        firing = [alert for mark, alert in kept.alerts.items() if alert.rule in rules and mark not in present]
+        self.book.restore(rules, firing)
+        self._notices.restore(firing, kept.told, kept.told_ms)
+        self._told |= kept.told
+        gone = [alert for alert in kept.alerts.values() if alert.rule not in rules]
+        now = self._clock()
+        self._unstored.extend((ended(alert, now), now) for alert in gone)
+
+    def start(self) -> None:
+        self._loops = [
+            asyncio.create_task(self._repeat(self.evaluate, self.file.interval_s)),
+            asyncio.create_task(self._repeat(self.tell, NOTICES_EVERY_S)),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._loops:
+            task.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _repeat(self, work: Callable[[], object], pause_s: float) -> None:
+        while True:
+            try:
+                result = work()
+                if asyncio.iscoroutine(result):
+                    await result
+            except Exception:
+                log.exception("the evaluation of alerts failed; the next one is in %g s", pause_s)
+            await asyncio.sleep(pause_s)
+
+    # -- looking -------------------------------------------------------------------------------------
+
+    async def evaluate(self) -> None:
+        """One look: states change, changes are stored and become messages."""
+        now = self._clock()
+        look = await self._eyes.look(now)
+        changes = self.book.drop_other_rules(self.file.rules, now)
+        for rule in self.file.rules:
+            findings = findings_for(look, rule.check, rule.options)
+            if findings is not None:
+                changes += self.book.observe(rule, findings, now)
+        for check, reason in look.unknown.items():
+            if check not in self.unknown:
+                log.warning("the check %s cannot look: %s", check, reason)
+        self.unknown = look.unknown
+        self.looks += 1
+        self.looked_ms = now
+        for alert in changes:
+            log.warning("alert %s: %s (%s)", alert.state, alert.summary, alert.rule)
+        if self._is_leader():
+            self._unstored.extend((alert, now) for alert in changes)
+            await self._store()
+        self._notices.take(changes, now)
+        await self._drop_old_silences(now)
+
+    async def _store(self) -> None:
+        if self._memory is None:
+            self._unstored.clear()
+            return
+        while self._unstored:
+            alert, at_ms = self._unstored[0]
+            try:
+                async with asyncio.timeout(STORE_S_MAX):
+                    await self._memory.record_changes([alert], at_ms, HOST)
+            except (KafkaError, ClientError, OSError, TimeoutError) as error:
+                log.warning(
+                    "%d changes of alerts are not stored yet: %s", len(self._unstored), error or "no answer"
+                )
+                return
+            self._unstored.popleft()
+
+    # -- telling -------------------------------------------------------------------------------------
+
+    def is_silent(self, alert: Alert) -> bool:
+        return bool(self.silenced_by(alert))
+
+    def silenced_by(self, alert: Alert) -> list[str]:
+        now = self._clock()
+        return covered_by(alert.all_labels, now, self.silences.values(), self.file.windows)
+
+    def tell(self) -> None:
+        """Begin the deliveries that are due. Only the leader tells; the others keep what is due."""
+        if not self._is_leader():
+            return
+        for notice in self._notices.due(self._clock(), self.is_silent):
+            task = asyncio.create_task(self._deliver(notice))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _deliver(self, notice: Notice) -> None:
+        target = self.file.targets[notice.target]
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._threads, target.deliver, notice)
+        except DeliveryFailed as error:
+            self.failures += 1
+            self._notices.failed(notice, self._clock())
+            log.error("target %s did not accept %d alerts: %s", notice.target, len(notice.alerts), error)
+            return
+        except Exception:
+            self.failures += 1
+            self._notices.failed(notice, self._clock())
+            log.exception("target %s failed", notice.target)
+            return
+        self.deliveries += 1
+        now = self._clock()
+        self._notices.sent(notice, now)
+        self._told |= {alert.fingerprint for alert in notice.firing}
+        self._told -= {alert.fingerprint for alert in notice.resolved}
+        if self._memory is not None:
+            with contextlib.suppress(KafkaError, ClientError, OSError, TimeoutError):
+                async with asyncio.timeout(STORE_S_MAX):
+                    await self._memory.record_told(sorted(self._told), now)
+
+    # -- silences ------------------------------------------------------------------------------------
+
+    async def add_silence(self, silence: Silence) -> Silence:
+        """Begin or change a silence. It counts when it is stored."""
+        if silence.id not in self.silences and len(self.silences) >= SILENCES_MAX:
+            raise TooManySilences(f"there are {SILENCES_MAX} silences: end some of them first")
+        if not silence.id:
+            silence = Silence(
+                str(uuid.uuid4()),
+                silence.matchers,
+                silence.starts_ms,
+                silence.ends_ms,
+                silence.created_by,
+                silence.comment,
+            )
+        if self._memory is not None:
+            await self._memory.record_silence(silence)
+        self.silences[silence.id] = silence
+        return silence
+
+    async def end_silence(self, silence_id: str) -> bool:
+        if silence_id not in self.silences:
+            return False
+        if self._memory is not None:
+            await self._memory.forget_silences([silence_id])
+        self.silences.pop(silence_id, None)
+        return True
+
+    async def _drop_old_silences(self, now: int) -> None:
+        over = [each.id for each in self.silences.values() if each.ends_ms <= now]
+        for each in over:
+            del self.silences[each]
+        if over and self._memory is not None and self._is_leader():
+            with contextlib.suppress(KafkaError, ClientError, OSError, TimeoutError):
+                await self._memory.forget_silences(over)
+
+
+def ended(alert: Alert, at_ms: int) -> Alert:
+    return Alert.from_json({**alert.to_json(), "state": "resolved", "ended_ms": at_ms})

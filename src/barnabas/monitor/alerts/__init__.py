@@ -1,0 +1,1 @@
+"""Alerts without I/O: rules, their states, silences, and which messages are due."""

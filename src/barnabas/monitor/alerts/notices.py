@@ -1,0 +1,158 @@
+"""Notices: which messages are due, to which target, about which alerts.
+
+In: changes of alerts, silences, the time. Out: notices. Alerts with the same labels of `by` go to a target
+in one message: the first after `wait_s` (others may follow at once), changes after `interval_s`, and a
+firing alert again after `repeat_s`. A target that fails is tried again with growing pauses; it holds up no
+other. Does not know: how a target is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from barnabas.monitor.alerts.rule import Labels
+from barnabas.monitor.alerts.silences import Matcher, match_all
+from barnabas.monitor.alerts.states import Alert, State
+
+RETRY_MS, RETRY_MS_MAX = 5_000, 300_000
+RESOLVED_MAX = 500  # ended alerts that wait for a message of one group; older ones are dropped first
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    by: tuple[str, ...] = ("cluster", "alertname")
+    wait_s: float = 10.0
+    interval_s: float = 300.0
+    repeat_s: float = 14_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The first route whose matchers fit gives the targets, unless the rule names its own."""
+
+    targets: tuple[str, ...]
+    matchers: tuple[Matcher, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    target: str
+    group: Labels
+    firing: tuple[Alert, ...]
+    resolved: tuple[Alert, ...]
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        return self.firing + self.resolved
+
+    @property
+    def status(self) -> str:
+        return "firing" if self.firing else "resolved"
+
+
+@dataclass(slots=True)
+class Group:
+    """Alerts of one message. `told` has the fingerprints of firing alerts that the target knows."""
+
+    firing: dict[str, Alert] = field(default_factory=dict)
+    resolved: dict[str, Alert] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    changed_ms: int | None = None  # the first change that is not told
+    sent_ms: int | None = None
+    failures: int = 0
+    retry_ms: int = 0
+    underway: frozenset[str] | None = None  # firing alerts of a message that is being sent
+
+
+class Notices:
+    def __init__(self, grouping: Grouping, routes: Sequence[Route]) -> None:
+        self.grouping = grouping
+        self._routes = tuple(routes)
+        self._groups: dict[tuple[str, Labels], Group] = {}
+
+    def targets_of(self, alert: Alert) -> tuple[str, ...]:
+        if alert.targets:
+            return alert.targets
+        labels = alert.all_labels
+        for route in self._routes:
+            if match_all(route.matchers, labels):
+                return route.targets
+        return ()
+
+    def take(self, changes: Iterable[Alert], now_ms: int) -> None:
+        for alert in changes:
+            labels = alert.all_labels
+            key = tuple((name, labels[name]) for name in self.grouping.by if name in labels)
+            for target in self.targets_of(alert):
+                group = self._groups.setdefault((target, key), Group())
+                self._change(group, alert, now_ms)
+
+    def _change(self, group: Group, alert: Alert, now_ms: int) -> None:
+        mark = alert.fingerprint
+        if alert.state is State.FIRING:
+            group.resolved.pop(mark, None)
+            group.firing[mark] = alert
+        else:
+            group.firing.pop(mark, None)
+            if mark not in group.told and mark not in (group.underway or ()):
+                return  # nobody heard of it
+            group.resolved[mark] = alert
+            while len(group.resolved) > RESOLVED_MAX:
+                group.resolved.pop(next(iter(group.resolved)))
+        if group.changed_ms is None:
+            group.changed_ms = now_ms
+
+    def restore(self, alerts: Iterable[Alert], told: Collection[str], sent_ms: int) -> None:
+        """Continue after another evaluator: the targets know those alerts already."""
+        for alert in alerts:
+            self.take([alert], 0)
+        for group in self._groups.values():
+            group.told = {mark for mark in group.firing if mark in told}
+            if group.told:
+                group.sent_ms = sent_ms
+            if len(group.told) == len(group.firing):
+                group.changed_ms = None
+
+    def due(self, now_ms: int, is_silent: Callable[[Alert], bool]) -> list[Notice]:
+        """The messages to send now. Each must be answered with `sent` or `failed`."""
+        found = []
+        for (target, key), group in list(self._groups.items()):
+            if group.underway is not None or now_ms < group.retry_ms:
+                continue
+            firing = [alert for alert in group.firing.values() if not is_silent(alert)]
+            if not self._is_due(group, firing, now_ms):
+                if not group.firing and not group.resolved:
+                    del self._groups[target, key]
+                continue
+            if not firing and not group.resolved:
+                continue
+            group.underway = frozenset(alert.fingerprint for alert in firing)
+            found.append(Notice(target, key, tuple(firing), tuple(group.resolved.values())))
+        return found
+
+    def _is_due(self, group: Group, firing: Sequence[Alert], now_ms: int) -> bool:
+        grouping = self.grouping
+        is_new = any(alert.fingerprint not in group.told for alert in firing)
+        if is_new or group.resolved:
+            if group.sent_ms is not None:
+                return now_ms - group.sent_ms >= grouping.interval_s * 1000
+            return group.changed_ms is None or now_ms - group.changed_ms >= grouping.wait_s * 1000
+        return bool(firing) and now_ms - (group.sent_ms or 0) >= grouping.repeat_s * 1000
+
+    def sent(self, notice: Notice, now_ms: int) -> None:
+        group = self._groups[notice.target, notice.group]
+        group.underway, group.failures, group.retry_ms = None, 0, 0
+        group.sent_ms, group.changed_ms = now_ms, None
+        group.told = {alert.fingerprint for alert in notice.firing}
+        for alert in notice.resolved:
+            group.resolved.pop(alert.fingerprint, None)
+        if not group.firing and not group.resolved:
+            del self._groups[notice.target, notice.group]
+
+    def failed(self, notice: Notice, now_ms: int) -> None:
+        group = self._groups[notice.target, notice.group]
+        group.underway = None
+        group.resolved = {mark: alert for mark, alert in group.resolved.items() if mark in group.told}
+        group.failures += 1
+        group.retry_ms = now_ms + min(RETRY_MS << min(group.failures - 1, 10), RETRY_MS_MAX)

@@ -1,0 +1,105 @@
+"""A rule: which measured value is wrong, for how long, and what a person should do about it.
+
+In: findings of one check. Out: whether each of them violates the rule. A rule has two limits: a finding that
+fires at `above` (or `below`) is good again only at `good_at`, so that a value around the limit does not fire
+again and again. Does not know: time, who is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Labels = tuple[tuple[str, str], ...]  # sorted by name
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One measured value: of a cluster, a broker, a group. `detail` names some of the objects behind it.
+    `labels` say which object it is; `words` are for texts alone."""
+
+    value: float
+    labels: Labels = ()
+    detail: str = ""
+    words: Labels = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    name: str
+    check: str
+    severity: Severity
+    summary: str  # a format string: {value}, {detail} and the names of labels
+    look_at: str
+    command: str
+    above: float | None = None
+    below: float | None = None
+    good_at: float | None = None
+    for_s: float = 0.0
+    keep_s: float = 0.0  # a firing alert ends when its finding was good for so long
+    labels: Mapping[str, str] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()  # empty: as the routes say
+    options: Mapping[str, object] = field(default_factory=dict)  # of the check
+
+    def is_violated(self, value: float, *, is_firing: bool) -> bool:
+        if is_firing and self.good_at is not None:
+            return value > self.good_at if self.above is not None else value < self.good_at
+        if self.above is not None:
+            return value > self.above
+        assert self.below is not None
+        return value < self.below
+
+    def summary_of(self, finding: Finding) -> str:
+        return self._text(self.summary, finding)
+
+    def command_for(self, finding: Finding) -> str:
+        return self._text(self.command, finding)
+
+    def _text(self, text: str, finding: Finding) -> str:
+        names = {**self.labels, **dict(finding.words), **dict(finding.labels)}
+        return text.format_map(Values(names, value=number_text(finding.value), detail=finding.detail))
+
+
+class Values(dict[str, str]):
+    """Names in braces that a finding does not have stay as they are."""
+
+    def __init__(self, names: Mapping[str, str], **more: str) -> None:
+        super().__init__({**names, **more})
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+
+def number_text(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def labels_of(**names: object) -> Labels:
+    return tuple(sorted((name, str(value)) for name, value in names.items()))
+
+
+def check_rule(rule: Rule) -> None:
+    """ValueError says what is wrong with a rule."""
+    if (rule.above is None) == (rule.below is None):
+        raise ValueError(f"rule {rule.name}: give either above or below")
+    if rule.good_at is not None:
+        limit = rule.above if rule.above is not None else rule.below
+        assert limit is not None
+        is_behind = rule.good_at > limit if rule.above is not None else rule.good_at < limit
+        if is_behind:
+            side = "above" if rule.above is not None else "below"
+            raise ValueError(f"rule {rule.name}: good_at {rule.good_at:g} violates {side} {limit:g} itself")
+    for name, text in (("summary", rule.summary), ("command", rule.command)):
+        try:
+            text.format_map(Values({}, value="", detail=""))
+        except (ValueError, IndexError, AttributeError, TypeError):
+            raise ValueError(
+                f"rule {rule.name}: {name} is no valid text: write {{value}}, {{detail}} or a label's name"
+            ) from None

@@ -1,0 +1,125 @@
+"""Findings about a cluster: partitions, brokers, quorum, log dirs, disks.
+
+In: `ClusterFacts`. Out: findings by the name of the check. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.monitor.alerts.rule import Finding, labels_of
+from barnabas.monitor.checks.cluster_facts import ClusterFacts
+from barnabas.monitor.checks.disk_trend import DiskTrends
+
+NAMED_MAX = 5  # objects that a message names
+NO_BROKER = -1
+QUORUM_LAG_MS = 10_000
+UNKNOWN_BYTES = -1
+
+
+def named(objects: Iterable[object]) -> str:
+    """Some of the objects, and how many more there are."""
+    found = list(map(str, objects))
+    more = f" and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
+    return ", ".join(found[:NAMED_MAX]) + more
+
+
+def counted(objects: Iterable[object]) -> list[Finding]:
+    found = list(objects)
+    return [Finding(len(found), (), named(found))]
+
+
+def offline_partitions(facts: ClusterFacts) -> list[Finding]:
+    """Partitions without a leader that clients could ask."""
+    return counted(name for name, each in facts.partitions.items() if each.leader not in facts.brokers)
+
+
+def under_replicated(facts: ClusterFacts) -> list[Finding]:
+    behind = {name: each for name, each in facts.partitions.items() if len(each.isr) < len(each.replicas)}
+    lacking: dict[int, int] = {}
+    for each in behind.values():
+        for broker in set(each.replicas) - set(each.isr):
+            lacking[broker] = lacking.get(broker, 0) + 1
+    brokers = ", ".join(f"broker {broker} lacks {count}" for broker, count in sorted(lacking.items()))
+    return [Finding(len(behind), (), f"{named(behind)}; {brokers}" if behind else "")]
+
+
+def under_min_isr(facts: ClusterFacts) -> list[Finding]:
+    def is_under(name: TopicPartition) -> bool:
+        each = facts.partitions[name]
+        needed = min(facts.min_isr.get(name.topic, 1), len(each.replicas))
+        return each.leader in facts.brokers and len(each.isr) < needed
+
+    return counted(name for name in facts.partitions if is_under(name))
+
+
+def no_controller(facts: ClusterFacts) -> list[Finding]:
+    """A broker answers requests for the quorum by forwarding them: if nobody leads it, the request fails."""
+    if facts.quorum is not None:
+        return [Finding(float(facts.quorum.leader_id < 0), (), "the quorum elects no leader")]
+    if facts.controller_id != NO_BROKER:
+        return [Finding(0)]
+    return [Finding(1, (), facts.problems.get("quorum", "no broker knows it"))]
+
+
+def brokers_gone(facts: ClusterFacts) -> list[Finding]:
+    return counted(
+        f"{each.id} ({each.host}:{each.port})"
+        for each in facts.brokers.values()
+        if each.fenced or f"log dirs of broker {each.id}" in facts.problems
+    )
+
+
+def quorum_lag(facts: ClusterFacts) -> list[Finding]:
+    if facts.quorum is None:
+        return []
+    quorum = facts.quorum
+    newest_ms = max((each.last_caught_up_timestamp for each in quorum.voters), default=0)
+    return counted(
+        f"voter {each.id}"
+        for each in quorum.voters
+        if each.id != quorum.leader_id and newest_ms - each.last_caught_up_timestamp > QUORUM_LAG_MS
+    )
+
+
+def offline_log_dirs(facts: ClusterFacts) -> list[Finding]:
+    found = []
+    for broker, dirs in facts.log_dirs.items():
+        failed = [each.path for each in dirs if each.error_code]
+        found.append(Finding(len(failed), labels_of(broker=broker), named(failed)))
+    return found
+
+
+def disk_free_percent(facts: ClusterFacts) -> list[Finding]:
+    return [
+        Finding(100 * each.usable_bytes / each.total_bytes, labels_of(broker=broker, dir=each.path))
+        for broker, dirs in facts.log_dirs.items()
+        for each in dirs
+        if not each.error_code and each.total_bytes > 0 and each.usable_bytes != UNKNOWN_BYTES
+    ]
+
+
+CHECKS: Mapping[str, Callable[[ClusterFacts], list[Finding]]] = {
+    "offline_partitions": offline_partitions,
+    "under_replicated": under_replicated,
+    "under_min_isr": under_min_isr,
+    "no_controller": no_controller,
+    "brokers_gone": brokers_gone,
+    "quorum_lag": quorum_lag,
+    "offline_log_dirs": offline_log_dirs,
+    "disk_free_percent": disk_free_percent,
+}
+
+
+def disk_full_hours(facts: ClusterFacts, trends: DiskTrends, now_ms: int) -> list[Finding]:
+    """Hours until each volume is full, if it grows as it did. Volumes that do not grow are left out."""
+    found = []
+    for broker, dirs in facts.log_dirs.items():
+        for each in dirs:
+            if each.error_code or each.total_bytes <= 0 or each.usable_bytes == UNKNOWN_BYTES:
+                continue
+            hours = trends.hours_left((broker, each.path), each.total_bytes, each.usable_bytes, now_ms)
+            if hours is not None:
+                found.append(Finding(hours, labels_of(broker=broker, dir=each.path)))
+    return found

@@ -1,0 +1,74 @@
+"""Findings about groups: Burrow's judgement, lag in records and in time, when retention overtakes them.
+
+In: the lag of a cluster (`monitor/lag`), the time. Out: findings with the label `group`, in steps: a
+cluster may have thousands of groups. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.metadata.steps import Steps
+from barnabas.monitor.alerts.rule import Finding, labels_of
+from barnabas.monitor.lag.cluster_lag import ClusterLag
+from barnabas.monitor.lag.forecast import Danger
+from barnabas.monitor.lag.group_forecasts import forecasts_of
+from barnabas.monitor.lag.groups import Group
+from barnabas.monitor.lag.judgement import Status
+from barnabas.monitor.lag.statuses import GroupStatus, is_found, status_of
+
+HOUR_S = 3600
+WORDS = {
+    Status.WARN: "its lag grows",
+    Status.STOP: "it has stopped committing",
+    Status.STALL: "it commits, and does not move",
+    Status.REWIND: "it went back",
+}
+
+
+def group_findings(cluster: ClusterLag, now_ms: int) -> Steps[Mapping[str, list[Finding]]]:
+    status: list[Finding] = []
+    lag: list[Finding] = []
+    seconds: list[Finding] = []
+    retention: list[Finding] = []
+    for group in list(cluster.groups.values()):
+        if not is_found(cluster, group, now_ms):
+            continue
+        judged = yield from status_of(cluster, group, now_ms)
+        labels = labels_of(group=group.group_id)
+        status.append(Finding(float(judged.status), labels, status_text(judged)))
+        lag.append(Finding(float(judged.lag), labels))
+        if judged.seconds is not None:
+            seconds.append(Finding(judged.seconds, labels))
+        hours = yield from hours_to_retention(cluster, group, now_ms)
+        if hours is not None:
+            retention.append(Finding(hours[0], labels, hours[1]))
+        yield
+    return {
+        "group_status": status,
+        "group_lag": lag,
+        "group_lag_seconds": seconds,
+        "retention_hours": retention,
+    }
+
+
+def status_text(judged: GroupStatus) -> str:
+    bad = [each for each in judged.partitions if each.status > Status.OK]
+    if not bad:
+        return f"{judged.lag:,} records behind"
+    worst = max(bad, key=lambda each: (each.status, each.lag))
+    more = f", and {len(bad) - 1} more partitions" if len(bad) > 1 else ""
+    words = WORDS.get(worst.status, worst.status.name)
+    return f"{words} ({worst.topic}-{worst.partition}, {worst.lag:,} records behind{more})"
+
+
+def hours_to_retention(cluster: ClusterLag, group: Group, now_ms: int) -> Steps[tuple[float, str] | None]:
+    """The smallest number of hours of all partitions; 0 where retention has overtaken the group."""
+    found = yield from forecasts_of(cluster, group, now_ms)
+    hours: list[tuple[float, str]] = []
+    for topic, index, each in found.partitions:
+        if each.danger is Danger.OVERTAKEN:
+            hours.append((0.0, f"{topic}-{index}: {each.overtaken_reason}"))
+        elif each.danger is Danger.OVERTAKES and each.overtaken_s is not None:
+            hours.append((each.overtaken_s / HOUR_S, f"{topic}-{index}: {each.overtaken_reason}"))
+    return min(hours, default=None)

@@ -1,0 +1,1 @@
+"""Where alerts go: mail, webhooks, Slack, PagerDuty, Alertmanager. One module for each form of message."""

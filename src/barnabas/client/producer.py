@@ -15,7 +15,12 @@ from typing import NamedTuple
 from barnabas.client.accumulator import Accumulator, PendingBatch, SentRecord, record_size
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError, ConnectionLost, Unreachable, error_of
-from barnabas.client.core.interceptors import ProducerInterceptor, tell_acknowledged
+from barnabas.client.core.interceptors import (
+    ProducerInterceptor,
+    sent_headers,
+    tell_acknowledged,
+    that_send,
+)
 from barnabas.client.core.patience import BACKOFF_MS
 from barnabas.client.core.producing import (
     TOO_LARGE,
@@ -82,6 +87,7 @@ class Producer:
         self.settings = settings or ProducerSettings()
         self._on_failure = on_failure
         self._interceptors = tuple(interceptors)
+        self._senders = that_send(interceptors)
         s = self.settings
         self._partitioner = Partitioner(rng or Random(), s.batch_size_bytes)
         self._waiting = Accumulator(s.batch_size_bytes, s.linger_ms, s.delivery_timeout_ms)
@@ -113,6 +119,8 @@ class Producer:
     ) -> SentRecord:
         """Hand a record over; waits only while the topic is unknown or the buffer is full."""
         timestamp = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+        if self._senders:
+            headers = sent_headers(self._senders, topic, headers)
         record = Record(-1, timestamp, key, value, headers)
         size = record_size(record)
         if size > self.settings.request_size_bytes_max:
@@ -144,6 +152,8 @@ class Producer:
         last: asyncio.Future[int] | None = None
         limit = self.settings.request_size_bytes_max
         for partition, key, value, headers, timestamp_ms in records:
+            if self._senders:
+                headers = sent_headers(self._senders, topic, headers)
             record = Record(-1, now_ms if timestamp_ms is None else timestamp_ms, key, value, headers)
             size = record_size(record)
             if size > limit:

@@ -1,7 +1,8 @@
-"""Interceptors: observers of a producer's acknowledgements and of a consumer's records.
+"""Interceptors: observers of a producer's records and acknowledgements, and of a consumer's records.
 
-In: what became of a batch, the records that a poll returns. Out: nothing: an interceptor changes no record,
-and its errors are logged and do not reach the caller (as Kafka's `interceptor.classes`).
+In: headers of a record that is sent, what became of a batch, the records that a poll returns. Out: headers;
+nothing else of a record can be changed. Errors of interceptors are logged and do not reach the caller (as
+Kafka's `interceptor.classes`).
 Does not know: what interceptors do.
 """
 
@@ -9,13 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
-from barnabas.records.record import Record
+from barnabas.records.record import Headers, Record
 
 log = logging.getLogger("barnabas.client")
 
@@ -37,9 +38,30 @@ class ProducerInterceptor(Protocol):
         """The batch is written, or given up with an error. Called on the producer's event loop."""
 
 
+class SendInterceptor(Protocol):
+    """A `ProducerInterceptor` may have this method too."""
+
+    def on_send(self, topic: str, headers: Headers) -> Headers:
+        """The headers with which a record is sent. Called for every record, so it should be quick."""
+
+
 class ConsumerInterceptor(Protocol):
     def on_consume(self, records: Sequence[ConsumerRecord]) -> None:
         """The records that a poll is about to return."""
+
+
+def that_send(interceptors: Iterable[Any]) -> tuple[SendInterceptor, ...]:
+    """Those that have `on_send`."""
+    return tuple(each for each in interceptors if callable(getattr(each, "on_send", None)))
+
+
+def sent_headers(interceptors: Iterable[SendInterceptor], topic: str, headers: Headers) -> Headers:
+    for each in interceptors:
+        try:
+            headers = each.on_send(topic, headers)
+        except Exception:
+            log.exception("the interceptor %r failed", each)
+    return headers
 
 
 def tell_acknowledged(

@@ -53,6 +53,12 @@ def test_a_good_machine_has_nothing_to_change() -> None:
 @pytest.mark.parametrize(
     ("change", "check", "verdict", "told"),
     [
+        (
+            {"spark_python": "/usr/bin/python3", "spark_python_problem": "it does not have the package"},
+            "Python of Spark's workers",
+            Verdict.ADVICE,
+            "export PYSPARK_PYTHON=",
+        ),
         ({"open_files": 1_024}, "file descriptors", Verdict.BAD, "ulimit -n 100000"),
         ({"open_files": 65_536}, "file descriptors", Verdict.ADVICE, "LimitNOFILE=100000"),
         ({"open_files": 120_000, "partitions": 20_000}, "file descriptors", Verdict.ADVICE, "200000"),

@@ -273,7 +273,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     """A Spark Connect server, with Delta's jars and the drivers, and our package on its Python's path."""
     import pyspark
 
-    from barnabas.engine.session import SETTINGS
+    from barnabas.engine.session_settings import DELTA
     from barnabas.spark import jars
 
     home = Path(pyspark.__file__).parent
@@ -283,11 +283,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.jars": ",".join(map(str, jars.jars("delta", "postgresql", "sqlite"))),
-        **{
-            name: SETTINGS[name]
-            for name in SETTINGS
-            if name.startswith(("spark.sql.extensions", "spark.sql.catalog"))
-        },
+        **DELTA,
     }
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]

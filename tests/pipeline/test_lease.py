@@ -19,13 +19,7 @@ from typing import Any
 import pytest
 
 from barnabas.engine.lease import Lease, LeaseIsHeld, Term, Timing, next_term, seconds_since_boot
-from barnabas.engine.lease_records import (
-    FolderRecords,
-    NoRecords,
-    ObjectRecords,
-    Records,
-    options_of,
-)
+from barnabas.engine.lease_records import FolderRecords, ObjectRecords, Records
 from barnabas.engine.lease_status import (
     LeaseStatus,
     NotOurLease,
@@ -34,6 +28,7 @@ from barnabas.engine.lease_status import (
     note_fenced,
 )
 from barnabas.engine.lock import LakeIsBusy, LakeLock
+from barnabas.engine.places.object_store import NoRecords, options_of
 from barnabas.testing.waiting import wait_until
 
 FAST = Timing(lease_s=1.0, renew_s=0.1, look_s=0.05)

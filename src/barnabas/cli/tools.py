@@ -176,6 +176,7 @@ TOOLS = (
     Tool("registry-start", "services.registry_start", "start the schema registry", "schema-registry-start"),
     Tool("rest-start", "services.rest_start", "start the REST proxy", "kafka-rest-start"),
     Tool("pipeline", "pipelines.pipeline", "run a data pipeline that one file describes"),
+    Tool("engine", "engine.engine", "list, describe and stop applications on Spark and their queries"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),
     Tool("consumer-perf-test", "perf.perf_consumer", "measure consuming", "kafka-consumer-perf-test"),

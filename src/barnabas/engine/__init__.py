@@ -1,4 +1,5 @@
-"""What any application on Spark needs: sessions, supervised processes, schedules, locks, a timeline, secrets.
+"""What any application on Spark needs: sessions, applications under a supervisor, a catalogue, leases.
 
-Pipelines stand on it, and so does every other application on Spark. Imports nothing of them.
+Pipelines stand on it, and so does every other application on Spark. Imports nothing of them. docs/engine.md
+explains it.
 """

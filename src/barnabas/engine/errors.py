@@ -53,10 +53,15 @@ class ForeignLake(NeedsDecision):
 
 def brief(error: BaseException) -> str:
     """An error in one line, without Java's stack and without secrets."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return brief_text(str(error)) or type(error).__name__
+
+
+def brief_text(message: str) -> str:
+    """The text of an error in one line; empty if there is none."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]  # a line of Py4J; Java's message follows
-    text = lines[0].lstrip(": ") if lines else type(error).__name__
+    text = lines[0].lstrip(": ") if lines else ""
     causes = [line for line in lines if line.startswith("Caused by:")]
     if causes and causes[-1] not in text:
         text = f"{text} ({causes[-1].removeprefix('Caused by: ')})"

@@ -12,24 +12,12 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+
+from barnabas.engine.places.object_store import open_store
 
 KEPT = 100  # older records are deleted
 NAME = re.compile(r"(\d{20})\.json$")
-SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "az")
-# Hadoop's names of settings, and those of the client of object stores.
-SETTINGS = {
-    "spark.hadoop.fs.s3a.endpoint": "aws_endpoint",
-    "spark.hadoop.fs.s3a.endpoint.region": "aws_region",
-    "spark.hadoop.fs.s3a.access.key": "aws_access_key_id",
-    "spark.hadoop.fs.s3a.secret.key": "aws_secret_access_key",
-    "spark.hadoop.fs.s3a.session.token": "aws_session_token",
-}
-PATH_STYLE = "spark.hadoop.fs.s3a.path.style.access"
-
-
-class NoRecords(Exception):
-    """The place cannot keep records; the message says why."""
 
 
 class Records(Protocol):
@@ -87,18 +75,7 @@ class ObjectRecords:
     """Records in an object store, as objects below a URL."""
 
     def __init__(self, url: str, settings: Mapping[str, str] | None = None) -> None:
-        scheme, _, rest = url.partition("://")
-        if scheme not in SCHEMES:
-            raise NoRecords(f"{url}: leases are kept in folders and at {', '.join(SCHEMES)}, not at {scheme}")
-        try:
-            self._client: Any = import_module("obstore")
-            stores: Any = import_module("obstore.store")
-        except ImportError:
-            raise NoRecords(f'{url}: a lake behind a URL needs pip install "barnabas[lake]"') from None
-        root, _, self._prefix = rest.partition("/")
-        options, client = options_of(settings or {})
-        address = f"{'s3' if scheme == 's3a' else scheme}://{root}"
-        self._store = stores.from_url(address, client_options=client, **options)
+        self._client, self._store, self._prefix = open_store(url, settings)
 
     def _path(self, number: int) -> str:
         return f"{self._prefix}/{name_of(number)}"
@@ -128,18 +105,3 @@ class ObjectRecords:
         old = [self._path(number) for number in self._numbers() if number < before]
         if old:
             self._client.delete(self._store, old)
-
-
-def options_of(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Options of the store and of its HTTP client, from settings of Spark. What is missing comes from the
-    environment, as for other clients of these stores."""
-    found = {name: settings[given] for given, name in SETTINGS.items() if settings.get(given)}
-    client: dict[str, Any] = {"timeout": "10s"}
-    endpoint = found.get("aws_endpoint", "")
-    if endpoint and "://" not in endpoint:
-        found["aws_endpoint"] = f"https://{endpoint}"
-    if endpoint.startswith("http://"):
-        client["allow_http"] = True
-    if settings.get(PATH_STYLE, "").lower() == "true" or endpoint:
-        found["aws_virtual_hosted_style_request"] = "false"
-    return found, client

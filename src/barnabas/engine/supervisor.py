@@ -1,8 +1,8 @@
 """Supervises the processes of a run: starts them, restarts them with backoff, stops them in order.
 
 In: programs. Out: running processes, and their states in the timeline. Each process leads a group of its
-own, so that everything it leaves behind (a JVM, Python workers) is killed before it is started again. Does
-not know: what the processes do.
+own, so that everything it leaves behind (a JVM, Python workers) is killed before it is started again.
+Processes of all applications are supervised here (`applications`). Does not know: what the processes do.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from barnabas.engine.backoff import Backoff
+from barnabas.engine.heartbeat import BEAT_FILE, BeatWatch
 from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State
 
 LOOK_S = 0.1
@@ -27,59 +28,102 @@ STOP_S_MAX = 30.0
 LOG_BYTES_MAX = 32 << 20  # a larger log is renamed when its process is restarted
 TAIL_BYTES = 8192
 PARENT = "BARNABAS_SUPERVISOR"
+STOP_S = "BARNABAS_STOP_S"  # how long a process may take to end its current work
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of a run: one process."""
+    """A program of a run: one process. It is restarted whenever it ends.
+
+    `outlives`: it is stopped after the others, because they need it until they end. `may_end`: it is done
+    when it ends with status 0. `silent_s_max`: it beats (`heartbeat`); it is killed and restarted when no
+    beat came for so long."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    outlives: bool = False
+    may_end: bool = False
+    silent_s_max: float | None = None
 
 
 class Child:
     """The process of one program."""
 
     def __init__(
-        self, program: Program, logs: Path, timeline: BestEffortTimeline, inherited: Sequence[int] = ()
+        self,
+        program: Program,
+        logs: Path,
+        timeline: BestEffortTimeline,
+        inherited: Sequence[int] = (),
+        stop_s: float = STOP_S_MAX,
     ) -> None:
         self.program = program
         self.log = logs / f"{program.name}.log"
         self.starts = 0
+        self.state = State.STARTING
+        self.detail = ""
+        self._beats = BeatWatch(logs / f".{program.name}.beat", program.silent_s_max)
+        self._stop_s = stop_s
         self._timeline = timeline
         self._inherited = tuple(inherited)
         self._process: subprocess.Popen[bytes] | None = None
         self._backoff = Backoff()
         self._started = 0.0
         self._again = 0.0  # time of the next start, by the monotonic clock
+        self._is_done = False
 
     @property
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
+    @property
+    def restarts(self) -> int:
+        return max(self.starts - 1, 0)
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_done
+
     def look(self, now: float) -> None:
-        """Start the process if it is time, notice if it died."""
+        """Start the process if it is time, notice if it died or hangs."""
         if self._process is None:
-            if now >= self._again:
+            if now >= self._again and not self._is_done:
                 self._start(now)
             return
         status = self._process.poll()
         if status is not None:
             self._died(status, now)
+        elif silent_s := self._beats.silent_s(now):
+            kill_group(self._process.pid)
+            self._process.wait()
+            self._process = None
+            self._wait(now, now - self._started, f"killed: no sign of life for {silent_s:.0f} s")
+
+    def _set_state(self, state: State, detail: str = "", pid: int = 0) -> None:
+        self.state, self.detail = state, detail
+        self._timeline.set_state(Kind.PROCESS, self.program.name, state, detail, pid)
 
     def _start(self, now: float) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES_MAX:
             self.log.replace(self.log.with_suffix(".old.log"))
+        environment = {
+            **os.environ,
+            **self.program.environment,
+            PARENT: str(os.getpid()),
+            STOP_S: str(self._stop_s),
+            BEAT_FILE: str(self._beats.path),
+        }
         try:
+            self._beats.begin(now)
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
                     list(self.program.command),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env={**os.environ, **self.program.environment, PARENT: str(os.getpid())},
+                    env=environment,
                     start_new_session=True,
                     pass_fds=self._inherited,
                 )
@@ -88,12 +132,16 @@ class Child:
             return
         self.starts += 1
         self._started = now
-        self._timeline.set_state(Kind.PROCESS, self.program.name, State.RUNNING, "", self._process.pid)
+        self._set_state(State.RUNNING, "", self._process.pid)
 
     def _died(self, status: int, now: float) -> None:
         assert self._process is not None
         kill_group(self._process.pid)
         self._process = None
+        if status == 0 and self.program.may_end:
+            self._is_done = True
+            self._set_state(State.STOPPED, "done")
+            return
         how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
         said = last_line(self.log)
         self._wait(now, now - self._started, f"{how}{f': {said}' if said else ''}")
@@ -105,7 +153,7 @@ class Child:
         name = self.program.name
         run = f"{ended:.3f}"
         self._timeline.record(Entry(Kind.PROCESS, name, run, ended - lived_s, ended, error=why))
-        self._timeline.set_state(Kind.PROCESS, name, State.FAILED, f"{why}; restart in {delay_s:g} s")
+        self._set_state(State.FAILED, f"{why}; restart in {delay_s:g} s")
 
     def terminate(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -123,7 +171,7 @@ class Child:
         kill_group(self._process.pid)
         self._process.wait()
         self._process = None
-        self._timeline.set_state(Kind.PROCESS, self.program.name, State.STOPPED)
+        self._set_state(State.STOPPED)
 
 
 class Supervisor:
@@ -135,9 +183,11 @@ class Supervisor:
         logs: Path,
         timeline: BestEffortTimeline,
         inherited: Sequence[int] = (),
+        stop_s: float = STOP_S_MAX,
     ) -> None:
-        self.children = [Child(program, logs, timeline, inherited) for program in programs]
+        self.children = [Child(program, logs, timeline, inherited, stop_s) for program in programs]
         self.has_lost = False
+        self._stop_s = stop_s
         self._stopping = threading.Event()
 
     def run(self, each_look: Callable[[], object] | None = None) -> None:
@@ -148,6 +198,8 @@ class Supervisor:
                     child.look(now)
                 if each_look is not None:
                     each_look()
+                if self.children and all(child.is_done for child in self.children):
+                    break
                 self._stopping.wait(LOOK_S)
         finally:
             self.end()
@@ -161,16 +213,14 @@ class Supervisor:
         self._stopping.set()
 
     def end(self) -> None:
-        """Stop the applications first and serving (the first program) last: they write to it until they
-        end."""
-        deadline = time.monotonic() + (0.0 if self.has_lost else STOP_S_MAX)
-        for child in self.children[1:]:
-            child.terminate()
-        for child in self.children[1:]:
-            child.end(deadline)
-        for child in self.children[:1]:
-            child.terminate()
-            child.end(deadline)
+        """Stop all processes; those that outlive the others after them."""
+        deadline = time.monotonic() + (0.0 if self.has_lost else self._stop_s)
+        for outlives in (False, True):
+            these = [child for child in self.children if child.program.outlives is outlives]
+            for child in these:
+                child.terminate()
+            for child in these:
+                child.end(deadline)
 
 
 def kill_group(pid: int) -> None:
@@ -198,6 +248,14 @@ def on_stop_signal(stop: Callable[[], object]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, told)
+
+
+def stop_seconds() -> float:
+    """How long this process may take to end its current work when it is told to stop."""
+    try:
+        return float(os.environ.get(STOP_S, ""))
+    except ValueError:
+        return STOP_S_MAX
 
 
 def on_supervisor_gone(stop: Callable[[], object]) -> None:

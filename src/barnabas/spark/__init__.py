@@ -2,3 +2,7 @@
 
 `spark.read.format("barnabas")` finds it without registration, through the module `pyspark_barnabas`.
 """
+
+from barnabas.spark.workers_python import use_this_python
+
+__all__ = ["use_this_python"]

@@ -23,15 +23,24 @@ class Behind(NamedTuple):
 
 def behind_latest(progress: Mapping[str, Any] | Any) -> Behind | None:
     """Over all sources of a query that report both positions; None when there is none."""
-    behind = []
-    for source in progress["sources"]:
-        end, latest = positions(source["endOffset"]), positions(source["latestOffset"])
-        for place, offset in latest.items():
-            if place in end:
-                behind.append(max(offset - end[place], 0))
+    behind = each_behind(progress)
     if not behind:
         return None
     return Behind(min(behind), sum(behind) / len(behind), max(behind))
+
+
+def rows_behind(progress: Mapping[str, Any] | Any) -> int | None:
+    """The consumer lag of a query: over all partitions together; None when no source reports it."""
+    behind = each_behind(progress)
+    return sum(behind) if behind else None
+
+
+def each_behind(progress: Mapping[str, Any] | Any) -> list[int]:
+    behind = []
+    for source in progress["sources"]:
+        end, latest = positions(source["endOffset"]), positions(source["latestOffset"])
+        behind += [max(offset - end[place], 0) for place, offset in latest.items() if place in end]
+    return behind
 
 
 def metrics_of(end: Mapping[Any, int], latest: Mapping[Any, int]) -> dict[str, dict[str, float]]:

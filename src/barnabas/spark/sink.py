@@ -35,7 +35,7 @@ from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
 from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.formats.formats import encode_column
 from barnabas.spark.producer import BlockingProducer
-from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.sink_options import COLUMN_TYPES, SinkOptions
 from barnabas.spark.writing.encoding import Encoder
 
 if TYPE_CHECKING:
@@ -186,12 +186,27 @@ def some_topic(
 
 
 def encoded(options: SinkOptions, table: pa.Table) -> pa.Table:
-    """Columns with a format as bytes."""
+    """The columns that are written; those with a format as bytes."""
+    if unused := unused_columns(options, table.schema):
+        table = table.drop_columns(unused)
     for each in options.formats:
         if each.side in table.column_names:
             place = table.column_names.index(each.side)
             table = table.set_column(place, each.side, encode_column(each.codec(), table.column(place)))
     return table
+
+
+def unused_columns(options: SinkOptions, schema: pa.Schema) -> list[str]:
+    """Columns that are no part of a record. As in Spark's connector, the option `topic` overrides the
+    column."""
+    import pyarrow as pa
+
+    unused = [name for name in schema.names if name not in COLUMN_TYPES]
+    if options.topic is not None and "topic" in schema.names:
+        unused.append("topic")
+    if "timestamp" in schema.names and not pa.types.is_timestamp(schema.field("timestamp").type):
+        unused.append("timestamp")
+    return unused
 
 
 def tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -35,6 +35,7 @@ COLUMN_TYPES = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
+ACKS = ("all", "-1", "0", "1")  # rows are acknowledged by all in-sync replicas in any case
 BATCH_BYTES = 1_000_000  # just below what brokers take unless told otherwise: few requests, few headers
 BATCH_BYTES_MAX = 512 * 1024 * 1024
 
@@ -64,8 +65,8 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
             raise each.wrong("schema.id.location", "is header: the sink writes ids before payloads")
     check_columns(schema, topic, {each.side for each in formats})
     acks = kafka.get("acks", "all")
-    if acks not in ("all", "-1"):
-        raise OptionError(f"the option kafka.acks is {acks!r}: rows are acknowledged by all replicas")
+    if acks not in ACKS:
+        raise OptionError(f"the option kafka.acks is {acks!r}, it may be {', '.join(ACKS)}")
     codec = compression(options, kafka)
     return SinkOptions(
         client=client,
@@ -81,7 +82,8 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
 
 
 def check_columns(schema: StructType, topic: str | None, formatted: set[str]) -> None:
-    """Columns that have a format may be of any type: the format says what it takes."""
+    """Columns that have a format may be of any type: the format says what it takes. As Spark's connector, the
+    sink leaves other columns out: rows that were read from a topic can be written as they are."""
     types = {each.name.lower(): each.dataType.simpleString() for each in schema.fields}
     if "value" not in types:
         raise OptionError("a column named value is needed: what the records hold")
@@ -89,13 +91,9 @@ def check_columns(schema: StructType, topic: str | None, formatted: set[str]) ->
         raise OptionError(
             "the option topic is missing, and there is no column topic that names one for each row"
         )
-    for name, found in types.items():
-        allowed = COLUMN_TYPES.get(name)
-        if allowed is None:
-            raise OptionError(
-                f"the column {name} cannot be written: columns may be {', '.join(COLUMN_TYPES)}"
-            )
-        if found not in allowed and name not in formatted:
+    for name, allowed in COLUMN_TYPES.items():
+        found = types.get(name)
+        if found is not None and found not in allowed and name not in formatted and name != "timestamp":
             raise OptionError(f"the column {name} is of type {found}, it must be {' or '.join(allowed)}")
 
 

@@ -73,7 +73,7 @@ class BarnabasSource(DataSource):
         from barnabas.spark.sink import BatchWriter, check_target
 
         if overwrite:
-            raise OptionError("topics cannot be overwritten: write with mode append")
+            raise OptionError('topics cannot be overwritten: write with .mode("append")')
         options = sink_options(self.options, schema)
         check_target(options)
         return BatchWriter(options)
@@ -82,7 +82,9 @@ class BarnabasSource(DataSource):
         from barnabas.spark.sink import StreamWriter
 
         if overwrite:
-            raise OptionError("topics cannot be overwritten: use the output mode append or update")
+            raise OptionError(
+                'topics cannot be overwritten: use .outputMode("append") or .outputMode("update")'
+            )
         return StreamWriter(sink_options(self.options, schema))
 
 

@@ -3,6 +3,7 @@
 In: HostFacts. Out: findings, in the order of the list at the end. Pure: reads no file and measures nothing.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -298,6 +299,19 @@ def accelerators(facts: HostFacts) -> Iterator[Finding]:
     )
 
 
+def spark_workers(facts: HostFacts) -> Iterator[Finding]:
+    if facts.spark_python is None:
+        return
+    yield verdict_on(
+        "Python of Spark's workers",
+        facts.spark_python_problem or facts.spark_python,
+        "one with this package",
+        not facts.spark_python_problem,
+        f"export PYSPARK_PYTHON={sys.executable}",
+        "Spark reports that there is no data source barnabas",
+    )
+
+
 CHECKS: tuple[Callable[[HostFacts], Iterator[Finding]], ...] = (
     open_files,
     processes,
@@ -309,6 +323,7 @@ CHECKS: tuple[Callable[[HostFacts], Iterator[Finding]], ...] = (
     data_folder,
     clock,
     accelerators,
+    spark_workers,
 )
 
 

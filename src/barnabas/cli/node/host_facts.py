@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from barnabas.spark.workers_python import lacks_package, workers_python
+
 SYNCS = 16
 SYNC_BYTES = b"\0" * 4096
 ERROR_UNSYNCHRONISED = 5  # adjtimex returns it if no service keeps the clock synchronised
@@ -50,12 +52,15 @@ class HostFacts:
     sync_ms: float | None = None
     partitions: int | None = None
     missing_accelerators: tuple[str, ...] = ()
+    spark_python: str | None = None  # of Spark's workers; None without pyspark
+    spark_python_problem: str = ""
 
 
 def gather(folder: str) -> HostFacts:
     place = existing(Path(folder))
     mount = mount_of(place)
     space = os.statvfs(place)
+    spark_python = workers_python() if find_spec("pyspark") is not None else None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return HostFacts(
         system=sys.platform,
@@ -85,6 +90,8 @@ def gather(folder: str) -> HostFacts:
         sync_ms=sync_ms(Path(folder)) if Path(folder).is_dir() else None,
         partitions=partitions_in(Path(folder)),
         missing_accelerators=tuple(name for name in ACCELERATORS if find_spec(name) is None),
+        spark_python=spark_python,
+        spark_python_problem="" if spark_python is None else lacks_package(spark_python),
     )
 
 

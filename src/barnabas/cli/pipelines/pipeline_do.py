@@ -17,8 +17,9 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
 from barnabas.engine.errors import IngestError
-from barnabas.engine.lease_records import NoRecords
 from barnabas.engine.lock import LakeIsBusy
+from barnabas.engine.places.object_store import NoRecords
+from barnabas.engine.places.place import PlaceUnavailable
 from barnabas.engine.secrets import SecretError, reveal
 from barnabas.engine.session import SessionError
 from barnabas.engine.supervisor import Supervisor
@@ -36,6 +37,7 @@ REFUSED = (
     NoEndpoint,
     LakeIsBusy,
     NoRecords,
+    PlaceUnavailable,
     LakeOfAnotherPipeline,
     SessionError,
     StoreError,

@@ -25,7 +25,7 @@ from barnabas.engine.errors import (
     classified,
 )
 from barnabas.engine.lease_status import check_lease, lease_status
-from barnabas.engine.session import apart
+from barnabas.engine.session import apart, is_local
 from barnabas.pipeline.ingest.batch_parser import BatchParser, newest_event_time
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.ingest.parsed_batch import ParsedBatch
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCHES_PER_DRAIN_MAX = 100_000
+ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 def now() -> datetime:
@@ -78,10 +79,11 @@ class SourceRunner:
         self._spark = apart(spark)
         self._pipeline = pipeline
         self.source = pipeline.source(source)
-        if self.source.merging is Merging.INSERT_NEW:
+        is_appended = self.source.merging is Merging.INSERT_NEW
+        if is_appended and is_local(spark) and ADAPTIVE not in pipeline.spark.settings:
             # These batches are neither joined nor shuffled. Without adaptive execution Spark reads Delta's
-            # log in one job instead of three.
-            self._spark.conf.set("spark.sql.adaptive.enabled", "false")
+            # log in one job instead of three, which counts on few cores.
+            self._spark.conf.set(ADAPTIVE, "false")
         # A batch stays in memory for seconds: compressing it costs more than it saves.
         self._spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
         self._lake = pipeline.lake_location

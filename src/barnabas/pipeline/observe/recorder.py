@@ -1,4 +1,4 @@
-"""Records the work of a pipeline: an entry in the timeline, a state, and a lineage event.
+"""Records the work of a pipeline: an entry in the timeline, a state, the catalogue, and a lineage event.
 
 In: results of batches, outcomes of views, recomputed tables, failures. Out: the timeline and the event
 log, which outlive the process. A failure to record never stops the work. Does not know: how the work is
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from barnabas.engine.catalogue.reporter import Reporter
 from barnabas.engine.errors import brief
 from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline
 from barnabas.pipeline.ingest.results import BatchResult, RewriteResult
@@ -28,7 +29,8 @@ from barnabas.pipeline.views.layers import Layer, Outcome
 class RunRecorder:
     """One for each process. Thread-safe."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, reporter: Reporter | None = None) -> None:
+        self._reporter = reporter  # to the catalogue of the engine
         folder = state_folder(pipeline)
         self.timeline = Timeline(folder)
         self._best_effort = BestEffortTimeline(self.timeline)
@@ -56,6 +58,17 @@ class RunRecorder:
             delay_s=max(0.0, (batch.ended - newest).total_seconds()) if newest is not None else 0.0,
         )
         self._best_effort.record(entry)
+        if self._reporter is not None:
+            self._reporter.progress(
+                query_of(Kind.SOURCE, batch.source),
+                batch=batch.batch,
+                rows_in=batch.rows_in,
+                rows_out=batch.accepted,
+                seconds=entry.seconds,
+                lag=lag,
+                delay_s=entry.delay_s if newest is not None else None,
+                offsets=batch.position,
+            )
         for changed in batch.changed:
             if changed.table.zone is not Zone.QUARANTINE:
                 self._tell(f"{changed.table.zone}.{changed.table.name}", entry, streaming=streaming)
@@ -76,6 +89,15 @@ class RunRecorder:
             kind, outcome.view, run, started, ended, rows_in=rows_in, rows_out=outcome.rows, delay_s=delay_s
         )
         self._best_effort.record(entry)
+        if self._reporter is not None:
+            self._reporter.progress(
+                query_of(kind, outcome.view),
+                batch=outcome.version,
+                rows_in=rows_in,
+                rows_out=outcome.rows,
+                seconds=outcome.seconds,
+                delay_s=delay_s if newest is not None else None,
+            )
         self._tell(f"view.{outcome.view}", entry, streaming=kind == Kind.VIEW_SPEED)
 
     def made(self, kind: Kind, name: str, started: float, rows: int, version: int | None = None) -> None:
@@ -84,6 +106,8 @@ class RunRecorder:
         run = str(version) if version is not None else f"{ended:.3f}"
         entry = Entry(kind, name, run, started, ended, rows_out=rows)
         self._best_effort.record(entry)
+        if self._reporter is not None:
+            self._reporter.progress(query_of(kind, name), batch=version, rows_out=rows, seconds=entry.seconds)
         self._tell(f"{kind}.{name}", entry, streaming=False)
 
     def rewritten(self, done: RewriteResult, started: float) -> None:
@@ -108,13 +132,18 @@ class RunRecorder:
         if self._stands.get((kind, name)) != (state, detail):
             self._best_effort.set_state(kind, name, state, detail, os.getpid())
             self._stands[kind, name] = (state, detail)
+            if self._reporter is not None:
+                self._reporter.set_state(query_of(kind, name), state, detail, kind)
 
     def failed(self, kind: Kind, name: str, error: BaseException, started: float, then: str = "") -> None:
         said = brief(error)
         ended = time.time()
         self._best_effort.record(Entry(kind, name, f"{ended:.3f}", started, ended, error=said))
         waits = State.WAITING if type(error).__name__ in WAITS_FOR else State.FAILED
-        self.set_state(kind, name, waits, f"{said}; {then}" if then else said)
+        detail = f"{said}; {then}" if then else said
+        self.set_state(kind, name, waits, detail)
+        if self._reporter is not None:
+            self._reporter.failed(query_of(kind, name), said, state=waits, detail=detail)
 
     @contextlib.contextmanager
     def working(self, kind: Kind, name: str, then: str = "") -> Iterator[None]:
@@ -136,6 +165,11 @@ class RunRecorder:
         with contextlib.suppress(OSError):
             kind = "RUNNING" if streaming else "COMPLETE"
             self._events.append(event(self._graph, node, entry, kind, streaming=streaming))
+
+
+def query_of(kind: str, name: str) -> str:
+    """The name in the catalogue: `source/orders`, `view-speed/revenue`."""
+    return f"{kind.replace(' ', '-')}/{name}"
 
 
 WAITS_FOR = ("SourceUnavailable", "LakeUnavailable", "ServingError", "CommitConflict")

@@ -14,7 +14,7 @@ from barnabas.engine.backoff import Backoff
 from barnabas.engine.schedule import Job, Schedule
 from barnabas.engine.timeline import Kind
 from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
-from barnabas.pipeline.run.application import Application, run_application
+from barnabas.pipeline.run.program import SparkProgram, run_program
 from barnabas.pipeline.run.worker import Worker, jobs_of
 from barnabas.pipeline.spec.state_folder import state_folder
 
@@ -26,12 +26,12 @@ LATER_S = 3600.0  # pause after an error that a person has to decide on
 class BatchApplication:
     """Does the scheduled jobs of a pipeline, one after another."""
 
-    def __init__(self, application: Application) -> None:
-        self._app = application
-        self._worker: Worker = application.worker
-        self._recorder: RunRecorder = application.recorder
-        jobs = jobs_of(application.pipeline)
-        self._schedule = Schedule(state_folder(application.pipeline), jobs)
+    def __init__(self, program: SparkProgram) -> None:
+        self._app = program
+        self._worker: Worker = program.worker
+        self._recorder: RunRecorder = program.recorder
+        jobs = jobs_of(program.pipeline)
+        self._schedule = Schedule(state_folder(program.pipeline), jobs)
         self._backoffs = {job.key: Backoff(most_s=BACKOFF_S_MAX) for job in jobs}
         self._not_before: dict[str, float] = {}
 
@@ -65,7 +65,7 @@ class BatchApplication:
 
 
 def main(arguments: list[str]) -> int:
-    return run_application("batch", arguments, lambda application: BatchApplication(application).run())
+    return run_program("batch", arguments, lambda program: BatchApplication(program).run())
 
 
 if __name__ == "__main__":

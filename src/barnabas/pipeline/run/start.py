@@ -9,35 +9,39 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from barnabas.engine import applications
+from barnabas.engine.applications import Application, run_application
 from barnabas.engine.errors import brief
-from barnabas.engine.lock import SUPERVISES, LakeIsBusy
+from barnabas.engine.lock import SUPERVISES, LakeLock
 from barnabas.engine.schedule import Job, Schedule
 from barnabas.engine.secrets import reveal, revealed
-from barnabas.engine.supervisor import Program, Supervisor, on_stop_signal
-from barnabas.engine.timeline import BestEffortTimeline, Kind, State
+from barnabas.engine.supervisor import Program, Supervisor
+from barnabas.engine.timeline import Kind, State
 from barnabas.pipeline.file import plan
 from barnabas.pipeline.file.checks import problems_of
 from barnabas.pipeline.file.writing import to_yaml
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
+from barnabas.pipeline.run.program import reporting
 from barnabas.pipeline.run.worker import RowProgress, Worker, jobs_of, streaming_sources
 from barnabas.pipeline.serving.access import READY_FILE, beside_file, open_pipeline_store, token_of
 from barnabas.pipeline.spec import refined_sql
-from barnabas.pipeline.spec.lake_lock import lake_lock
+from barnabas.pipeline.spec.lake_lock import lake_lock, state_place
 from barnabas.pipeline.spec.model import Pipeline, by_name
-from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
+from barnabas.pipeline.spec.state_folder import state_folder
 
 FILE_NAME = "pipeline.yaml"
 PROGRAMS = ("serving", "streaming", "batch")
+ONCE = "once"
+APPLICATION_KIND = "pipeline"
+SILENT_S_MAX = 300.0  # a Spark application that gives no sign of life for so long is restarted
 FIELDS_OF_RESULT = (
     "sql",
     "keys",
@@ -90,13 +94,14 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> OnceResult:
         schedule = Schedule(state_folder(pipeline), jobs_of(pipeline))
         schedule.make_due(due_at_once(pipeline, changed))
         tell("starting Spark")
-        spark = open_session(pipeline, "once")
+        spark = open_session(pipeline, ONCE)
         store = open_pipeline_store(pipeline)
         try:
             fence_tables(spark, pipeline)
-            recorder = RunRecorder(pipeline)
-            drop_removed(changed, store.drop, recorder)
-            return do_all_due(Worker(spark, pipeline, store, recorder), schedule, tell)
+            with reporting(pipeline, ONCE) as reporter:
+                recorder = RunRecorder(pipeline, reporter)
+                drop_removed(changed, store.drop, recorder)
+                return do_all_due(Worker(spark, pipeline, store, recorder), schedule, tell)
         finally:
             store.close()
             close(spark)
@@ -131,6 +136,24 @@ def do_all_due(worker: Worker, schedule: Schedule, tell: Progress) -> OnceResult
 # -- supervised ------------------------------------------------------------------------------------
 
 
+def application_of(pipeline: Pipeline, metrics_port: int | None = None) -> Application:
+    """The pipeline as an application of the engine. The lake's lease keeps hosts apart, so that commands that
+    rewrite tables are kept apart from it, too."""
+
+    def lock(*, waits: bool, is_stopping: Callable[[], bool]) -> LakeLock:
+        what = f"{SUPERVISES}{pipeline.file or pipeline.name}"
+        return lake_lock(pipeline, what, waits=waits, is_stopping=is_stopping)
+
+    return Application(
+        name=pipeline.name,
+        kind=APPLICATION_KIND,
+        place=state_place(pipeline),
+        folder=state_folder(pipeline),
+        prepare=lambda: prepared(pipeline, metrics_port),
+        lock=lock,
+    )
+
+
 def supervise(
     pipeline: Pipeline,
     *,
@@ -139,67 +162,40 @@ def supervise(
     standby: bool = False,
     ready: Callable[[Supervisor], object] | None = None,
 ) -> None:
-    """Run until SIGTERM, SIGINT, or until `seconds` have passed. `standby`: while another host runs the
-    pipeline, wait, and take over when it stops or dies."""
-    stopping = threading.Event()
-    deadline = None if seconds is None else time.monotonic() + seconds
-    if threading.current_thread() is threading.main_thread():
-        on_stop_signal(stopping.set)
-
-    def is_stopping() -> bool:
-        return stopping.is_set() or (deadline is not None and time.monotonic() > deadline)
-
-    while not is_stopping():
-        try:
-            with supervised(pipeline, metrics_port, waits=standby, is_stopping=is_stopping) as supervisor:
-                if ready is not None:
-                    ready(supervisor)
-                supervisor.run(lambda: supervisor.stop() if is_stopping() else None)
-                if not supervisor.has_lost:
-                    return
-        except LakeIsBusy:
-            if not (standby and is_stopping()):
-                raise
-        if not standby:
-            raise LakeIsBusy("another host has taken the lake over: this run has ended")
+    """Run until SIGTERM, SIGINT, until `seconds` have passed, or until it is stopped through the catalogue.
+    `standby`: while another host runs the pipeline, wait, and take over when it stops or dies."""
+    run_application(application_of(pipeline, metrics_port), seconds=seconds, standby=standby, ready=ready)
 
 
 @contextmanager
-def supervised(
-    pipeline: Pipeline,
-    metrics_port: int | None = None,
-    *,
-    waits: bool = False,
-    is_stopping: Callable[[], bool] = lambda: False,
-) -> Iterator[Supervisor]:
+def supervised(pipeline: Pipeline) -> Iterator[Supervisor]:
     """Lock the lake and make the supervisor; it has started nothing yet."""
+    with applications.supervised(application_of(pipeline)) as running:
+        yield running.supervisor
+
+
+@contextmanager
+def prepared(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[list[Program]]:
+    """Apply the pipeline's file under the lock of the lake; the programs of the run."""
     folder = state_folder(pipeline)
     endpoint: metrics.Endpoint | None = None
-    what = f"{SUPERVISES}{pipeline.file or pipeline.name}"
-    with lake_lock(pipeline, what, waits=waits, is_stopping=is_stopping) as lock:
-        changed = plan.apply(pipeline, folder)
-        Schedule(folder, jobs_of(pipeline)).make_due(due_at_once(pipeline, changed))
-        recorder = RunRecorder(pipeline)
-        drop_removed(changed, lambda view: None, recorder)
-        (folder / READY_FILE).unlink(missing_ok=True)
-        if metrics_port is not None:
-            host = pipeline.serving.host
-            endpoint = metrics.Endpoint(pipeline.name, recorder.timeline, host, metrics_port)
-        try:
-            timeline = BestEffortTimeline(recorder.timeline)
-            programs = programs_of(pipeline, file_for_applications(pipeline))
-            supervisor = Supervisor(programs, logs_folder(pipeline), timeline, [lock.descriptor])
-            lock.on_lost = supervisor.lose
-            if lock.is_lost:
-                supervisor.lose()
-            yield supervisor
-        finally:
-            if endpoint is not None:
-                endpoint.close()
+    changed = plan.apply(pipeline, folder)
+    Schedule(folder, jobs_of(pipeline)).make_due(due_at_once(pipeline, changed))
+    recorder = RunRecorder(pipeline)
+    drop_removed(changed, lambda view: None, recorder)
+    (folder / READY_FILE).unlink(missing_ok=True)
+    if metrics_port is not None:
+        host = pipeline.serving.host
+        endpoint = metrics.Endpoint(pipeline.name, recorder.timeline, host, metrics_port)
+    try:
+        yield programs_of(pipeline, file_for_applications(pipeline))
+    finally:
+        if endpoint is not None:
+            endpoint.close()
 
 
 def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
-    """The programs of a run. Serving is first: the applications write to it, so it must end last."""
+    """The programs of a run. The applications write to serving until they end, so it outlives them."""
     serving = pipeline.serving
     folder = state_folder(pipeline)
     environment = {
@@ -215,12 +211,15 @@ def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
         command += ["--private-key", str(beside_file(pipeline, serving.private_key))]
     command += ["--plaintext"] if serving.plaintext else []
     command += ["--keep-horizons", str(serving.keep_horizons), "--ready", str(folder / READY_FILE)]
-    found = [Program("serving", [*command, "--ends-with", str(os.getpid())], environment)]
+    command += ["--ends-with", str(os.getpid())]
+    found = [Program("serving", command, environment, outlives=True)]
     if streaming_sources(pipeline) or pipeline.views:
-        found.append(Program("streaming", [*python, "barnabas.pipeline.run.streaming_app", str(file)]))
+        command = [*python, "barnabas.pipeline.run.streaming_app", str(file)]
+        found.append(Program("streaming", command, silent_s_max=SILENT_S_MAX))
     jobs = jobs_of(pipeline)
     if any(not job.is_once for job in jobs) or Schedule(folder, jobs).due(utc_now()):
-        found.append(Program("batch", [*python, "barnabas.pipeline.run.batch_app", str(file)]))
+        command = [*python, "barnabas.pipeline.run.batch_app", str(file)]
+        found.append(Program("batch", command, silent_s_max=SILENT_S_MAX))
     return found
 
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.engine.backoff import Backoff
+from barnabas.engine.supervisor import stop_seconds
 from barnabas.engine.timeline import Kind, State
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.observe.recorder import RunRecorder
-from barnabas.pipeline.run.application import Application, run_application
+from barnabas.pipeline.run.program import SparkProgram, run_program
 from barnabas.pipeline.run.worker import Worker, streaming_sources, streaming_views
 from barnabas.pipeline.spec.model import Pace, Pipeline
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 REAL_TIME_POLL_S = 0.1
 VIEW_POLL_S = 1.0
 BACKOFF_S_MAX = 30.0
-JOIN_S_MAX = 25.0
+CLOSE_S = 5.0  # of the time for a stop; left for closing the session
 TOLD_S_MAX = 10.0  # then the view looks at its table itself: the batch may have failed
 ADDED_MAX = 64  # a view that falls behind reads its table instead
 
@@ -38,11 +39,11 @@ ADDED_MAX = 64  # a view that falls behind reads its table instead
 class StreamingApplication:
     """The threads of the application. `run` returns when each has ended its current work."""
 
-    def __init__(self, application: Application) -> None:
-        self._app = application
-        self._worker: Worker = application.worker
-        self._recorder: RunRecorder = application.recorder
-        self._pipeline: Pipeline = application.pipeline
+    def __init__(self, program: SparkProgram) -> None:
+        self._app = program
+        self._worker: Worker = program.worker
+        self._recorder: RunRecorder = program.recorder
+        self._pipeline: Pipeline = program.pipeline
         self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
         self._added: dict[str, deque[AddedRows]] = {name: deque(maxlen=ADDED_MAX) for name in self._changed}
         self._told_before: dict[
@@ -64,7 +65,7 @@ class StreamingApplication:
         self._app.stopping.wait()
         for event in self._changed.values():
             event.set()
-        deadline = time.monotonic() + JOIN_S_MAX
+        deadline = time.monotonic() + max(stop_seconds() - CLOSE_S, CLOSE_S)
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -159,9 +160,7 @@ class StreamingApplication:
 
 
 def main(arguments: list[str]) -> int:
-    return run_application(
-        "streaming", arguments, lambda application: StreamingApplication(application).run()
-    )
+    return run_program("streaming", arguments, lambda program: StreamingApplication(program).run())
 
 
 if __name__ == "__main__":

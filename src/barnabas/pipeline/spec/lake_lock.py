@@ -1,6 +1,6 @@
-"""The lock of a pipeline's lake, with the lease that lies in the lake.
+"""The lock of a pipeline's lake, with the lease that lies in the lake, and the place of the engine's files.
 
-In: a pipeline. Out: a lock, not held yet. Does not know: what is done under it.
+In: a pipeline. Out: a lock, not held yet; a place. Does not know: what is done under the lock.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from barnabas.engine.lease_records import FolderRecords, ObjectRecords, Records
 from barnabas.engine.lock import LakeLock
+from barnabas.engine.places.place import FILE_URL, Place, place_at
 from barnabas.engine.secrets import revealed
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
 
 FOLDER = "lease"
-FILE_URL = "file://"  # of a folder that hosts share, each with a state of its own
 
 
 def lease_records(pipeline: Pipeline) -> Records:
@@ -24,6 +24,11 @@ def lease_records(pipeline: Pipeline) -> Records:
     if lake.root.startswith(FILE_URL) or lake.is_local:
         return FolderRecords(Path(lake.own_path(FOLDER).removeprefix(FILE_URL)))
     return ObjectRecords(lake.own_path(FOLDER), revealed(pipeline.spark.settings))
+
+
+def state_place(pipeline: Pipeline) -> Place:
+    """The place of the engine's files: in the lake, where all hosts see them."""
+    return place_at(pipeline.lake_location.own_path().rstrip("/"), revealed(pipeline.spark.settings))
 
 
 def lake_lock(

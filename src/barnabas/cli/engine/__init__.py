@@ -1,0 +1,1 @@
+"""The tool `engine`: applications on Spark and their running queries."""

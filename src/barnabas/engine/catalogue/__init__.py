@@ -1,0 +1,1 @@
+"""The catalogue of applications and their running queries, kept beside the data."""

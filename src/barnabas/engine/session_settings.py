@@ -1,0 +1,72 @@
+"""Which settings a session gets, by where it computes. Settings of users win over all of ours.
+
+In: the kind of session, settings of users. Out: settings for Spark. Settings for small batches on few cores
+are for `local` only: a cluster has its own sizes, and adaptive execution finds the number of partitions.
+Does not know: Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.engine.secrets import Text
+from barnabas.engine.spark_settings import SessionKind, SparkSettings
+
+# Only with Delta's jars: without its classes no query would start.
+DELTA: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+EVERYWHERE: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",  # a row that fails must not fail its batch
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "8",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+}
+# Spark's defaults cost most on small batches: 200 tasks for a shuffle of a few rows, 50 tasks to read the
+# newest version of a table, up to 10,000 to list files for a vacuum.
+LOCAL: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+}
+# Adaptive execution makes few partitions of small shuffles and many of large ones.
+ON_EXECUTORS: Mapping[str, str] = {"spark.sql.adaptive.enabled": "true"}
+
+SETTINGS: Mapping[SessionKind, Mapping[str, str]] = {
+    SessionKind.LOCAL: {**EVERYWHERE, **LOCAL},
+    SessionKind.CLUSTER: {**EVERYWHERE, **ON_EXECUTORS},
+    SessionKind.CONNECT: {**EVERYWHERE, **ON_EXECUTORS},
+}
+# The server of Spark Connect has its own jars, processes and static settings.
+OF_THE_SERVER = (
+    "spark.sql.extensions",
+    "spark.sql.catalog.spark_catalog",
+    "spark.ui.",
+    "spark.python.",
+    "spark.pyspark.",
+    "spark.jars",
+    "spark.driver.",
+    "spark.executor",
+    "spark.cores.",
+    "spark.dynamicAllocation.",
+)
+OWN_PREFIX = "spark.barnabas."
+PACKAGE = f"{OWN_PREFIX}package"  # `auto`, `none`, or the path of an archive: see `shipping`
+
+
+def settings_for(
+    spark: SparkSettings, own: Mapping[str, Text] | None = None, *, has_delta: bool = True
+) -> dict[str, Text]:
+    """All settings of a session. `own` are those of one application, and win over those for all."""
+    kind = spark.kind
+    delta = DELTA if has_delta else {}
+    found: dict[str, Text] = {**delta, **SETTINGS[kind], **spark.settings, **(own or {})}
+    if kind is SessionKind.CONNECT:
+        found = {name: value for name, value in found.items() if not name.startswith(OF_THE_SERVER)}
+    return found

@@ -1,0 +1,1 @@
+"""The package and the libraries that executors need, packed once and shipped to them."""

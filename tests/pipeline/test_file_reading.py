@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.engine.secrets import Secret, SecretError, scrubbed, unresolved
 from barnabas.pipeline.file.checks import problems_of
+from barnabas.pipeline.file.plan_costs import costs
 from barnabas.pipeline.file.reading import FileProblems, pipeline_from, read_pipeline, read_text
 from barnabas.pipeline.file.writing import document, to_yaml
 from barnabas.pipeline.spec import durations
@@ -99,6 +100,31 @@ def test_a_written_pipeline_reads_back_equal() -> None:
     assert document(again) == document(pipeline)
     assert again.sources == pipeline.sources and again.trusted == pipeline.trusted
     assert "${env:PGPASSWORD}" in to_yaml(pipeline)
+
+
+def test_a_key_may_have_a_horizon() -> None:
+    short = "orders: {source: orders, key: [order_id], drift: add}"
+    within = short.replace("[order_id]", "{columns: [order_id], within: 7 days}")
+    assert read_text(GOOD).staging[0].within_s is None
+    found = read_text(GOOD.replace(short, within))
+    assert (found.staging[0].key, found.staging[0].within_s) == (("order_id",), 7 * 86400.0)
+    assert document(found)["staging"]["orders"]["key"] == {"columns": ["order_id"], "within": "7 days"}
+    assert read_text(to_yaml(found)).staging == found.staging
+    looks = [line for line in costs(found) if "staging." in line]
+    assert len(looks) == 1 and "the last 7 days" in looks[0]
+    assert "all keys of the table" in "".join(costs(read_text(GOOD)))
+    for wrong, problem in (
+        ("{within: 7 days}", "staging.orders.key.columns: is missing"),
+        ("{columns: [order_id], within: soon}", "staging.orders.key.within"),
+        ("{columns: [order_id], within: 0 days}", "staging.orders.key.within: is not longer than 0"),
+        ("{columns: [order_id], until: 1 day}", "staging.orders.key.until"),
+    ):
+        with pytest.raises(FileProblems) as refused:
+            read_text(GOOD.replace(short, short.replace("[order_id]", wrong)))
+        assert problem in str(refused.value)
+    changes = GOOD.replace("{key: id}", "{key: {columns: [id], within: 1 day}}")
+    with pytest.raises(FileProblems, match=r"staging\.customers\.key\.within: has no meaning here"):
+        read_text(changes)
 
 
 def test_all_problems_are_listed_with_line_name_and_hint() -> None:

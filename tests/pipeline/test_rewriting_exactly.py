@@ -14,8 +14,10 @@ import pytest
 from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline import Pipeline, Schema, TableName, Zone, in_range
 from barnabas.pipeline.ingest.maintenance import maintain
-from barnabas.pipeline.ingest.replay import backfill, release, replay
-from barnabas.pipeline.ingest.replay_preview import Preview
+from barnabas.pipeline.ingest.rewriting.backfill import backfill
+from barnabas.pipeline.ingest.rewriting.release import release
+from barnabas.pipeline.ingest.rewriting.replay import replay
+from barnabas.pipeline.ingest.rewriting.replay_preview import Preview
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.lake import commits
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
@@ -126,7 +128,8 @@ def dying_after(monkeypatch: pytest.MonkeyPatch, number: int, spark: Any) -> Ite
         return commit
 
     with monkeypatch.context() as patch:
-        patch.setattr("barnabas.pipeline.ingest.replay.finish", lambda *_: None)  # nothing is interrupted
+        for module in ("replay", "backfill", "release"):  # nothing is interrupted
+            patch.setattr(f"barnabas.pipeline.ingest.rewriting.{module}.finish", lambda *_: None)
         for name, path_at in (("append", 1), ("overwrite", 1), ("merge", 1), ("delete", 1)):
             patch.setattr(commits, name, counting(getattr(commits, name), path_at))
         sql = type(spark).sql

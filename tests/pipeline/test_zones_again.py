@@ -16,7 +16,9 @@ import pytest
 
 from barnabas.pipeline import Schema, TableName, View, Zone, in_range, refers_to
 from barnabas.pipeline.ingest.maintenance import maintain
-from barnabas.pipeline.ingest.replay import backfill, release, replay
+from barnabas.pipeline.ingest.rewriting.backfill import backfill
+from barnabas.pipeline.ingest.rewriting.release import release
+from barnabas.pipeline.ingest.rewriting.replay import replay
 from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.ingest.zone_writer import ZoneWriter

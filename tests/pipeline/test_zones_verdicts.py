@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.pipeline.ingest.key_index import KeyIndex, first_of_each
-from barnabas.pipeline.ingest.verdicts import Hashes, judge_staging, judge_trusted
+from barnabas.pipeline.ingest.dedupe.key_index import KeyIndex, first_of_each
+from barnabas.pipeline.ingest.judging.verdicts import Hashes, judge_staging, judge_trusted
 from barnabas.pipeline.spec.model import Merging
 
 KEY = st.integers(0, 12)

@@ -190,24 +190,24 @@ class World:
     def replay(self) -> None:
         """Rules change, and everything that ever came goes through the zones anew: rows come and go; what was
         mended by hand is as it was sent again."""
-        from barnabas.pipeline.ingest import replay
+        from barnabas.pipeline.ingest.rewriting.replay import replay
 
         self._amount_max = self._rng.choice([AMOUNT_MAX - 20, AMOUNT_MAX, AMOUNT_MAX + 1])
         self.restart()
-        replay.replay(self._place.spark, self.pipeline, "orders")
+        replay(self._place.spark, self.pipeline, "orders")
         self._accepted = {name: order for name, order in self._staged.items() if self._is_good(order)}
         self._refused = {name for name in self._staged if name not in self._accepted}
         self._note()
 
     def release(self) -> None:
         """A rule becomes milder, and what it had refused comes out of quarantine."""
-        from barnabas.pipeline.ingest import replay
+        from barnabas.pipeline.ingest.rewriting.release import release
 
         self._amount_max = AMOUNT_MAX + 1
         self.restart()
         if not self.pipeline.lake_location.exists(self._place.spark, QUARANTINE):
             return
-        replay.release(self._place.spark, self.pipeline, "orders")
+        release(self._place.spark, self.pipeline, "orders")
         for name in [name for name in self._refused if self._is_good(self._staged[name])]:
             self._accepted[name] = self._staged[name]
             self._refused.discard(name)

@@ -132,7 +132,7 @@ def backfill(options: argparse.Namespace, out: Output) -> int:
         raise UsageError(f"--from {options.start} is not before --to {options.end}")
 
     def body(spark: Any) -> RewriteResult:
-        from barnabas.pipeline.ingest.replay import backfill as read_again
+        from barnabas.pipeline.ingest.rewriting.backfill import backfill as read_again
 
         return read_again(spark, pipeline, options.source, start, end, confirm=asking(options, out))
 
@@ -144,7 +144,7 @@ def replay(options: argparse.Namespace, out: Output) -> int:
     check_name(pipeline, "sources", options.source)
 
     def body(spark: Any) -> RewriteResult:
-        from barnabas.pipeline.ingest.replay import replay as carry_again
+        from barnabas.pipeline.ingest.rewriting.replay import replay as carry_again
 
         first, last = options.from_batch, options.to_batch
         confirm = asking(options, out)
@@ -162,7 +162,7 @@ def release(options: argparse.Namespace, out: Output) -> int:
         raise UsageError(f"there is no table {options.table}: there are {', '.join(tables)}")
 
     def body(spark: Any) -> RewriteResult:
-        from barnabas.pipeline.ingest.replay import release as let_in
+        from barnabas.pipeline.ingest.rewriting.release import release as let_in
 
         return let_in(spark, pipeline, options.table, options.rule)
 

@@ -16,6 +16,7 @@ from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.pipelines.pipeline_file import load
 from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file import plan as planning
+from barnabas.pipeline.file.plan_costs import costs
 from barnabas.pipeline.file.template import TEMPLATE
 from barnabas.pipeline.lineage.graph import Column, Graph
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
@@ -61,6 +62,7 @@ def plan(options: argparse.Namespace, out: Output) -> int:
     except planning.LakeOfAnotherPipeline as error:
         raise ToolError(str(error)) from error
     lines = [f"{pipeline.name}: lake {pipeline.lake_location.root}", "", *planning.lines(found)]
+    lines += costs(pipeline)
     if not sys.stdout.isatty():
         for line in lines:
             out.line(line)

@@ -136,6 +136,11 @@ def staging_problems(pipeline: Pipeline, staging: Staging) -> Iterator[Problem]:
         if name.startswith("_"):
             hint = "such names belong to the platform; rename the field"
             yield Problem(f"sources.{source.name}.schema", f"the column {name!r} begins with _", hint)
+    if staging.within_s is not None and staging.within_s <= 0:
+        yield Problem(f"{path}.key.within", "is not longer than 0", "write a duration, as in 7 days")
+    if staging.within_s is not None and source.merging is not Merging.INSERT_NEW:
+        hint = "changes and snapshots replace the row of their key, however old it is"
+        yield Problem(f"{path}.key.within", "has no meaning here", hint)
     if source.merging is Merging.UPSERT and not staging.key:
         yield Problem(f"{path}.key", "is missing", "changes are applied to the row of their key")
 

@@ -28,6 +28,7 @@ SINGULAR = {"sources": "source", "views": "view"}
 
 FOLLOWS: Mapping[tuple[str, str], str] = {
     ("staging", "key"): "existing rows stay; `replay` deduplicates them again",
+    ("staging", "within_s"): "rows that are there stay; `replay` deduplicates them again",
     ("staging", "source"): "rows of the old source stay; `replay` fills the table again",
     (
         "trusted",

@@ -300,11 +300,26 @@ def beside(file: Path | None, path: str) -> Path:
 # -- zones and views --------------------------------------------------------------------------------
 
 
+def read_key(section: Section) -> tuple[tuple[str, ...], float | None]:
+    """`key: [id]`, or `key: {columns: [id], within: 7 days}`: the columns and the horizon in seconds."""
+    if not isinstance(section.node_of("key"), MappingNode):
+        return section.texts("key"), None
+    inner = section.section("key")
+    assert inner is not None
+    columns, within_s = inner.texts("columns"), inner.read("within", durations.seconds, None)
+    if not columns:
+        inner.wrong("columns", "is missing", "name the columns of the key, as in [order_id]")
+    inner.finish()
+    return columns, within_s
+
+
 def read_staging(name: str, section: Section) -> Staging:
+    key, within_s = read_key(section)
     found = Staging(
         name=name,
         source=section.text("source", name),
-        key=section.texts("key"),
+        key=key,
+        within_s=within_s,
         drift=section.choice("drift", Drift, Drift.RESCUE),
     )
     section.finish()

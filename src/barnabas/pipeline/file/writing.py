@@ -23,6 +23,7 @@ from barnabas.pipeline.spec.model import (
     Schema,
     Serving,
     Source,
+    Staging,
     TableSource,
     TopicSource,
     Trusted,
@@ -44,7 +45,7 @@ def document(pipeline: Pipeline) -> Document:
     )
     found["sources"] = {each.name: source_document(each) for each in pipeline.sources}
     found["staging"] = {
-        each.name: {"source": each.source, "key": list(each.key), "drift": str(each.drift)}
+        each.name: {"source": each.source, "key": key_document(each), "drift": str(each.drift)}
         for each in pipeline.staging
     }
     found["trusted"] = {each.name: trusted_document(each) for each in pipeline.trusted}
@@ -154,6 +155,12 @@ def frequency_document(frequency: Frequency) -> Any:
     if frequency.pace is Pace.BATCH:
         return {"batch": frequency.cron}
     return {"near_real_time": duration_text(frequency.interval_s)}
+
+
+def key_document(staging: Staging) -> list[str] | Document:
+    if staging.within_s is None:
+        return list(staging.key)
+    return {"columns": list(staging.key), "within": duration_text(staging.within_s)}
 
 
 def trusted_document(trusted: Trusted) -> Document:

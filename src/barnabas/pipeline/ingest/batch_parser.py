@@ -1,8 +1,9 @@
 """Parses a batch and hands it to the tables behind its source.
 
 In: rows of the raw zone. Out: commits in staging, trusted and quarantine, and counts. Spark makes one pass
-over the bytes. The driver decides what becomes of each row from a few facts per row, so that Spark joins and
-shuffles no table. Does not know: sources, positions, the raw zone's commits.
+over the bytes. A few facts of each row then decide what becomes of it: on the driver if the batch is small,
+so that Spark joins and shuffles nothing, else on executors (`judging`).
+Does not know: sources, positions, the raw zone's commits.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -21,23 +20,31 @@ from barnabas.engine.errors import brief
 from barnabas.engine.lease_status import lease_status
 from barnabas.pipeline.ingest import (
     drift,
-    known_keys,
     parsing,
     quarantine,
     refined_zone,
     registry_versions,
     rules,
     schemas,
+    table_properties,
 )
 from barnabas.pipeline.ingest import zone_rows as zone
+from barnabas.pipeline.ingest.dedupe.known_keys import key_hashes
+from barnabas.pipeline.ingest.judging.executor_judge import ORDER
+from barnabas.pipeline.ingest.judging.parsed_batch import (
+    ROWS_ON_DRIVER_MAX,
+    ParsedBatch,
+    collected,
+    counted,
+    totals_of,
+)
 from barnabas.pipeline.ingest.masking import masked
-from barnabas.pipeline.ingest.parsed_batch import ROW, ParsedBatch
-from barnabas.pipeline.ingest.parsing import MALFORMED, raw
+from barnabas.pipeline.ingest.parsing import raw
 from barnabas.pipeline.ingest.results import CommitListener
 from barnabas.pipeline.ingest.write_mode import ReplayRange, WriteMode, WriteResult
 from barnabas.pipeline.ingest.zone_writer import WriterState, ZoneWriter
 from barnabas.pipeline.lake import commits
-from barnabas.pipeline.lake.columns import DELETE, IGNORE, LATE, OP, RESCUED
+from barnabas.pipeline.lake.columns import DELETE, IGNORE, LATE, MALFORMED, OP, RESCUED, ROW
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Drift, Merging, Pipeline, RuleKind, Source, Trusted
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 RESCUED_SAMPLES = 200
+PLACE = ("batch", "topic", "partition", "offset")  # columns of raw: the order in which rows were read
 # Delta's errors where maintenance has removed a version.
 VERSION_GONE = re.compile(r"DELTA_VERSION_NOT_FOUND|DELTA_FILE_NOT_FOUND|FileNotFound|VERSION_NOT_CONTIGUOUS")
 LOG = logging.getLogger(__name__)
@@ -73,6 +81,7 @@ class BatchParser:
         self._follows_registry = bool(source.schema.registry) and not source.schema.version
         self._schema: StructType | None = None
         self._references: Mapping[str, int] | None = None
+        self._is_large = False  # the batch that is parsed now
         self._writer_state = WriterState(
             {trusted.name: refined_zone.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
             commits.Appender(self._lake.is_local),
@@ -125,7 +134,8 @@ class BatchParser:
         """Make tables that have no rows yet, so that they can be read."""
         for table, columns in self._tables(self._schema) if self._schema is not None else ():
             if not self._lake.exists(self._spark, table):
-                commits.ensure(self._spark, self._lake.path(table), columns, commits.CHANGES)
+                properties = table_properties.properties_of(self._pipeline, table, columns)
+                commits.ensure(self._spark, self._lake.path(table), columns, properties)
 
     def _tables(self, schema: StructType) -> Iterator[tuple[TableName, StructType]]:
         for each in self.staging:
@@ -151,11 +161,16 @@ class BatchParser:
         found = [rule for _, trusted in self.trusted for rule in trusted.rules]
         return rules.reference_versions(self._spark, self._lake, found)
 
-    def parse(self, rows: DataFrame, references: Mapping[str, int] | None = None) -> ParsedBatch:
+    def parse(
+        self, rows: DataFrame, rows_max: int, references: Mapping[str, int] | None = None
+    ) -> ParsedBatch:
         """Parse rows that have the columns of the raw zone and `late_before`, in one pass.
 
-        `references` are the versions of the tables that rules refer to; the newest without them."""
+        There are at most `rows_max`; rows of a batch that is judged on the driver must be in the order in
+        which they were read. `references` are the versions of the tables that rules refer to; the newest
+        without them."""
         self._references = references
+        self._is_large = rows_max > ROWS_ON_DRIVER_MAX
         rows = parsing.prefixed(rows).withColumn(ROW, F.monotonically_increasing_id())
         if not self.staging:
             return self._pass(rows.withColumn(MALFORMED, F.lit(False)), StructType(), [], widened=False)
@@ -165,8 +180,8 @@ class BatchParser:
             sampled = rows = rows.persist()
             schema = self._inferred(rows)
         found = self._parsed(rows, schema, widened=sampled is not None)
-        rescued = np.flatnonzero(found.row_facts["rescued"]) if self._sees_drift else ()
-        if len(rescued) and any(each.drift is not Drift.RESCUE for each in self.staging):
+        rescued = found.totals.rescued if self._sees_drift else 0
+        if rescued and any(each.drift is not Drift.RESCUE for each in self.staging):
             found = self._drifted(rows, found, schema)
         if sampled is not None:
             sampled.unpersist()
@@ -234,6 +249,8 @@ class BatchParser:
         if self._source.event_time:
             at = F.col(f"`{self._source.event_time}`").cast("timestamp")
             found.append(F.unix_micros(at).alias("event_time"))
+        if any(each.within_s is not None for each in self.staging):
+            found.append(F.unix_micros(raw("ingested_at")).alias("at"))
         for index, each in enumerate(self.staging):
             if each.key:
                 found += named_hashes([F.col(f"`{name}`") for name in each.key], f"k{index}")
@@ -251,22 +268,30 @@ class BatchParser:
         self, frame: DataFrame, schema: StructType, wanted: list[Column], *, widened: bool
     ) -> ParsedBatch:
         frame = frame.persist()
-        rows = frame
         size = F.coalesce(F.length(raw("value")), F.lit(0)).alias("bytes")
         facts = [F.col(ROW), F.col(MALFORMED).alias("malformed"), size, *wanted]
         try:
-            table = self._with_references(rows, schema).select(*facts).toArrow()
+            return self._with_facts(frame, schema, facts, widened=widened)
         except Exception as error:
             if not self._references or not VERSION_GONE.search(str(error)):
+                frame.unpersist()
                 raise
             LOG.warning("%s: %s; the newest versions are used", self._source.name, brief(error))
             self._references = None
-            table = self._with_references(rows, schema).select(*facts).toArrow()
-        row_facts = {name: to_numpy(table.column(name)) for name in table.column_names}
-        order = np.argsort(row_facts[ROW], kind="stable")
-        if len(order) and not np.array_equal(order, np.arange(len(order))):
-            row_facts = {name: values[order] for name, values in row_facts.items()}
-        return ParsedBatch(frame, row_facts, schema, widened)
+            return self._with_facts(frame, schema, facts, widened=widened)
+
+    def _with_facts(
+        self, frame: DataFrame, schema: StructType, wanted: list[Column], *, widened: bool
+    ) -> ParsedBatch:
+        rows = self._with_references(frame, schema)
+        if not self._is_large:
+            row_facts = collected(rows.select(*wanted))
+            return ParsedBatch(frame, totals_of(row_facts), schema, widened, row_facts)
+        order = [raw(name).alias(fact) for fact, name in zip(ORDER, PLACE, strict=True)]
+        facts = rows.select(*wanted, *order).persist()
+        found = ParsedBatch(frame, counted(facts), schema, widened, facts=facts)
+        found.keep(facts)
+        return found
 
     def _with_references(self, rows: DataFrame, schema: StructType) -> DataFrame:
         for index, (_, trusted) in enumerate(self.trusted if schema.fields else ()):
@@ -303,25 +328,10 @@ class BatchParser:
 
 
 def named_hashes(columns: list[Column], name: str) -> list[Column]:
-    first, second, whole = known_keys.key_hashes(columns)
+    first, second, whole = key_hashes(columns)
     return [first.alias(f"{name}a"), second.alias(f"{name}b"), whole.alias(f"{name}n")]
 
 
-def to_numpy(column: Any) -> Any:
-    """A column as an array; a null becomes the least value."""
-    import pyarrow as pa
-
-    is_flag = pa.types.is_boolean(column.type)
-    if column.null_count:
-        column = column.fill_null(False if is_flag else np.iinfo(np.int64).min)
-    return np.asarray(column.to_numpy(), np.bool_ if is_flag else np.int64)
-
-
-def newest_event_time(row_facts: dict[str, Any]) -> datetime | None:
-    times = row_facts.get("event_time")
-    if times is None or not len(times) or (top := int(times.max())) == np.iinfo(np.int64).min:
-        return None
-    try:
-        return datetime.fromtimestamp(top / 1e6, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+def in_reading_order(rows: DataFrame, count: int) -> DataFrame:
+    """Rows of raw for `parse`: in their order if they are judged on the driver. Executors need no order."""
+    return rows.orderBy(*PLACE) if count <= ROWS_ON_DRIVER_MAX else rows

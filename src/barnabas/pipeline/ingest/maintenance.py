@@ -7,6 +7,7 @@ change feed; retention deletes rows. Does not know: schedules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from barnabas.engine.errors import CommitConflict, classified
 from barnabas.engine.session import apart
 from barnabas.pipeline.ingest import raw_zone
-from barnabas.pipeline.ingest.replay_preview import TIME
+from barnabas.pipeline.ingest.source_locks import source_lock
+from barnabas.pipeline.ingest.write_mode import literal
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import INGESTED_AT
 from barnabas.pipeline.lake.tables import TableName, Zone
@@ -75,7 +77,8 @@ def maintain(
             progress(str(table), index, len(tables))
         try:
             if retention:
-                found += forget(spark, pipeline, table, now or datetime.now(UTC))
+                with lock_of(pipeline, table):
+                    found += forget(spark, pipeline, table, now or datetime.now(UTC))
             if compact:
                 found += compacted(spark, pipeline, table)
             if vacuum:
@@ -88,12 +91,25 @@ def maintain(
     return found
 
 
-def compacted(spark: SparkSession, pipeline: Pipeline, table: TableName) -> Iterator[Maintained]:
+def lock_of(pipeline: Pipeline, table: TableName) -> AbstractContextManager[object]:
+    """The lock that keeps retention and commands that rewrite the same rows apart."""
+    return source_lock(pipeline, table.name) if table.zone is Zone.RAW else nullcontext()
+
+
+def compacted(
+    spark: SparkSession, pipeline: Pipeline, table: TableName, *, at_once: int | None = None
+) -> Iterator[Maintained]:
+    """Compact files that are smaller than the half of a full one. `at_once`: how many are written at once.
+    The session keeps these settings."""
     name = pipeline.lake_location.identifier(table)
     before = files_of(spark, name)
     if before < FILES_TO_COMPACT_MIN:
         return
-    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(pipeline.maintenance.file_bytes_target))
+    target = pipeline.maintenance.file_bytes_target
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(target))
+    spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(max(target // 2, 1)))
+    if at_once is not None:
+        spark.conf.set("spark.databricks.delta.optimize.maxThreads", str(at_once))
     with keeping_checkpoint(spark, pipeline, table):
         spark.sql(f"OPTIMIZE {name}")
     yield Maintained(table, "compact", before, files_of(spark, name))
@@ -116,8 +132,7 @@ def forget(spark: SparkSession, pipeline: Pipeline, table: TableName, now: datet
     column = AGES.get(table.zone)
     if age_s is None or column is None:
         return
-    until = (now - timedelta(seconds=age_s)).astimezone(UTC).strftime(TIME)
-    old = f"{column} < TIMESTAMP '{until}'"
+    old = f"{column} < {literal(now - timedelta(seconds=age_s))}"
     lake = pipeline.lake_location
     if lake.read(spark, table).where(old).isEmpty():
         return

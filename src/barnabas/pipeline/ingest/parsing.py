@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from barnabas.pipeline.lake.columns import DELETE, IGNORE, OP, RESCUED, UPSERT
+from barnabas.pipeline.lake.columns import DELETE, IGNORE, MALFORMED, OP, RAW_PREFIX, RESCUED, UPSERT
 from barnabas.pipeline.spec.model import FileKind, FilesSource, Format, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-MALFORMED = "_malformed"
 CORRUPT = "_corrupt"
 PARSED = "_parsed"
-RAW_PREFIX = "__"  # of raw columns in frames that also have parsed columns
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][.SSS][XXX]"
 
 

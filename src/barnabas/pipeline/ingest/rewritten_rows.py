@@ -10,26 +10,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.ingest import quarantine
-from barnabas.pipeline.ingest.parsing import RAW_PREFIX
-from barnabas.pipeline.lake.columns import COORDINATES
+from barnabas.pipeline.lake.columns import COORDINATES, RAW_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from barnabas.pipeline.ingest.write_mode import ReplayRange
+    from barnabas.pipeline.lake.tables import TableName
 
 PLACES = ("topic", "partition", "offset")  # the coordinates of a row in raw and in the quarantine
 
 
 def forgotten(replayed: ReplayRange, there: DataFrame) -> DataFrame:
-    """Rows of a staging or trusted table in the range whose row in raw is gone."""
+    """Rows of a staging or trusted table in the chunk whose row in raw is gone."""
     covered = there.where(replayed.zone)
-    return covered.limit(0) if replayed.held is None else elsewhere(replayed.held, covered)
+    if replayed.held is None:
+        return covered.limit(0)
+    if replayed.held_here is None:
+        return elsewhere(replayed.held, covered)
+    # Nearly always all rows are found in their own chunk. A backfill may have read a row again: then raw has
+    # it in another batch.
+    missing = elsewhere(replayed.held_here, covered)
+    return covered.limit(0) if missing.isEmpty() else elsewhere(replayed.held, missing)
 
 
-def staying(replayed: ReplayRange, there: DataFrame) -> DataFrame:
-    """Rows of a staging or trusted table that a replay does not replace."""
-    return there.where(f"NOT ({replayed.zone})").unionByName(forgotten(replayed, there))
+def staying(replayed: ReplayRange, table: TableName, there: DataFrame) -> DataFrame:
+    """Rows of a staging or trusted table that neither this chunk nor a later one replaces."""
+    others = there.where(f"NOT ({replayed.remaining})")
+    known = replayed.with_forgotten
+    if replayed.held is None or (known is not None and table not in known):
+        return others
+    return others.unionByName(elsewhere(replayed.held, there.where(replayed.remaining)))
 
 
 def elsewhere(places: DataFrame, there: DataFrame) -> DataFrame:
@@ -46,7 +57,15 @@ def forgotten_in_quarantine(replayed: ReplayRange, there: DataFrame) -> DataFram
     """Rows of a quarantine whose row in raw is gone."""
     if replayed.held is None:
         return there.limit(0)
-    return there.join(replayed.held.toDF(*PLACES), list(PLACES), "left_anti").select(*there.columns)
+    if replayed.held_here is not None:
+        there = quarantined_elsewhere(replayed.held_here, there)
+        if there.isEmpty():
+            return there.limit(0)
+    return quarantined_elsewhere(replayed.held, there)
+
+
+def quarantined_elsewhere(places: DataFrame, there: DataFrame) -> DataFrame:
+    return there.join(places.toDF(*PLACES), list(PLACES), "left_anti").select(*there.columns)
 
 
 def not_in(rows: DataFrame, there: DataFrame) -> DataFrame:

@@ -26,12 +26,15 @@ from barnabas.engine.errors import (
 )
 from barnabas.engine.lease_status import check_lease, lease_status
 from barnabas.engine.session import apart, is_local
-from barnabas.pipeline.ingest.batch_parser import BatchParser, newest_event_time
+from barnabas.pipeline.ingest.batch_parser import BatchParser, in_reading_order
+from barnabas.pipeline.ingest.compaction import Compactor
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
-from barnabas.pipeline.ingest.parsed_batch import ParsedBatch
+from barnabas.pipeline.ingest.judging.parsed_batch import ROWS_ON_DRIVER_MAX, ParsedBatch
+from barnabas.pipeline.ingest.maintenance import keeping_checkpoint
 from barnabas.pipeline.ingest.raw_zone import COLUMNS, RawCheckpoint, RawZone
 from barnabas.pipeline.ingest.results import BatchResult, CommitListener, TableChange
 from barnabas.pipeline.ingest.source_locks import source_lock
+from barnabas.pipeline.ingest.table_properties import keep_statistics
 from barnabas.pipeline.ingest.write_mode import WriteResult
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.files import FilesReader
@@ -96,6 +99,7 @@ class SourceRunner:
         self._listener = listener
         self._parser = BatchParser(self._spark, pipeline, self.source, listener, self._epoch)
         self._lock = source_lock(pipeline, source)
+        self._compactor = Compactor(spark, pipeline, self.source, self._epoch)
         self._checkpoint: RawCheckpoint | None = None
         self._is_open = False
         self._has_tables = False
@@ -112,7 +116,10 @@ class SourceRunner:
             with self._failures_classified("waiting for the lock of the source"):
                 held.enter_context(self._lock)
                 check_lease(self._state_folder, self._epoch)
-            return self._step()
+            batch = self._step()
+        if batch is not None:
+            self._compactor.committed([self._raw.table, *dict.fromkeys(each.table for each in batch.changed)])
+        return batch
 
     def _step(self) -> BatchResult | None:
         if not self._is_open:
@@ -158,6 +165,10 @@ class SourceRunner:
                 break
         self._make_tables()
 
+    def wait_for_compaction(self) -> None:
+        """Wait until nothing is being compacted in the background."""
+        self._compactor.wait()
+
     def lag(self) -> int | None:
         """How many rows are unread; None where that cannot be known without reading."""
         return self._reader.lag(self.position)
@@ -171,6 +182,7 @@ class SourceRunner:
             checkpoint = self._raw.newest_checkpoint()
             if checkpoint is None:
                 checkpoint = self._raw.begin(self._reader.start())
+            self._keep_statistics()
             self._parser.open()
             self._checkpoint = checkpoint
             if checkpoint.batch == 0:
@@ -186,6 +198,13 @@ class SourceRunner:
             return None
         return self._batch(checkpoint, parsed, done, started, recovered=True)
 
+    def _keep_statistics(self) -> None:
+        """Give tables of an older lake the properties that new ones have."""
+        with keeping_checkpoint(self._spark, self._pipeline, self._raw.table):
+            keep_statistics(self._spark, self._pipeline, self._raw.table)
+        for each in self._versions():
+            keep_statistics(self._spark, self._pipeline, each.table)
+
     # -- one batch ---------------------------------------------------------------------------------
 
     def _ingest(self, source_slice: SourceSlice, before: RawCheckpoint) -> BatchResult | None:
@@ -195,10 +214,11 @@ class SourceRunner:
         stamp = self._stamp(before.batch + 1, before.newest)
         with self._failures_classified("reading"):
             references = self._parser.reference_versions()
-            parsed = self._parser.parse(source_slice.read(stamp), references)
+            rows_max = int(source_slice.facts.get("offsets", ROWS_ON_DRIVER_MAX + 1))
+            parsed = self._parser.parse(source_slice.read(stamp), rows_max, references)
         seconds = {"read": (self._clock() - started).total_seconds()}
         try:
-            newest = self._bounded(newest_event_time(parsed.row_facts), stamp)
+            newest = self._bounded(parsed.totals.newest_event_time, stamp)
             checkpoint = before.following(source_slice.position, source_slice.merging, newest, references)
             with self._failures_classified("writing raw"):
                 at = time.perf_counter()
@@ -207,7 +227,7 @@ class SourceRunner:
                 )
                 seconds["raw"] = round(time.perf_counter() - at, 3)
             self._checkpoint = checkpoint
-            self._reader.done(source_slice, int(parsed.row_facts["bytes"].sum()))
+            self._reader.done(source_slice, parsed.totals.bytes)
             if not parsed.count:
                 return None
             done = self._write_zones(parsed, checkpoint)
@@ -235,11 +255,11 @@ class SourceRunner:
         self._checkpoint = checkpoint
         done, parsed = self._write_from_raw(checkpoint)
         self._checkpoint = replace(checkpoint, newest=self._newest_after(checkpoint, parsed, stamp))
-        self._reader.done(source_slice, int(parsed.row_facts["bytes"].sum()))
+        self._reader.done(source_slice, parsed.totals.bytes)
         return self._batch(checkpoint, parsed, done, started)
 
     def _newest_after(self, checkpoint: RawCheckpoint, parsed: ParsedBatch, stamp: Stamp) -> str | None:
-        newest = self._bounded(newest_event_time(parsed.row_facts), stamp)
+        newest = self._bounded(parsed.totals.newest_event_time, stamp)
         return max(
             (each for each in (checkpoint.newest, newest and newest.isoformat()) if each), default=None
         )
@@ -248,8 +268,10 @@ class SourceRunner:
         with self._failures_classified("reading raw"):
             stamp = self._stamp(checkpoint.batch, checkpoint.newest_before)
             rows = self._raw.rows(checkpoint.batch)
+            count = rows.count()
             late_before = F.lit(stamp.late_before).cast("timestamp").alias(LATE_BEFORE)
-            parsed = self._parser.parse(rows.select(*COLUMNS, late_before), checkpoint.references)
+            rows = in_reading_order(rows, count).select(*COLUMNS, late_before)
+            parsed = self._parser.parse(rows, count, checkpoint.references)
         try:
             return self._write_zones(parsed, checkpoint), parsed
         finally:
@@ -307,12 +329,12 @@ class SourceRunner:
             accepted=done.accepted,
             quarantined=done.quarantined,
             late=done.late,
-            bytes=int(parsed.row_facts["bytes"].sum()),
+            bytes=parsed.totals.bytes,
             started=started,
             ended=self._clock(),
             position=checkpoint.position,
             changed=tuple(done.changed),
-            newest_event_time=newest_event_time(parsed.row_facts),
+            newest_event_time=parsed.totals.newest_event_time,
             recovered=recovered,
             seconds=done.seconds,
         )

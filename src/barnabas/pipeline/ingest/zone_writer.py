@@ -1,51 +1,43 @@
 """Writes one parsed batch to the tables of staging, trusted, quarantine and refined, side by side.
 
-In: a parsed batch, and the mode in which to write it. Out: commits and counts. All verdicts are made before
-the first commit. Commits do not wait for each other; each carries the id of its batch.
-Does not know: formats, sources, the raw zone.
+In: a parsed batch, and the mode in which to write it. Out: commits and counts. The whole batch is judged
+before the first commit. Commits do not wait for each other; each carries the id of its batch.
+Does not know: formats, sources, the raw zone, how rows are judged.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.ingest import quarantine, refined_zone, rewritten_rows, rules, schemas
+from barnabas.pipeline.ingest import (
+    quarantine,
+    refined_zone,
+    rewritten_rows,
+    rules,
+    schemas,
+    table_properties,
+)
 from barnabas.pipeline.ingest import zone_rows as zone
-from barnabas.pipeline.ingest.key_index import Flags
-from barnabas.pipeline.ingest.known_keys import KnownKeys
+from barnabas.pipeline.ingest.dedupe.known_keys import KnownKeys
+from barnabas.pipeline.ingest.judging.driver_judge import DriverJudge
+from barnabas.pipeline.ingest.judging.executor_judge import ExecutorJudge
+from barnabas.pipeline.ingest.judging.judgement import Case, Chosen, Judgement, nothing_to_note
+from barnabas.pipeline.ingest.judging.parsed_batch import BITS, ParsedBatch
 from barnabas.pipeline.ingest.masking import masked
-from barnabas.pipeline.ingest.parsed_batch import (
-    OUTSIDE,
-    ROW,
-    ParsedBatch,
-    fine_rows,
-    hashes_of,
-    selected,
-    with_broken_rules,
-)
-from barnabas.pipeline.ingest.parsing import MALFORMED
 from barnabas.pipeline.ingest.results import AddedRows, CommitListener, TableChange
-from barnabas.pipeline.ingest.verdicts import (
-    Hashes,
-    StagingVerdict,
-    TrustedVerdict,
-    judge_staging,
-    judge_trusted,
-)
 from barnabas.pipeline.ingest.write_mode import RELEASE, WriteMode, WriteResult
 from barnabas.pipeline.lake import commits
-from barnabas.pipeline.lake.columns import DELETE, OP
+from barnabas.pipeline.lake.columns import OP, ROW
 from barnabas.pipeline.lake.tables import TableName, Zone
-from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, RuleKind, Source, Staging, Trusted
+from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, Source, Staging, Trusted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -65,7 +57,7 @@ class WriterState:
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(COMMITS_AT_ONCE_MAX, thread_name_prefix="commit")
     )
-    known_keys: dict[tuple[TableName, tuple[str, ...]], KnownKeys] = field(default_factory=dict)
+    known_keys: dict[tuple[TableName, tuple[str, ...], int | None], KnownKeys] = field(default_factory=dict)
 
 
 class ZoneWriter:
@@ -97,32 +89,21 @@ class ZoneWriter:
         self, stagings: list[Staging], trusteds: list[tuple[Staging, Trusted]], *, is_staged: bool
     ) -> WriteResult:
         """`is_staged`: staging has the rows already, only the trusted tables are written."""
-        row_facts, mode, done = self._batch.row_facts, self._mode, self._done
-        malformed, ignored, deletes = (row_facts[name] for name in ("malformed", "ignored", "deletes"))
-        outside = row_facts.get(OUTSIDE)
-        if outside is not None:
-            malformed, ignored = malformed & ~outside, ignored | outside
-        fine = ~malformed & ~ignored
-        verdicts: dict[str, StagingVerdict] = {}
-        for index, each in enumerate(stagings):
-            keys = hashes_of(row_facts, f"k{index}") if each.key else None
-            if keys is not None and mode.merging is not Merging.INSERT_NEW:
-                malformed = malformed | (fine & ~keys.whole)
-                fine = fine & keys.whole
-            verdict = StagingVerdict(fine, np.zeros(len(fine), np.bool_))
-            if not is_staged:
-                verdict = self._stage(each, fine, keys)
-            verdicts[each.name] = verdict
-            done.staged += int(verdict.staged.sum())
-            done.duplicates += int(verdict.duplicates.sum())
-        done.late = int((row_facts["late"] & verdicts[stagings[0].name].staged).sum())
-        done.malformed = int(malformed.sum())
-        for index, (each, trusted) in enumerate(trusteds):
-            if mode.only and trusted.name != mode.only:
-                continue
-            self._trust(index, each, trusted, verdicts[each.name], deletes)
+        mode, done = self._mode, self._done
+        case = Case(
+            stagings, trusteds, mode.merging, mode.own_batch, self._known, is_staged=is_staged, only=mode.only
+        )
+        found = judged(self._batch, case)
+        done.staged = sum(each.count for each in found.staged)
+        done.duplicates, done.late, done.malformed = found.duplicates, found.late, found.malformed.count
         if not is_staged:
-            self._refuse_malformed(stagings, malformed)
+            for each, chosen in zip(stagings, found.staged, strict=True):
+                self._stage(each, chosen, found)
+        for index, staging, trusted in case.trusted():
+            self._trust(staging, trusted, found.accepted[index], found)
+            self._refuse(trusted, found.refused[index])
+        if not is_staged:
+            self._refuse_malformed(stagings, found.malformed)
         self._quarantine()
         self._commit()
         return done
@@ -148,82 +129,56 @@ class ZoneWriter:
 
     # -- staging -----------------------------------------------------------------------------------
 
-    def _stage(self, each: Staging, fine: Flags, keys: Hashes | None) -> StagingVerdict:
-        table, mode = TableName(Zone.STAGING, each.name), self._mode
-        known_keys = self._known(table, each.key) if keys is not None else None
-        known = None
-        if known_keys is not None and keys is not None:
-            known = known_keys.index(mode.own_batch, keys.first, keys.second)
-        verdict = judge_staging(fine, keys, mode.merging, known)
-        if not verdict.staged.any() and mode.adds:
-            return verdict
-        row_facts = self._batch.row_facts
-        rows = selected(
-            self._batch, verdict.staged, ~row_facts["malformed"] & ~row_facts["ignored"], fine_rows()
-        )
+    def _stage(self, each: Staging, chosen: Chosen, found: Judgement) -> None:
+        if not chosen.count and self._mode.adds:
+            return
+        table = TableName(Zone.STAGING, each.name)
         names = [f"`{name}`" for name in self._batch.schema.names]
-        rows = rows.select(*names, *zone.system_columns(), OP)
+        rows = chosen.rows().select(*names, *zone.system_columns(), OP)
 
         def commit() -> None:
-            version = self._write(rows, table, each.key, int(verdict.staged.sum()))
-            if known_keys is not None and keys is not None:
-                new = verdict.staged & keys.whole
-                known_keys.add(keys.first[new], keys.second[new], version)
+            version = self._write(rows, table, each.key, chosen.count)
+            found.committed.get(table, nothing_to_note)(version)
 
         self._staging_commits.append(commit)
-        return verdict
 
-    def _known(self, table: TableName, columns: Any) -> KnownKeys | None:
+    def _known(
+        self, table: TableName, columns: Sequence[str], within_us: int | None = None
+    ) -> KnownKeys | None:
         """Keys that the table holds and keeps; None where rows replace those of their key."""
-        replay_range = self._mode.replay_range
+        replay_range, names = self._mode.replay_range, tuple(columns)
         if self._mode.merging is not Merging.INSERT_NEW:
             return None
         if replay_range is not None:
-            counting = partial(rewritten_rows.staying, replay_range)
-            return KnownKeys(self._spark, self._lake, table, tuple(columns), counting)
+            counting = partial(rewritten_rows.staying, replay_range, table)
+            return KnownKeys(self._spark, self._lake, table, names, within_us, counting)
         if self._mode.is_release:
             mine = self._batch.frame.select(*rewritten_rows.prefixed_places())
             counting = partial(rewritten_rows.elsewhere, mine)
-            return KnownKeys(self._spark, self._lake, table, tuple(columns), counting)
-        name = (table, tuple(columns))
+            return KnownKeys(self._spark, self._lake, table, names, within_us, counting)
+        name = (table, names, within_us)
         if name not in self._known_keys:
-            self._known_keys[name] = KnownKeys(self._spark, self._lake, table, tuple(columns))
+            self._known_keys[name] = KnownKeys(self._spark, self._lake, table, names, within_us)
         return self._known_keys[name]
 
     # -- trusted -----------------------------------------------------------------------------------
 
-    def _trust(
-        self, index: int, staging: Staging, trusted: Trusted, staged: StagingVerdict, deletes: Flags
-    ) -> None:
-        table, found = TableName(Zone.TRUSTED, trusted.name), self._batch
-        uniques: dict[int, Any] = {}
-        trackers: dict[int, KnownKeys] = {}
-        for number, rule in enumerate(trusted.rules):
-            if rule.kind is RuleKind.UNIQUE:
-                known = None
-                hashes = hashes_of(found.row_facts, f"u{index}_{number}")
-                known_keys = self._known(table, rule.columns)
-                if known_keys is not None:
-                    trackers[number] = known_keys
-                    known = known_keys.index(self._mode.own_batch, hashes.first, hashes.second)
-                uniques[number] = (hashes, known)
-        verdict = judge_trusted(staged.staged, deletes, found.row_facts[f"broken{index}"], uniques)
-        count = int(verdict.accepted.sum())
-        self._done.accepted += count
-        self._refuse(index, trusted, verdict, deletes)
-        if not count and self._mode.adds:
+    def _trust(self, staging: Staging, trusted: Trusted, chosen: Chosen, found: Judgement) -> None:
+        table = TableName(Zone.TRUSTED, trusted.name)
+        self._done.accepted += chosen.count
+        if not chosen.count and self._mode.adds:
             return
-        rows = self._accepted(index, trusted, verdict, deletes)
+        rows = chosen.rows().select(
+            *[masked(trusted, name) for name in self._batch.schema.names], *zone.system_columns(), OP, ROW
+        )
         increments = self._increments(table, rows)
 
         def commit() -> None:
             before = self._lake.version(self._spark, table)
-            version = self._write(rows, table, staging.key, count)
+            version = self._write(rows, table, staging.key, chosen.count)
             if increments is not None and version > before:
                 self._tell(table, version, increments)
-            for number, known_keys in trackers.items():
-                hashes, new = uniques[number][0], verdict.claimed[number]
-                known_keys.add(hashes.first[new], hashes.second[new], version)
+            found.committed.get(table, nothing_to_note)(version)
 
         self._commits.append(commit)
         if not self._mode.writer:
@@ -264,15 +219,6 @@ class ZoneWriter:
         assert self._state.listener is not None
         self._state.listener.added(AddedRows(table, version, txn.app, txn.version, increments.result()))
 
-    def _accepted(self, index: int, trusted: Trusted, verdict: TrustedVerdict, deletes: Flags) -> DataFrame:
-        found, row_facts = self._batch, self._batch.row_facts
-        passing = fine_rows() & ((F.col(f"_broken{index}") == 0) | (F.col(OP) == DELETE))
-        would = ~row_facts["malformed"] & ~row_facts["ignored"] & ((row_facts[f"own{index}"] == 0) | deletes)
-        rows = selected(found, verdict.accepted, would, passing)
-        return rows.select(
-            *[masked(trusted, name) for name in found.schema.names], *zone.system_columns(), OP, ROW
-        )
-
     def _refining(self, each: Refined, alias: str, rows: DataFrame) -> Callable[[], None]:
         def commit() -> None:
             started = time.perf_counter()
@@ -287,16 +233,14 @@ class ZoneWriter:
 
     # -- quarantine --------------------------------------------------------------------------------
 
-    def _refuse(self, index: int, trusted: Trusted, verdict: TrustedVerdict, deletes: Flags) -> None:
-        count = int(verdict.refused.sum())
-        self._done.quarantined += count
+    def _refuse(self, trusted: Trusted, chosen: Chosen) -> None:
+        self._done.quarantined += chosen.count
         if self._mode.writer == RELEASE:  # rows that are refused again stay in quarantine
             return
         refused = None
-        if count:
-            rows = self._broken(index, verdict, deletes)
+        if chosen.count:
             labels = [
-                F.when(F.col("_bits").bitwiseAND(F.lit(1 << number)) != 0, F.lit(rule.label))
+                F.when(F.col(BITS).bitwiseAND(F.lit(1 << number)) != 0, F.lit(rule.label))
                 for number, rule in enumerate(trusted.rules)
             ]
             reasons = [
@@ -304,39 +248,26 @@ class ZoneWriter:
                 for label, rule in zip(labels, trusted.rules, strict=True)
             ]
             table = TableName(Zone.TRUSTED, trusted.name)
-            refused = quarantine.refused(rows, table, without_nulls(labels), without_nulls(reasons))
-        self._refused.setdefault(quarantine.table_of(trusted.name), []).append((Zone.TRUSTED, count, refused))
+            refused = quarantine.refused(chosen.rows(), table, without_nulls(labels), without_nulls(reasons))
+        self._refused.setdefault(quarantine.table_of(trusted.name), []).append(
+            (Zone.TRUSTED, chosen.count, refused)
+        )
 
-    def _broken(self, index: int, verdict: TrustedVerdict, deletes: Flags) -> DataFrame:
-        """Rows that break rules, with `_bits`. Joins only if the verdict depends on other rows or tables."""
-        row_facts, refused = self._batch.row_facts, verdict.refused
-        own = row_facts[f"own{index}"]
-        if not np.array_equal(own[refused], verdict.broken[refused]):
-            return with_broken_rules(self._batch, refused, verdict.broken)
-        bits = F.col(f"_broken{index}")
-        breaking = fine_rows() & (bits != 0) & (F.col(OP) != DELETE)
-        would = ~row_facts["malformed"] & ~row_facts["ignored"] & ~deletes & (own != 0)
-        return selected(self._batch, refused, would, breaking).withColumn("_bits", bits)
-
-    def _refuse_malformed(self, stagings: list[Staging], malformed: Flags) -> None:
-        count = int(malformed.sum())
-        self._done.quarantined += count
+    def _refuse_malformed(self, stagings: list[Staging], chosen: Chosen) -> None:
+        self._done.quarantined += chosen.count
         if self._mode.is_release:
             return
         for each in stagings:
             refused = None
-            if count:
-                rows = selected(self._batch, malformed, self._batch.row_facts["malformed"], F.col(MALFORMED))
-                if not self._batch.row_facts["malformed"][malformed].all():  # also rows without a key
-                    rows = with_broken_rules(self._batch, malformed, None)
+            if chosen.count:
                 refused = quarantine.malformed(
-                    rows,
+                    chosen.rows(),
                     TableName(Zone.STAGING, each.name),
                     self._batch.schema,
                     "debezium change event" if self._source.changes else schemas.form_of(self._source),
                 )
             self._refused.setdefault(quarantine.table_of(each.name), []).append(
-                (Zone.STAGING, count, refused)
+                (Zone.STAGING, chosen.count, refused)
             )
 
     def _quarantine(self) -> None:
@@ -371,7 +302,7 @@ class ZoneWriter:
             if outdated:
                 commits.overwrite(whole, path, txn, where=outdated)
             else:
-                self._state.appender.append(whole, path, txn, properties=self._properties(table))
+                self._state.appender.append(whole, path, txn, properties=self._properties(table, whole))
             self._note(table, sum(count for _, count, _ in refusals), started)
 
         return commit
@@ -384,7 +315,7 @@ class ZoneWriter:
             return ""
         zones = ", ".join(f"'{judge}'" for judge in judges)
         waiting = f"zone IN ({zones}) AND source = '{self._source.name}' AND {quarantine.WAITING}"
-        if mode.replay_range is not None and mode.merging is Merging.INSERT_NEW:
+        if mode.replay_range is not None and mode.merging is not Merging.REPLACE_ALL:
             waiting = f"{waiting} AND {mode.replay_range.raw}"
         return "" if self._lake.read(self._spark, table).where(waiting).isEmpty() else waiting
 
@@ -409,13 +340,15 @@ class ZoneWriter:
                 rows = rewritten_rows.not_in(rows, self._lake.read(self._spark, table))
             zone.write(
                 rows, path, found.schema.names, keys, mode.merging, self._txn(table), self._state.appender,
-                widens=found.widened, properties=self._properties(table),
+                widens=found.widened, properties=self._properties(table, rows),
             )  # fmt: skip
         return self._note(table, count, started)
 
-    def _properties(self, table: TableName) -> dict[str, str] | None:
+    def _properties(self, table: TableName, rows: DataFrame) -> dict[str, str] | None:
         """Properties for a table that its first rows create; None where it exists."""
-        return None if self._lake.exists(self._spark, table) else dict(commits.CHANGES)
+        if self._lake.exists(self._spark, table):
+            return None
+        return table_properties.properties_of(self._pipeline, table, rows.schema)
 
     def _txn(self, table: TableName) -> commits.Txn:
         app = f"{self._pipeline.name}/{self._source.name}/{table.zone}/{table.name}"
@@ -428,6 +361,11 @@ class ZoneWriter:
         self._done.changed.append(TableChange(table, version, rows))
         self._done.seconds[str(table)] = round(time.perf_counter() - started, 3)
         return version
+
+
+def judged(batch: ParsedBatch, case: Case) -> Judgement:
+    """Judge a batch where its facts are: on the driver, or on executors."""
+    return (ExecutorJudge if batch.row_facts is None else DriverJudge)(batch, case).judge()
 
 
 def without_nulls(columns: list[Column]) -> Column:

@@ -11,3 +11,8 @@ SYSTEM_COLUMNS = (TOPIC, PARTITION, OFFSET, TIMESTAMP, BATCH, INGESTED_AT, LATE,
 
 OP = "_op"  # of a batch being written: upsert, delete, or ignore
 UPSERT, DELETE, IGNORE = "u", "d", "i"
+
+# Of a batch being written: the row's number, whether it could not be parsed, and the prefix of raw's columns.
+ROW = "_row"
+MALFORMED = "_malformed"
+RAW_PREFIX = "__"

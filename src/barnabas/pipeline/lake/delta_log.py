@@ -13,6 +13,7 @@ from typing import Any
 # The last version that this process saw in each log. The search continues from there, because a log of a
 # week has hundreds of thousands of files.
 _SEEN: dict[str, int] = {}
+COMPACTIONS_SEEN_MAX = 10
 
 
 def newest_version(log: str) -> int:
@@ -37,6 +38,20 @@ def transactions_in(log: str, version: int) -> list[tuple[str, int]]:
         return []
     found = [json.loads(line)["txn"] for line in lines if line.startswith('{"txn":')]
     return [(txn["appId"], txn["version"]) for txn in found]
+
+
+def are_compactions(log: str, after: int, until: int) -> bool:
+    """Whether all commits behind a version, up to another, only compacted files. False if unknown."""
+    if not 0 <= after < until <= after + COMPACTIONS_SEEN_MAX:
+        return False
+    for version in range(after + 1, until + 1):
+        try:
+            text = commit_path(log, version).read_text()
+        except OSError:
+            return False
+        if '"operation":"OPTIMIZE"' not in text:
+            return False
+    return True
 
 
 def commit_path(log: str, version: int) -> Path:

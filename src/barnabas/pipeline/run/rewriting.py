@@ -3,7 +3,7 @@
 In: a pipeline, and one of the three commands. Out: what was done. The command recomputes the refined
 tables; then the views over changed tables are refreshed, each once. If the pipeline runs, its serving
 process gets the views; if not, the command holds the lake's lock. Does not know: how rows are rewritten
-(`ingest.replay`).
+(`ingest.rewriting`).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from barnabas.engine.lease_status import check_lease
 from barnabas.engine.schedule import Job
 from barnabas.engine.timeline import Kind, State
 from barnabas.pipeline.ingest import maintenance, refined_zone
-from barnabas.pipeline.ingest.replay import finish
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult, CommitListener, TableChange
+from barnabas.pipeline.ingest.rewriting.finishing import finish
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.observe.recorder import RunRecorder

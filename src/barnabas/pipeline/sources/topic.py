@@ -117,16 +117,23 @@ class TopicReader:
     def done(self, source_slice: SourceSlice, bytes_read: int) -> None:
         self._pacing.was_read(bytes_read, source_slice.facts.get("offsets", 0))
 
-    def between(self, start_ms: int, end_ms: int, stamp: Stamp) -> DataFrame | None:
-        """Rows with timestamps in [start, end), for backfills; None if there are none."""
+    def between(
+        self, start_ms: int, end_ms: int, stamp: Stamp, rows_max: int
+    ) -> Iterator[tuple[int, int, DataFrame]]:
+        """Rows with timestamps in [start, end), for backfills: pieces of about `rows_max` rows, each with the
+        least and the greatest offset that it may have."""
 
         def ask(planner: Planner) -> list[OffsetRange]:
             places = planner.places()
             begin, end = planner.at_time(places, start_ms), planner.at_time(places, end_ms)
             return self._ranges(planner, begin, end)
 
-        ranges = self._asked(ask)
-        return self._frame(ranges, stamp) if any(each.stop > each.start for each in ranges) else None
+        for piece in grouped(split(self._asked(ask), None, rows_max), rows_max):
+            yield (
+                min(each.start for each in piece),
+                max(each.stop for each in piece),
+                self._frame(piece, stamp),
+            )
 
     # -- planning --------------------------------------------------------------------------------
 
@@ -186,6 +193,18 @@ class TopicReader:
         return self._spark.range(0, len(ranges), 1, max(tasks, 1)).mapInArrow(
             fetching(options, decoding, ranges, stamp), STAMPED_DDL
         )
+
+
+def grouped(ranges: list[OffsetRange], rows_max: int) -> Iterator[list[OffsetRange]]:
+    """Neighbouring ranges together, up to `rows_max` rows."""
+    piece: list[OffsetRange] = []
+    for each in ranges:
+        if piece and sum(one.stop - one.start for one in (*piece, each)) > rows_max:
+            yield piece
+            piece = []
+        piece.append(each)
+    if piece:
+        yield piece
 
 
 def fetching(options: SourceOptions, decoding: Decoding, ranges: list[OffsetRange], stamp: Stamp) -> Any:

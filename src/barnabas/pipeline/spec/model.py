@@ -215,8 +215,12 @@ class FilesSource(Source):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staging(_Named):
+    """`within_s`: a row is a duplicate if a row with its key was ingested so many seconds before; any row
+    without it."""
+
     source: str
     key: tuple[str, ...] | list[str] = ()
+    within_s: float | None = None
     drift: Drift = Drift.RESCUE
 
 

@@ -16,20 +16,21 @@ from pyspark.sql import functions as F
 
 from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest import raw_zone, rewritten_rows
-from barnabas.pipeline.ingest.write_mode import ReplayRange
+from barnabas.pipeline.ingest.write_mode import ReplayRange, literal
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TIME = "%Y-%m-%d %H:%M:%S.%f"
 BATCH_MAX = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`forgotten` counts rows of tables whose row in raw is gone. They stay, or go if `is_rebuild`."""
+    """`forgotten` counts rows of tables whose row in raw is gone. They stay, or go if `is_rebuild`.
+
+    `resumes_at`: an earlier run of the command was interrupted before this batch, and is continued there."""
 
     source: str
     rows: int = 0
@@ -37,6 +38,7 @@ class Preview:
     since: datetime | None = None
     forgotten: Mapping[TableName, int] = field(default_factory=dict)
     is_rebuild: bool = False
+    resumes_at: int | None = None
 
     @property
     def removed(self) -> int:
@@ -50,6 +52,8 @@ class Preview:
             yield f"raw holds {self.rows:,} rows of {self.source} here: batches {first} to {last}{since}"
         else:
             yield f"raw holds no rows of {self.source} here"
+        if self.resumes_at:
+            yield f"an interrupted run has rewritten the batches before {self.resumes_at}; this one goes on"
         for table, count in self.forgotten.items():
             fate = "are removed" if self.is_rebuild else "stay as they are"
             yield f"{table}: {count:,} rows that raw does not bring back {fate}"
@@ -74,10 +78,6 @@ def range_of_batches(first: int | None, last: int | None) -> ReplayRange:
 
 def range_of_times(start: datetime, end: datetime) -> ReplayRange:
     return ReplayRange("timestamp", literal(start), literal(end))
-
-
-def literal(at: datetime) -> str:
-    return f"TIMESTAMP '{at.astimezone(UTC).strftime(TIME)}'"
 
 
 def preview(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from barnabas.pipeline.ingest.key_index import Flags, KeyIndex, Longs, first_of_each
+from barnabas.pipeline.ingest.dedupe.key_index import Flags, KeyIndex, Longs, first_of_each
 from barnabas.pipeline.spec.model import Merging
 
 
@@ -40,14 +40,20 @@ class TrustedVerdict:
 
 
 def judge_staging(
-    fine: Flags, keys: Hashes | None, merging: Merging, index: KeyIndex | None
+    fine: Flags,
+    keys: Hashes | None,
+    merging: Merging,
+    index: KeyIndex | None,
+    times: Longs | None = None,
+    within_us: int | None = None,
 ) -> StagingVerdict:
-    """`fine`: rows that could be parsed and are not to be ignored."""
+    """`fine`: rows that could be parsed and are not to be ignored. `times`: when they were ingested;
+    `within_us`: keys of the index count within this distance."""
     if keys is None:
         return StagingVerdict(fine, np.zeros(len(fine), np.bool_))
     rows = fine & keys.whole
     if merging is Merging.INSERT_NEW:
-        new = rows if index is None else rows & ~index.has(keys.first, keys.second)
+        new = rows if index is None else rows & ~index.has(keys.first, keys.second, times, within_us)
         kept = first_of_each(keys.first, keys.second, new)
     else:
         kept = first_of_each(keys.first, keys.second, rows, last=True)

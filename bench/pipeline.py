@@ -1,15 +1,18 @@
 """`python -m bench.pipeline`: compares a pipeline with the same steps written by hand, and measures views.
 
 Needs Java. Out: a table, and `docs/benchmarks-pipeline.md`: rows a second from a topic to all four zones
-(`bench.pipeline_zones`), the time from produce to a served view (`bench.pipeline_latency`), and the cost of
-ten times the data. Does not know: how either side works.
+(`bench.pipeline_zones`), the time from produce to a served view (`bench.pipeline_latency`), the cost of ten
+times the data, and what a million rows cost on driver and executors while the tables grow
+(`bench.pipeline_scale`). Does not know: how either side works.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,8 +38,10 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-pipeline.md
 LINEAR = 1.3  # allowed growth: of the cost of a row with ten times the rows, and of a late batch
 HEAD = ("row", "barnabas", "written by hand", "ratio (spread)", "floor", "")
 FACTS = ("processor", "memory", "system", "Barnabas", "load average")  # what is known of the machine
+MILLIONS_MIN = 4
 TRICKLE_MIN = 50  # orders; fewer do not show whether late ones take longer
-PARTS = ("zones", "growth", "latency")
+PARTS = ("zones", "growth", "latency", "scale")
+FLAT = 1.1  # allowed growth of what a million rows cost, from the first ones to the last ones
 
 
 @dataclass(slots=True)
@@ -45,6 +50,7 @@ class Found:
     first: dict[str, float] = dataclasses.field(default_factory=dict)
     growth: Growth | None = None
     latencies: Latencies | None = None
+    scale: list[dict[str, float]] = dataclasses.field(default_factory=list)  # of each million rows
 
     def cells(self) -> Iterator[tuple[str, ...]]:
         if self.zones is not None:
@@ -66,6 +72,8 @@ class Found:
             yield from self._latency_cells(self.latencies)
         if self.growth is not None:
             yield from self._growth_cells(self.growth)
+        if len(self.scale) >= MILLIONS_MIN:
+            yield from scale_cells(self.scale)
 
     @staticmethod
     def _latency_cells(found: Latencies) -> Iterator[tuple[str, ...]]:
@@ -94,6 +102,39 @@ class Found:
     @property
     def holds(self) -> bool:
         return all(cells[-1] != "FAIL" for cells in self.cells())
+
+
+def scale_cells(scale: list[dict[str, float]]) -> Iterator[tuple[str, ...]]:
+    """What the first millions cost, and the last ones. The very first warms up."""
+    span = max((len(scale) - 1) // 3, 1)
+    first, last = scale[1 : 1 + span], scale[-span:]
+    count = len(scale)
+    for name, title, unit in (
+        ("driver_s", "a million rows, processor time of the driver", "s"),
+        ("executors_s", "a million rows, processor time of the executors", "s"),
+        ("heap_mb", "memory of the driver's Java machine after a million rows", "MB"),
+        ("python_mb", "memory of the driver's Python process after a million rows", "MB"),
+    ):
+        before, after = (statistics.median(each[name] for each in some) for some in (first, last))
+        shown = f"{number(before)} {unit}, then {number(after)} {unit}"
+        where = f"{title}, the last {span} of {count} by the first"
+        yield where, shown, "", f"{after / before:.2f}", f"≤ {FLAT:g}", verdict(after / before <= FLAT)
+
+
+def scaled(scale: Scale, say: Callable[[str], None]) -> list[dict[str, float]]:
+    """Measure in a process of its own: it has another kind of Spark session."""
+    command = [sys.executable, "-m", "bench.pipeline_scale"]
+    command += ["--millions", str(scale.millions), "--batch", str(scale.scale_batch)]
+    found = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found.append(json.loads(line))
+            spent = found[-1]
+            seconds = f"driver {spent['driver_s']:.1f} s, executors {spent['executors_s']:.1f} s"
+            say(f"scale: million {spent['million']:.0f}: {seconds}")
+    assert process.returncode == 0, "bench.pipeline_scale failed"
+    return found
 
 
 def growth_row(title: str, before: float, after: float, times: float, text: str) -> tuple[str, ...]:
@@ -127,7 +168,10 @@ def page(found: Found, scale: Scale) -> str:
         "streaming and Delta, exactly once as well, with the same rows in every zone at the end (compared). "
         "The time to a served view is that of orders on a pipeline that runs as `barnabas pipeline run` runs "
         "it; a client queries the view over HTTP fifty times a second. Orders are sent one after the other, "
-        "so that each is a batch of its own, and at a steady rate. Growth is per row: 1 or less is linear.",
+        "so that each is a batch of its own, and at a steady rate. Growth is per row: 1 or less is linear. "
+        f"What a million rows cost is measured on a `local-cluster`, whose executors are processes of their "
+        f"own, with random keys in batches of {scale.scale_batch:,} and a horizon of a million keys, over "
+        f"{len(found.scale)} million rows.",
         "",
         *(f"- {name}: {value}" for name, value in machine.description() if name in FACTS),
         f"- Spark: {version('pyspark')}, Delta Lake {DELTA_VERSION}",
@@ -170,6 +214,8 @@ def measure(wanted: list[str], scale: Scale, say: Callable[[str], None]) -> Foun
                     found.growth = zones.growth()
         if "latency" in wanted:
             found.latencies = latencies(broker, scale, Path(folder), say)
+    if "scale" in wanted:
+        found.scale = scaled(scale, say)
     return found
 
 
@@ -181,6 +227,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--orders", dest="rows", type=int, help="rows of a round")
     parser.add_argument("--batch", dest="rows_per_batch", type=int, help="rows of a batch")
     parser.add_argument("--samples", type=int, help="orders whose way to a view is measured one by one")
+    parser.add_argument("--millions", type=int, help="millions of rows whose cost is measured one by one")
     parser.add_argument("--minutes", type=float, help="approximate limit; slow machines run fewer rounds")
     parser.add_argument("--write", action="store_true", help="write the page whatever was run")
     options = parser.parse_args(arguments)

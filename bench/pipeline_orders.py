@@ -58,6 +58,8 @@ class Scale:
     steady_s: int = 30
     growth: int = 100_000
     growth_batch: int = 50_000
+    millions: int = 30
+    scale_batch: int = 250_000
     minutes: float = 9.0  # limit of the run; rounds end when their share is used up
 
     def share_s(self, share: float) -> float:
@@ -73,6 +75,7 @@ QUICK = Scale(
     steady_s=10,
     growth=5_000,
     growth_batch=5_000,
+    millions=4,
     minutes=4.0,
 )
 

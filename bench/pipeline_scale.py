@@ -1,0 +1,148 @@
+"""`python -m bench.pipeline_scale`: measures what a million rows cost while the tables grow.
+
+In: how many millions, rows of a batch. Out: a line of JSON for each million: processor seconds of the driver
+and of the executors apart, and the driver's memory. Spark runs as `local-cluster`: executors are processes of
+their own, with their own Python workers, so the operating system tells apart what each of them used. (Master
+and worker of such a cluster run in the driver's Java machine, and do next to nothing.) Keys are random, and
+the horizon is always the last million rows. Does not know: tables of results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from barnabas.engine.session import session
+from barnabas.pipeline import SparkSettings
+from barnabas.pipeline.ingest.source_runner import SourceRunner
+from barnabas.testing.broker import Broker
+from bench.pipeline_orders import PARTITIONS, ROWS, TWICE, pipeline_of
+
+MILLION = 1_000_000
+MASTER = "local-cluster[1,2,2048]"
+KEYS_IN_HORIZON = MILLION
+MINUTE = timedelta(minutes=1)  # of the runner's clock, for each batch
+RANDOM_KEYS = "'order_id', concat('o', id)", "'order_id', md5(cast(id as string))"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Of one million rows: processor seconds and wall time; then the driver's memory in MB, and how many rows
+    were duplicates."""
+
+    million: int
+    driver_s: float
+    executors_s: float
+    wall_s: float
+    heap_mb: float
+    python_mb: float
+    duplicates: int
+
+
+def processor_s() -> tuple[float, float]:
+    """Processor seconds so far of the driver (this process and its Java machine) and of the executors."""
+    me = psutil.Process()
+    driver, executors = sum(me.cpu_times()[:2]), 0.0
+    for child in me.children():
+        if "java" not in child.name():
+            continue  # the broker
+        driver += total(child)
+        for one in child.children():
+            spent = sum(total(each) for each in (one, *one.children(recursive=True)))
+            if "java" in one.name():
+                executors += spent
+            else:
+                driver += spent
+    return driver, executors
+
+
+def total(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+        found = times.user + times.system
+        # Python workers are forks of a daemon; those that have ended count among its children.
+        if "python" in process.name():
+            found += times.children_user + times.children_system
+    except psutil.Error:
+        return 0.0
+    return float(found)
+
+
+def memory_mb(spark: Any) -> tuple[float, float]:
+    """What the driver's Java machine holds after a collection of garbage, and this process."""
+    jvm = spark.sparkContext._jvm
+    jvm.java.lang.System.gc()
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    heap = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+    return heap, psutil.Process().memory_info().rss / 2**20
+
+
+def fill(spark: Any, broker: Broker, topic: str, first: int, padding: int) -> None:
+    frame = spark.range(first, first + MILLION, 1, PARTITIONS).selectExpr("id", TWICE)
+    value = ROWS.replace(*RANDOM_KEYS).replace(
+        "'espresso'", f"repeat(md5(cast(id as string)), {padding // 32})"
+    )
+    frame = frame.selectExpr("cast(id as string) key", f"{value} value")
+    kafka = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic}
+    frame.write.format("barnabas").options(**kafka).mode("append").save()
+
+
+def measured(millions: int, rows_per_batch: int, padding: int, folder: Path) -> Iterator[Spent]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.task.maxFailures": "4",
+    }
+    spark = session(SparkSettings(master=MASTER), ("delta",), "scale", settings)
+    spark.sparkContext.setLogLevel("OFF")
+    with Broker(in_process=False) as broker:
+        try:
+            broker.create_topic("scale", partitions=PARTITIONS)
+            pipeline = pipeline_of(broker.bootstrap, "scale", folder / "lake", rows_per_batch)
+            within_s = KEYS_IN_HORIZON / rows_per_batch * MINUTE.total_seconds()
+            staging = dataclasses.replace(pipeline.staging[0], within_s=within_s)
+            pipeline = dataclasses.replace(pipeline, staging=[staging])
+            now = [datetime(2026, 1, 1, tzinfo=UTC)]
+            runner = SourceRunner(spark, pipeline, "orders", clock=lambda: now[0])
+            for million in range(millions):
+                fill(spark, broker, "scale", million * MILLION, padding)
+                started, before = time.monotonic(), processor_s()
+                duplicates = 0
+                while (batch := runner.step()) is not None:
+                    now[0] += MINUTE
+                    duplicates += batch.duplicates
+                driver, executors = (b - a for a, b in zip(before, processor_s(), strict=True))
+                wall = time.monotonic() - started
+                heap, python = memory_mb(spark)
+                yield Spent(million + 1, driver, executors, wall, heap, python, duplicates)
+        finally:
+            spark.stop()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.pipeline_scale")
+    parser.add_argument("--millions", type=int, default=30)
+    parser.add_argument("--batch", type=int, default=250_000)
+    parser.add_argument("--padding", type=int, default=32, help="bytes by which rows of 140 bytes are longer")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="barnabas-scale-") as folder:
+        for spent in measured(options.millions, options.batch, options.padding, Path(folder)):
+            print(json.dumps(dataclasses.asdict(spent)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

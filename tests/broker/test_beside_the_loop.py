@@ -134,17 +134,17 @@ def test_a_tail_that_was_idle_for_long_is_read_by_a_thread(tmp_path: Path) -> No
         await talk.create()
         await talk.produce(b"x" * 300_000)
         written = await talk.fetch()
-        assert talk.broker.cold_fetches == 0, "what was just written is in memory"
+        assert talk.broker.fetch_stats.cold_fetches == 0, "what was just written is in memory"
 
         talk.log.written_s -= CACHED_S
         assert await talk.fetch() == written
-        assert talk.broker.cold_fetches == 0, "it is still in the page cache"
+        assert talk.broker.fetch_stats.cold_fetches == 0, "it is still in the page cache"
 
         evict(talk.log.active.path)
         assert await talk.fetch() == written
-        assert talk.broker.cold_fetches == 1
+        assert talk.broker.fetch_stats.cold_fetches == 1
         assert await talk.fetch() == written
-        assert talk.broker.cold_fetches == 1, "the thread has brought it into the page cache"
+        assert talk.broker.fetch_stats.cold_fetches == 1, "the thread has brought it into the page cache"
 
     with_node(tmp_path / "data", use)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.api.routes import Router
+from barnabas.broker.fetch.fetch_stats import FetchStats
 from barnabas.broker.handlers import fetch  # noqa: F401
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions.partition import Partition
@@ -86,6 +87,7 @@ class Broker:
             leader_throttle=self.throttle,
             quotas=SimpleNamespace(fetch=None),
             fetch_bytes_max=1 << 20,
+            fetch_stats=FetchStats(),
             followers_seen=self._seen,
             image=EMPTY_IMAGE,
             access=None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
@@ -15,6 +16,7 @@ from barnabas.broker.coordinators.marker_sender import MarkerSender
 from barnabas.broker.coordinators.share_coordinator import ShareCoordinator
 from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.dynamic_settings import DynamicSettings
+from barnabas.broker.fetch.fetch_stats import FetchStats
 from barnabas.broker.logins.node_security import NodeSecurity
 from barnabas.broker.produce.preparing import Preparing
 from barnabas.broker.produce.purgatory import Purgatory
@@ -64,6 +66,18 @@ if TYPE_CHECKING:
     from barnabas.settings.secrets import Secrets
     from barnabas.storage.dirs.log_dirs import LogDirs
 
+
+class BrokerState(IntEnum):
+    """Kafka's numbers of what a broker does."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
 SelectReplica = Callable[["Partition", str, str], int]
 """The replica that a consumer in a rack, on a listener, should read a partition from."""
 
@@ -85,6 +99,7 @@ class Broker:
         self.node_id = settings.node_id
         self.cluster_id = cluster_id
         self.epoch = -1
+        self.state = BrokerState.STARTING
         self.clock = clock
         self.threads = threads
         self.metrics = metrics
@@ -107,7 +122,7 @@ class Broker:
         self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000, self.unexpected)
         self.image: MetadataImage = EMPTY_IMAGE
         self.on_disconnect: list[Callable[[Channel], None]] = []  # calls when a connection is lost
-        self.cold_fetches = 0  # fetches that waited for a thread to read
+        self.fetch_stats = FetchStats()
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.
         self.partitions: Partitions

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.access.access import access_of
-from barnabas.broker.broker import Broker
+from barnabas.broker.broker import Broker, BrokerState
 from barnabas.broker.coordinators.producer_ids import ProducerIds
 from barnabas.broker.logins.offers import prepare_logins
 from barnabas.broker.metrics import Metrics
@@ -142,7 +142,8 @@ class Node:
         if self._disk is REAL_DISK:
             self._start_threads()
         secrets = secrets_of(settings, self._disk, self._secret_bytes)
-        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(loop.time), secrets)
+        metrics = Metrics(loop.time, measures_requests=settings["barnabas.metrics.requests"])
+        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, metrics, secrets)
         broker.access = self._access
         broker.log_dirs = log_dirs
         broker.partitions = Partitions(lambda: broker.image)
@@ -240,6 +241,7 @@ class Node:
         broker.directories = DirectoryAssignments(
             settings.node_id, lambda: self._lifecycle.epoch, seat.channel.send
         )
+        broker.state = BrokerState.RECOVERY
         await self._threads.run(replicas.load, metadata.image)
         # From here to the last listener nothing may wait: what is committed meanwhile would be missed.
         broker.dynamic.take(metadata.image.configs)
@@ -266,6 +268,7 @@ class Node:
         await self._listen(self._listening.start)
         for coordinator in broker.coordinators:
             coordinator.start()
+        broker.state = BrokerState.RUNNING
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
         broker.moves.resume()
@@ -405,7 +408,8 @@ class Node:
             raise StartError(str(error)) from None
 
     async def _serve_metrics(self) -> None:
-        self._observing = Observing(self.broker, self._listening, self._shares)
+        following = self._replicas.following if self.settings.is_broker else None
+        self._observing = Observing(self.broker, self._listening, self._shares, following)
         try:
             await self._observing.serve()
         except OSError as error:
@@ -450,6 +454,7 @@ class Node:
         self._threads.close()
 
     async def _stop_broker(self) -> None:
+        self.broker.state = BrokerState.CONTROLLED_SHUTDOWN
         await self._maintenance.stop()
         self.broker.auto_creation.close()
         self.broker.streams_topics.close()
@@ -457,6 +462,7 @@ class Node:
         await self.broker.directories.close()
         await self.broker.cleaning.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS, lambda: self._seat.quorum.member.is_led)
+        self.broker.state = BrokerState.SHUTTING_DOWN
         await self._replicas.close()
         await self.broker.markers.close()
         await self.broker.close_shares()

@@ -18,28 +18,45 @@ from barnabas.broker.metrics.parts import (
     descriptor_gauges,
     gauges,
     group_gauges,
+    metadata_gauges,
+    process_gauges,
     quorum_gauges,
     quota_gauges,
+    replication_gauges,
     share_gauges,
     share_state_gauges,
+    socket_gauges,
     transaction_gauges,
 )
+from barnabas.broker.produce.tick import SAMPLED
 from barnabas.metrics.rates import TICK_S
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.replicas.following import Following
     from barnabas.broker.wire.listening import Listening
     from barnabas.broker.wire.server import Listener
     from barnabas.runtime.descriptors import Shares
 
 
+BUSY_SENDS = 2_000  # between two ticks
+ALWAYS, NEVER = 0, (1 << 62) - 1  # masks: what is counted up is measured if it has none of these bits
+
+
 class Observing:
-    def __init__(self, broker: Broker, listening: Listening, shares: Shares) -> None:
+    def __init__(
+        self, broker: Broker, listening: Listening, shares: Shares, following: Following | None
+    ) -> None:
         self._broker = broker
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._tick_of_requests = listening.listeners[0].tick if listening.listeners else None
+        self._sends = 0  # as of the last tick
         listeners: Sequence[Listener] = listening.listeners
-        gauges.register(broker, listeners)
+        gauges.register(broker)
+        process_gauges.register(broker)
+        socket_gauges.register(broker, listeners)
+        metadata_gauges.register(broker)
         descriptor_gauges.register(broker, listeners, shares)
         quota_gauges.register(broker, listening.limits)
         quorum_gauges.register(broker)
@@ -48,6 +65,8 @@ class Observing:
         if broker.settings.is_broker:
             for each in (group_gauges, cleaner_gauges, transaction_gauges, share_gauges, share_state_gauges):
                 each.register(broker)
+        if following is not None:
+            replication_gauges.register(broker, following)
 
     async def serve(self) -> None:
         """Serve the endpoint if a port is set. OSError: the address cannot be bound."""
@@ -70,12 +89,25 @@ class Observing:
 
     def start_ticks(self) -> None:
         """Keep rates and percentiles up to date from now on."""
+        self._choose_samples()
         self._timer = self._broker.loop.call_later(TICK_S, self._tick)
         self._broker.reporting.start()
 
     def _tick(self) -> None:
         self._timer = self._broker.loop.call_later(TICK_S, self._tick)
+        self._choose_samples()
         self._broker.pieces.begin(self._broker.metrics.tick())
+
+    def _choose_samples(self) -> None:
+        """Measure every send and size of a quiet broker, and one of 16 of a busy one."""
+        tick = self._tick_of_requests
+        if tick is None:
+            return
+        sends, self._sends = tick.sends - self._sends, tick.sends
+        if not self._broker.metrics.measures_requests:
+            tick.sampled = NEVER
+        else:
+            tick.sampled = SAMPLED if sends > BUSY_SENDS else ALWAYS
 
     def close(self) -> None:
         if self._timer is not None:

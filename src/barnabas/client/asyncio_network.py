@@ -58,6 +58,7 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._renewing = asyncio.Lock()
+        self.bytes_sent = self.bytes_received = 0
 
     async def aside(self, work: Callable[..., T], *arguments: object) -> T:
         return await run_aside(work, *arguments)
@@ -78,6 +79,7 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         if self.lost is not None or self._transport is None:
             raise self.lost or ConnectionLost(self.address, "it was never made")
         self._transport.writelines(pieces)
+        self.bytes_sent += sum(map(len, pieces))
 
     async def wait(self, exchange: Exchange[R], timeout_ms: float | None = None) -> R:
         if not exchange.is_done:
@@ -125,6 +127,7 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.frames.received(nbytes)
+        self.bytes_received += nbytes
         while self.complete():
             pass
         if self.lost is not None and self._transport is not None:

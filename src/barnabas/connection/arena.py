@@ -55,6 +55,11 @@ class Arena:
         self._starving: dict[Callable[[], None], None] = {}
 
     @property
+    def bytes_left(self) -> int:
+        """How many bytes large frames may borrow beside those that are borrowed."""
+        return max(self._large_bytes_max - self.bytes_large, 0)
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether a large frame has to wait until others are handled (`queued.max.request.bytes`)."""
         return self.bytes_large >= self._large_bytes_max

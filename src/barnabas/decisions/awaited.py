@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import Any, Generic, Protocol, TypeVar
 
 from barnabas.decisions.commit_waits import CommitFuture, CommitWaits
@@ -73,7 +74,7 @@ Decide = Callable[[], Decided[Record, Reply] | Steps[Decided[Record, Reply]]]
 
 
 class AwaitedHost(DecisionHost[Decided[Record, Any]], Generic[Record]):
-    __slots__ = ("_journal", "_prepare", "machine")
+    __slots__ = ("_journal", "_prepare", "machine", "observe")
 
     def __init__(
         self,
@@ -94,6 +95,8 @@ class AwaitedHost(DecisionHost[Decided[Record, Any]], Generic[Record]):
         self.machine = machine
         self._journal = journal
         self._prepare = prepare
+        # Called after each decision: when it was asked for and when its turn came, in nanoseconds.
+        self.observe: Callable[[int, int], None] | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -111,7 +114,7 @@ class AwaitedHost(DecisionHost[Decided[Record, Any]], Generic[Record]):
         self.check_open()
         self.check_room()
         try:
-            reply, offset = await self.work_queue.run(self._made(decide))
+            reply, offset = await self.work_queue.run(self._made(decide, perf_counter_ns()))
         except KafkaError:
             self.check_open()
             await self._wait_committed(self._journal.end_offset)
@@ -132,10 +135,13 @@ class AwaitedHost(DecisionHost[Decided[Record, Any]], Generic[Record]):
         self.check_open()
         self.append_and_apply(decided, UNUSED_MS)
 
-    def _made(self, decide: Decide[Record, Reply]) -> Steps[tuple[Reply, int]]:
+    def _made(self, decide: Decide[Record, Reply], asked_ns: int) -> Steps[tuple[Reply, int]]:
         """Make a decision. Out: the reply, and the offset below which the journal must be committed for
         it."""
+        began_ns = perf_counter_ns()
         decided = yield from self.in_steps(Attempts(self, self._journal, decide))
+        if self.observe is not None:
+            self.observe(asked_ns, began_ns)
         return decided.reply, self._journal.end_offset
 
     def prepared(self, decided: Decided[Record, Any]) -> Steps[Callable[[], object]]:

@@ -42,6 +42,10 @@ class WorkQueue:
         self._work: Work[None] | None = None
         self.is_busy = False  # work is under way: touch the state only by `add` and `run`
 
+    def __len__(self) -> int:
+        """How much waits behind the work that is under way."""
+        return len(self._waiting)
+
     def check_capacity(self) -> None:
         """Raise KafkaError if the queue is full."""
         if len(self._waiting) >= WAITING_MAX:

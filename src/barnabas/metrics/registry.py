@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from barnabas.metrics.histogram import Snapshot
 from barnabas.metrics.rates import Rates
-from barnabas.metrics.samples import NANOSECONDS, Metric, Sample, Tags
+from barnabas.metrics.samples import NANOSECONDS, Kind, Metric, Sample, Tags
 
 Value = float | str | Snapshot
 Labels = Tags | Mapping[str, str]
@@ -132,7 +132,7 @@ class Registry:
         now_s = self._now_s()
         gone = set(self._rates)
         number = 0
-        for metric, rows in self.readings(lambda metric: metric.is_meter):
+        for metric, rows in self.readings(lambda metric: metric.kind is Kind.COUNTER):
             for tags, count in rows:
                 number += 1
                 if not number % PAUSE_AFTER:

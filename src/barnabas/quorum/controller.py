@@ -65,6 +65,7 @@ from barnabas.quorum.controller_state import ControllerState
 from barnabas.quorum.listener_entries import listener_entries
 from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.quorum.periodic_decisions import PeriodicDecisions
+from barnabas.quorum.quorum_stats import ControllerStats
 from barnabas.raft.quorum_description import describe_quorum, not_leader_response
 from barnabas.runtime.clock import Clock
 from barnabas.security.principal import ANONYMOUS, Principal
@@ -135,6 +136,7 @@ class Controller:
         self._clock = clock
         self._rng = rng
         self._incarnation_id = rng.randbytes(16)
+        self.stats = ControllerStats()
         self._sessions: BrokerSessions
         self._state: ControllerState
         self._host: AwaitedHost[Message] | None = None  # set while this controller is the active one
@@ -165,6 +167,14 @@ class Controller:
     @property
     def incarnation_id(self) -> bytes:
         return self._incarnation_id
+
+    def silent_ms(self) -> dict[int, int]:
+        """The time since the last heartbeat of each broker that is not fenced, if this controller is
+        active."""
+        if self._host is None:
+            return {}
+        brokers, now_ms = self._state.image.cluster.brokers.values(), self._session_ms()
+        return {each.id: self._sessions.silent_ms(each.id, now_ms) for each in brokers if not each.fenced}
 
     @property
     def kraft_version(self) -> int:
@@ -215,8 +225,10 @@ class Controller:
         """Begin to decide, because this node leads the quorum. Returns an awaitable for the first
         decisions."""
         self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
-        state = self._state = ControllerState(self._log, self._sessions)
+        state = self._state = ControllerState(self._log, self._sessions, self.stats)
         host = self._host = AwaitedHost(state, self._log, self._log.pieces, state.prepare)
+        host.observe = self.stats.decided
+        self.stats.activations += 1
         min_insync_replicas: int = self._settings["min.insync.replicas"]
         image, transactions = state.image, state.transactions
         first = activate(image, transactions.is_open, self._bootstrap, min_insync_replicas)
@@ -444,6 +456,7 @@ class Controller:
                 return
             fenced = await host.write(lambda: heartbeats.fence_silent.steps(self._context()))
             if fenced is not None:
+                self.stats.timed_out_heartbeats += 1
                 silent_ms = self._sessions.silent_ms(fenced, self._session_ms())
                 logger.warning(
                     "fenced broker %d: it sent no heartbeat for %d ms, longer than its session timeout",

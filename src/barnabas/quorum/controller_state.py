@@ -17,13 +17,17 @@ from barnabas.metadata.transactions import TransactionFilter
 from barnabas.protocol import Message
 from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
 from barnabas.quorum.metadata_log import NO_TRANSACTION, MetadataLog
+from barnabas.quorum.quorum_stats import ControllerStats
 
 
 class ControllerState:
     """The image after everything appended, committed or not, and the controller's broker sessions."""
 
-    def __init__(self, log: MetadataLog, sessions: BrokerSessions) -> None:
+    def __init__(
+        self, log: MetadataLog, sessions: BrokerSessions, stats: ControllerStats | None = None
+    ) -> None:
         self.log = log
+        self.stats = stats
         self.sessions = sessions
         self.image: MetadataImage = log.last_image
         self.registered_at = log.uncommitted.registered_at
@@ -46,6 +50,8 @@ class ControllerState:
         records: Sequence[Message],
         first_offset: int,
     ) -> None:
+        if self.stats is not None:
+            self.stats.count_elections(self.image, records)
         for index, record in enumerate(records):
             if type(record) is RegisterBrokerRecord:
                 self.registered_at[record.broker_id] = first_offset + index

@@ -186,6 +186,7 @@ class MetadataLog(MetadataReplica):
 
     def _stage(self, batch: bytearray, now_ms: int) -> None:
         view = memoryview(batch)
+        start_offset = self._log.end_offset
         try:
             self._log.stage(view, BatchHeader(view), now_ms)
         except Shortage:
@@ -194,6 +195,8 @@ class MetadataLog(MetadataReplica):
             self._fail(error)
             raise
         self._bytes_since_snapshot += len(batch)
+        end_offset = self._log.end_offset
+        self.stats.appended(end_offset, end_offset - start_offset)
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -211,6 +214,7 @@ class MetadataLog(MetadataReplica):
             return
         self._known_high_watermark = max(self._known_high_watermark, self.leader.high_watermark)
         self.leader = None
+        self.stats.lost()
         appended, self._appended = self._appended, deque()
         for each in appended:
             self.uncommitted.batches.extend(each.batches)
@@ -302,6 +306,7 @@ class MetadataLog(MetadataReplica):
             self._publish(leader.high_watermark)
 
     def _publish(self, high_watermark: int) -> None:
+        self.stats.committed(high_watermark)
         while self._appended and self._appended[0].end_offset <= high_watermark:
             appended = self._appended.popleft()
             self._committed_transactions = appended.transactions

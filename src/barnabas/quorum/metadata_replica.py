@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from time import perf_counter_ns
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.quorum import metadata_loading, snapshot_files
 from barnabas.quorum.metadata_loading import Loaded, QuorumLog
 from barnabas.quorum.metadata_snapshots import MetadataSnapshots, SnapshotPolicy
+from barnabas.quorum.quorum_stats import QuorumStats
 from barnabas.quorum.uncommitted import Batch, read_batch, read_in_steps
 from barnabas.raft import election_state
 from barnabas.raft.election_state import ElectionState
@@ -81,6 +83,7 @@ class MetadataReplica:
         self._run_slow: RunSlow | None = None
         self._listeners: list[Listener] = []
         self.listener_errors = 0
+        self.stats = QuorumStats()
         self.unexpected = UnexpectedErrors()
         self._change_waiters: list[asyncio.Future[None]] = []
         self._snapshots = MetadataSnapshots(
@@ -191,6 +194,7 @@ class MetadataReplica:
             self._stage_fetched(view[position : position + header.size], position, data, now_ms)
             self._note_controls(batch.controls)
             self.uncommitted.add(batch)
+            self.stats.fetched_records += batch.end_offset - batch.base_offset
             self._bytes_since_snapshot += header.size
         try:
             self._log.write_staged()
@@ -301,6 +305,7 @@ class MetadataReplica:
         self._known_high_watermark = max(self._known_high_watermark, snapshot.end_offset)
         delta = MetadataDelta(self.image)
         delta.replay_all(difference(self.image, image))
+        self.stats.snapshots_loaded += 1
         self._notify_listeners(delta, image)
         logger.info("installed the leader's snapshot %s into the metadata log", snapshot.file_name)
 
@@ -312,14 +317,17 @@ class MetadataReplica:
             self._memberships.append((controls[-1][0], after))
 
     def _notify_listeners(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        self.image = image
+        before, self.image = self.image.provenance.offset, image
         if not delta.is_empty:
+            started_ns = perf_counter_ns()
             for listener in list(self._listeners):
                 try:
                     listener(delta, image)
                 except Exception:
                     self.listener_errors += 1
                     self.unexpected.note("applying metadata up to offset", image.provenance.offset)
+            self.stats.batch_us.observe((perf_counter_ns() - started_ns) // 1000)
+            self.stats.batch_records.observe(max(image.provenance.offset - before, 0))
 
     # Serving other nodes
 
@@ -405,6 +413,14 @@ class MetadataReplica:
             on_failure(error)
 
     # Snapshots
+
+    @property
+    def latest_snapshot_bytes(self) -> int:
+        return self._snapshots.latest_bytes
+
+    @property
+    def latest_snapshot_ms(self) -> int:
+        return self._snapshots.latest_ms
 
     def maybe_snapshot(self) -> None:
         """Begin a snapshot of the committed image when enough bytes were written or enough time has

@@ -70,6 +70,15 @@ class MetadataSnapshots:
         self._files = {**self._files, snapshot: SnapshotFile(size_bytes, last_timestamp_ms)}
 
     @property
+    def latest_bytes(self) -> int:
+        return self._files[max(self._files)].size_bytes if self._files else 0
+
+    @property
+    def latest_ms(self) -> int:
+        """When the latest was begun, or the node started."""
+        return self._last_ms
+
+    @property
     def first_end_offset(self) -> int:
         """Where the log may start: every snapshot covers what is older."""
         return min(self._files).end_offset

@@ -281,6 +281,7 @@ class Quorum:
             asyncio.get_running_loop().call_later(RETRY_S, self._retry_unsaved)
 
     def _notice_change(self) -> None:
+        self.log.stats.noticed(self.member)
         if self._last_role is not self.member.role:
             self._last_role = self.member.role
             if self._role_end is not None and not self._role_end.done():

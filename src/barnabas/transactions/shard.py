@@ -73,6 +73,11 @@ class TransactionShard:
         self._writer = RecordWriter(coordinator_epoch)
 
     @property
+    def ongoing(self) -> dict[str, Transaction]:
+        """The transactions that are open."""
+        return self._timeouts.ongoing
+
+    @property
     def coordinator_epoch(self) -> int:
         return self._writer.coordinator_epoch
 

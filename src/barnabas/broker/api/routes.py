@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from barnabas.broker.api.response_errors import count_nothing, error_counter
 from barnabas.protocol import ApiKey, Message, apis
 from barnabas.protocol.codec import codec
 from barnabas.protocol.produce_layout import VERSIONS as PRODUCE_VERSIONS
@@ -56,6 +57,8 @@ class Route:
     """One API in one version, with all that a connection needs to decode, handle and respond."""
 
     __slots__ = (
+        "_count_errors",
+        "_follower_times",
         "decode",
         "encode",
         "flexible_request",
@@ -81,11 +84,27 @@ class Route:
         self.handler = handler or endpoint.handler
         self.decode = codec(self.request_class, version).decode
         encoder = endpoint.encoder
-        self.encode = encoder(version) if encoder else codec(apis.response_class(key), version).encode
+        response_class = apis.response_class(key)
+        self.encode = encoder(version) if encoder else codec(response_class, version).encode
+        self._count_errors = count_nothing if encoder else error_counter(response_class)
+        self._follower_times: ApiMetrics | None = None
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
         # Set for produce requests without a guard: their batches are found in the bytes of the request.
         self.layout: ProduceLayout | None = None
+
+    def count_errors(self, response: Message | bytes) -> None:
+        """Count the error codes of a response; encoded ones have none."""
+        if isinstance(response, bytes):
+            count_nothing(response, self.times.errors)
+        else:
+            self._count_errors(response, self.times.errors)
+
+    def follower_times(self, metrics: Metrics) -> ApiMetrics:
+        """The counters of this API for fetches of followers."""
+        if self._follower_times is None:
+            self._follower_times = metrics.api(self.key, self.version, is_follower=True)
+        return self._follower_times
 
     def framed(self, correlation_id: int, response: Message | bytes) -> list[Any]:
         """A response with its size and header, in parts."""

@@ -19,6 +19,7 @@ from barnabas.broker.api.large_requests import Prune, encode_in_steps, encoded_i
 from barnabas.broker.coordinators.deadlines import Deadlines
 from barnabas.broker.coordinators.journal import LOADING, NOT_HERE
 from barnabas.broker.coordinators.split_requests import Combine, CombinedResponse, Results, Split, gather
+from barnabas.broker.coordinators.stats import CoordinatorStats
 from barnabas.broker.coordinators.topic import CoordinatorTopic, TopicLayout, partition_for
 from barnabas.metadata.topic_changes import topic_changes
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -48,6 +49,7 @@ class Coordinator(Generic[H]):
         self.load_slots = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
         self.deadlines = Deadlines(broker, self._is_current)
         self.load_times_ms: deque[int] = deque(maxlen=LOADS_REMEMBERED)
+        self.stats = CoordinatorStats()
         self._led: dict[int, Partition] = {}  # partitions led here; they have no `hosts` before `start`
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False

@@ -113,6 +113,9 @@ class GroupHost(CoordinatorHost["GroupShard"]):
 
     # -- state of share groups with share coordinators ------------------------------------------------
 
+    def count_records(self, records: Sequence[Any], request: Message | None) -> None:
+        self.stats.count_group_records(records, request)
+
     def carry_out(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
         super().carry_out(outcome, now_ms, request)
         if outcome.state_calls:

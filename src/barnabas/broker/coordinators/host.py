@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from barnabas.broker.api.deferred import Deferred
@@ -25,6 +26,7 @@ from barnabas.broker.coordinators.journal import (
     as_coordinator_error,
 )
 from barnabas.broker.coordinators.long_requests import LongRequest
+from barnabas.broker.coordinators.stats import SAMPLED
 from barnabas.decisions.host import DecisionHost
 from barnabas.decisions.uncommitted import UncommittedResponses
 from barnabas.decisions.work_queue import as_steps
@@ -86,7 +88,7 @@ S = TypeVar("S", bound=Shard)
 class CoordinatorHost(DecisionHost[Any], Generic[S]):
     __slots__ = (
         "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting", "armed_ms", "journal",
-        "load_task", "now_ms", "partition", "shard",
+        "load_task", "now_ms", "partition", "shard", "stats",
     )  # fmt: skip
 
     def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
@@ -99,7 +101,8 @@ class CoordinatorHost(DecisionHost[Any], Generic[S]):
         self.now_ms: Callable[[], int] = coordinator.deadlines.now_ms
         self._arm: Callable[[CoordinatorHost[Any]], None] = coordinator.deadlines.arm
         self.partition = partition
-        self.journal = CoordinatorJournal(partition, self.compression())
+        self.stats = coordinator.stats
+        self.journal = CoordinatorJournal(partition, self.compression(), self.stats)
         self.shard: S = self.new_shard()
         self.armed_ms: int | None = None  # when the coordinator will call `on_timer`
         self.load_task: asyncio.Task[None] | None = None
@@ -168,6 +171,9 @@ class CoordinatorHost(DecisionHost[Any], Generic[S]):
     def loaded(self, now_ms: int) -> Iterable[Any]:
         """The shard is complete: outcomes that follow from that."""
         raise NotImplementedError
+
+    def count_records(self, records: Sequence[Any], request: Message | None) -> None:
+        """Count the records of a decision, for metrics."""
 
     sets_no_deadline: ClassVar[frozenset[type[Message]]] = frozenset()
     """Requests after which no deadline is earlier than before."""
@@ -312,8 +318,11 @@ class CoordinatorHost(DecisionHost[Any], Generic[S]):
         """Decide on a request while no long work is under way."""
         self.check_room()
         now_ms = self.now_ms()
+        started_ns = 0 if context.correlation_id & SAMPLED else perf_counter_ns()
         outcome = self.decide(request, context, now_ms)
         self.carry_out(outcome, now_ms, request)
+        if started_ns:
+            self.stats.processing.observe(perf_counter_ns() - started_ns)
         if type(request) not in self.sets_no_deadline:
             self._arm(self)
         if outcome.waiting_token is not None:
@@ -399,6 +408,7 @@ class CoordinatorHost(DecisionHost[Any], Generic[S]):
         and the waiting requests get the error, since the shard has forgotten them."""
         if outcome.records:
             self.append_and_apply(outcome, now_ms, request)
+            self.count_records(outcome.records, request)
         if outcome.responses:
             self.respond_to_waiting(outcome)
 

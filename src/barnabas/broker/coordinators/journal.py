@@ -9,8 +9,10 @@ Does not know: what the records mean, which requests wait.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+from barnabas.broker.coordinators.stats import CoordinatorStats
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records import varint
 from barnabas.records.batch import (
@@ -51,11 +53,13 @@ class CoordinatorJournal:
         "_flush_error",
         "_max_timestamp",
         "_start_offset",
+        "_stats",
         "partition",
     )
 
-    def __init__(self, partition: Partition, compression: int) -> None:
+    def __init__(self, partition: Partition, compression: int, stats: CoordinatorStats | None = None) -> None:
         self.partition = partition
+        self._stats = stats or CoordinatorStats()
         self._compression = Compression(compression)
         self._collected: list[bytes] = []  # encoded records of this tick, not yet a batch
         self._bytes = 0
@@ -138,8 +142,10 @@ class CoordinatorJournal:
         if self.partition.log.end_offset != self._start_offset:
             # Responses wait for offsets that are not those of their records any more.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"another writer appended to {self.partition}")
+        started_ns = perf_counter_ns()
         batch = self._build(collected, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, self._compression)
         self.partition.append_own(batch, BatchHeader(batch), self._max_timestamp)
+        self._stats.flushes.observe(perf_counter_ns() - started_ns)
 
     def _build(
         self, collected: list[bytes], producer_id: int, producer_epoch: int, attributes: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.broker.coordinators.journal import KeyAndValue, frame_records
@@ -74,7 +75,10 @@ class LongRequest:
         host.check_open()
         if not host.is_long(self.request):
             return self.decide_now()
+        asked_ns = perf_counter_ns()
         outcome = yield from host.in_steps(self)
+        host.stats.processing.observe(perf_counter_ns() - asked_ns)
+        host.count_records(outcome.records, self.request)
         host.respond_to_waiting(outcome)
         host.send_calls(outcome)
         host.arm()

@@ -101,6 +101,9 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         """Records that are too large were not applied, and a decision changes little else."""
         return error.code == ErrorCode.MESSAGE_TOO_LARGE
 
+    def count_records(self, records: Sequence[Any], request: Message | None) -> None:
+        self.stats.count_transaction_records(records, request)
+
     def set_leader_epoch(self, leader_epoch: int) -> None:
         """Set the epoch that markers carry: the one in which this broker leads the partition."""
         self.shard.coordinator_epoch = leader_epoch

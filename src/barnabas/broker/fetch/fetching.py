@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, NamedTuple
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from barnabas.broker.api.deferred import Deferred, Response
 from barnabas.broker.fetch.partition_data import refused
@@ -64,6 +65,8 @@ class Fetching:
 
     # -- what consumers and followers do differently ------------------------------------------------
 
+    is_follower: ClassVar[bool] = False
+
     def cold(self) -> list[ColdRead]:
         """The reads that would wait for the disk."""
         raise NotImplementedError
@@ -98,8 +101,10 @@ class Fetching:
             for each in cold:
                 each.warm()
 
-        self._broker.cold_fetches += 1
+        stats, started_ns = self._broker.fetch_stats, perf_counter_ns()
+        stats.cold_fetches += 1
         await self._broker.threads.reads.run(warm)
+        stats.cold_reads.observe(perf_counter_ns() - started_ns)
         response = self.response_if_ready()
         if response is not None:
             return response
@@ -115,6 +120,7 @@ class Fetching:
         self._deferred = deferred = Deferred(self.stop)
         self.watch()
         self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
+        self._broker.fetch_stats.waiting[self.is_follower] += 1
         return deferred
 
     def more(self, partition: Partition | None = None) -> None:
@@ -139,6 +145,7 @@ class Fetching:
     def give_up(self) -> None:
         if self._deferred.is_done:
             return
+        self._broker.fetch_stats.expired[self.is_follower] += 1
         try:
             response = self.response_if_ready(final=True)
             assert response is not None
@@ -157,6 +164,7 @@ class Fetching:
 
     def stop(self) -> None:
         self._timer.cancel()
+        self._broker.fetch_stats.waiting[self.is_follower] -= 1
         self.unwatch()
 
     def respond(self, results: Results) -> FetchResponse:

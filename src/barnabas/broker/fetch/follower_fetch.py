@@ -9,7 +9,7 @@ Does not know: consumers, quotas.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.broker.fetch.fetching import ColdRead, Fetching, Results
 from barnabas.broker.fetch.partition_data import (
@@ -38,6 +38,7 @@ UNCOMMITTED = 0  # isolation level
 
 class FollowerFetch(Fetching):
     __slots__ = ("_follower", "_tail", "_unnoted")
+    is_follower: ClassVar[bool] = True
 
     def __init__(
         self,

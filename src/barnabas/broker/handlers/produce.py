@@ -302,6 +302,14 @@ def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaErr
     )
 
 
+REFUSALS = {
+    ErrorCode.CORRUPT_MESSAGE: "invalid_crc_records",
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "invalid_magic_records",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "invalid_sequence_records",
+}
+"""Counters of `TopicMetrics`, by the error of a batch that they count."""
+
+
 def refused(
     index: int, error: KafkaError, context: RequestContext, topic: str, topic_id: bytes
 ) -> PartitionResponse:
@@ -310,6 +318,9 @@ def refused(
     )
     metrics = context.broker.metrics.topic(topic)
     metrics.failed_produce_requests += 1
+    counter = REFUSALS.get(error.code)
+    if counter is not None:
+        setattr(metrics, counter, getattr(metrics, counter) + 1)
     by_the_log = error.code in REFUSED_BY_THE_LOG and not isinstance(error, NotVerified)
     if by_the_log or isinstance(error, RecordsRejected):
         partitions = context.broker.partitions

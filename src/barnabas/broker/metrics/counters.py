@@ -52,23 +52,30 @@ class ApiMetrics:
 
     def observe_wait(self, local_ns: int, remote_ns: int, response_queue_ns: int = 0) -> None:
         """Count a request whose response waited for followers, other members, records or threads."""
-        if self.waited is None or self.local is None or self.remote is None:
-            self.waited, self.local, self.remote = Histogram(), Histogram(), Histogram()
-        self.waited.observe(local_ns + remote_ns + response_queue_ns)
-        self.local.observe(local_ns)
-        self.remote.observe(remote_ns)
+        self.observe_committed(local_ns + remote_ns + response_queue_ns)
+        self.observe_phases(local_ns, remote_ns, response_queue_ns)
+
+    def observe_committed(self, total_ns: int) -> None:
+        """Count a request that waited, without its phases."""
+        if self.waited is None:
+            self.waited = Histogram()
+        self.waited.observe(total_ns)
+
+    def observe_phases(self, local_ns: int, remote_ns: int, response_queue_ns: int, times: int = 1) -> None:
+        """Count the phases of a request that waited, for as many requests as were not measured."""
+        if self.local is None or self.remote is None:
+            self.local, self.remote = Histogram(), Histogram()
+        self.local.observe_many(local_ns, times)
+        self.remote.observe_many(remote_ns, times)
         if response_queue_ns:
-            self.observe_response_queue(response_queue_ns)
+            if self.response_queue is None:
+                self.response_queue = Histogram()
+            self.response_queue.observe_many(response_queue_ns, times)
 
     def observe_queue(self, queue_ns: int) -> None:
         if self.queue is None:
             self.queue = Histogram()
         self.queue.observe(queue_ns)
-
-    def observe_response_queue(self, response_queue_ns: int) -> None:
-        if self.response_queue is None:
-            self.response_queue = Histogram()
-        self.response_queue.observe(response_queue_ns)
 
     def observe_send(self, send_ns: int) -> None:
         if self.send is None:
@@ -98,6 +105,30 @@ class ApiMetrics:
                 histogram.rotate()
 
 
+class SilentApiMetrics(ApiMetrics):
+    """For a broker that does not measure requests: every value is dropped."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observe = self.observe_many = ignore  # type: ignore[assignment]
+
+    def observe_committed(self, total_ns: int) -> None: ...
+
+    def observe_phases(
+        self, local_ns: int, remote_ns: int, response_queue_ns: int, times: int = 1
+    ) -> None: ...
+
+    def observe_queue(self, queue_ns: int) -> None: ...
+
+    def observe_throttle(self, throttle_ms: int) -> None: ...
+
+
+def ignore(*values: int) -> None:
+    """Drop what would be observed."""
+
+
 class TopicMetrics:
     """Traffic of one topic on this broker."""
 
@@ -114,10 +145,7 @@ class TopicMetrics:
         "invalid_magic_records",
         "invalid_sequence_records",
         "messages_in",
-        "no_key_records",
         "produce_requests",
-        "reassignment_bytes_in",
-        "reassignment_bytes_out",
         "replication_bytes_in",
         "replication_bytes_out",
         "share_acknowledgement_requests",
@@ -137,10 +165,7 @@ class TopicMetrics:
         self.invalid_magic_records = 0
         self.invalid_sequence_records = 0
         self.messages_in = 0
-        self.no_key_records = 0
         self.produce_requests = 0
-        self.reassignment_bytes_in = 0
-        self.reassignment_bytes_out = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.share_acknowledgement_requests = 0

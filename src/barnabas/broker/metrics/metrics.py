@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from barnabas.broker.metrics import request_tables
-from barnabas.broker.metrics.counters import ApiMetrics, TopicMetrics
+from barnabas.broker.metrics.counters import ApiMetrics, SilentApiMetrics, TopicMetrics
 from barnabas.metrics import Histogram, Kind, Metric, Registry, Tags, metric_of
 from barnabas.metrics.histogram import snapshot_of
 
@@ -39,13 +39,7 @@ TOPIC_COUNTERS = {
         "Batches refused for their offsets or sequence numbers.",
     ),
     "messages_in": ("MessagesInPerSec", "Records produced."),
-    "no_key_records": (
-        "NoKeyCompactedTopicRecordsPerSec",
-        "Batches refused because a compacted topic needs keys.",
-    ),
     "produce_requests": ("TotalProduceRequestsPerSec", "Writes to a partition."),
-    "reassignment_bytes_in": ("ReassignmentBytesInPerSec", "Bytes fetched by replicas being added."),
-    "reassignment_bytes_out": ("ReassignmentBytesOutPerSec", "Bytes sent to replicas being added."),
     "replication_bytes_in": ("ReplicationBytesInPerSec", "Bytes of records fetched from leaders."),
     "replication_bytes_out": ("ReplicationBytesOutPerSec", "Bytes of records sent to followers."),
     "share_acknowledgement_requests": (
@@ -57,13 +51,18 @@ TOPIC_COUNTERS = {
 # Kafka shows these only for all topics together.
 TOTALS_ONLY = frozenset(
     {
-        "invalid_crc_records", "invalid_magic_records", "invalid_sequence_records", "no_key_records",
-        "reassignment_bytes_in", "reassignment_bytes_out", "replication_bytes_in", "replication_bytes_out",
+        "invalid_crc_records", "invalid_magic_records", "invalid_sequence_records",
+        "replication_bytes_in", "replication_bytes_out",
     }
 )  # fmt: skip
 TOPICS = "kafka.server", "BrokerTopicMetrics"
 NS_PER_MS = 1_000_000
 ROTATE_AFTER_S = 60.0
+# Batches are stored and sent as they came: there is nothing to count.
+NEVER = {
+    "ProduceMessageConversionsPerSec": "Always 0: produced records are never converted.",
+    "FetchMessageConversionsPerSec": "Always 0: fetched records are never converted.",
+}
 
 Labels = Mapping[str, str] | Tags
 Value = Callable[[], Any]
@@ -71,11 +70,15 @@ LabelledValues = Callable[[], Iterable[tuple[Any, Any]]]
 
 
 class Metrics:
-    __slots__ = ("_apis", "_deleted_topics", "_histograms", "_now_s", "_rotated_s", "_topics", "registry")
+    __slots__ = (
+        "_apis", "_deleted_topics", "_histograms", "_now_s", "_rotated_s", "_topics", "measures_requests",
+        "registry",
+    )  # fmt: skip
 
-    def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
+    def __init__(self, now_s: Callable[[], float] = monotonic, *, measures_requests: bool = True) -> None:
         """`now_s`: monotonic time; a simulation has its own."""
         self._now_s = now_s
+        self.measures_requests = measures_requests
         self.registry = Registry(now_s)
         self._topics: dict[str, TopicMetrics] = {}
         self._deleted_topics = TopicMetrics()  # their counts stay in the broker's totals, which never fall
@@ -85,6 +88,8 @@ class Metrics:
         for attribute, (name, help) in TOPIC_COUNTERS.items():
             metric = metric_of(*TOPICS, name, Kind.COUNTER, help)
             self.registry.add(metric, lambda attribute=attribute: self._of_topics(attribute))  # type: ignore[misc]
+        for name, help in NEVER.items():
+            self.counter(*TOPICS, name, help, lambda: 0)
         request_tables.register(self.registry, lambda: sorted(self._apis.items()), self._produced)
 
     # -- counting ------------------------------------------------------------------------------
@@ -104,7 +109,8 @@ class Metrics:
     def api(self, key: int, version: int = 0, *, is_follower: bool = False) -> ApiMetrics:
         found = self._apis.get((key, version, is_follower))
         if found is None:
-            found = self._apis[key, version, is_follower] = ApiMetrics()
+            made = ApiMetrics() if self.measures_requests else SilentApiMetrics()
+            found = self._apis[key, version, is_follower] = made
         return found
 
     # -- sources -------------------------------------------------------------------------------

@@ -103,6 +103,8 @@ def by_error(apis: list[tuple[ApiId, ApiMetrics]], produced: int) -> Iterator[Ro
         if key == ApiKey.PRODUCE:
             counts[error_tags("Produce", 0)] = produced
         for code, count in list(api.errors.items()):
+            if key == ApiKey.PRODUCE and not code:
+                continue
             tags = error_tags(request_names(key, False)[0], code)
             counts[tags] = counts.get(tags, 0) + count
     yield from counts.items()

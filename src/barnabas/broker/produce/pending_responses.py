@@ -94,6 +94,7 @@ class ProduceResponses:
                 channel.encode(route, correlation_id_of(response), refused)
         else:
             channel.put_encoded(responses)
+        channel.sent_times = route.times
         counts = channel.tick.counts
         counts[route] = counts.get(route, 0) + len(responses)
 

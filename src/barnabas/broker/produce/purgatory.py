@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 Wait = tuple["Partition", int]
 """A partition and the base offset of a batch: batches are replicated whole."""
 SWEEP_SECONDS = 0.5
+SAMPLED = 15  # the phases of a request are measured if its correlation id has none of these bits
+WAITS = 1  # instead of the time when it was written: it waits, and is not measured
 
 
 class CommittedResponse:
     __slots__ = (
-        "_correlation_id", "_missing", "_response", "_route", "_started_ns", "_waits", "channel", "is_ready",
-        "timeout_ms",
+        "_correlation_id", "_missing", "_ready_ns", "_response", "_route", "_started_ns", "_waits",
+        "_written_ns", "channel", "is_ready", "timeout_ms",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +54,7 @@ class CommittedResponse:
         self._waits = waits
         self._missing = 0
         self._started_ns = perf_counter_ns()
+        self._written_ns = self._ready_ns = 0  # measured of one request of 16
 
     def finish(self, failed: dict[Partition, KafkaError]) -> None:
         """Wait for the followers. The leader has written everything except the partitions that failed."""
@@ -69,6 +72,7 @@ class CommittedResponse:
                 partition.wait_for_commit(base_offset, self)
         channel = self.channel
         if missing:
+            self._written_ns = WAITS if self._correlation_id & SAMPLED else perf_counter_ns()
             self._missing = missing
             channel.wait_in_purgatory(self)
         else:
@@ -98,6 +102,8 @@ class CommittedResponse:
         self._missing -= 1
         if not self._missing:
             self.is_ready = True
+            if self._written_ns != WAITS:
+                self._ready_ns = perf_counter_ns()
             self.channel.tick.committed(self.channel)
 
     def _check(self, partition: Partition) -> None:
@@ -136,16 +142,28 @@ class CommittedResponse:
             channel.out.append(response)
         else:
             channel.encode_to(channel.out, self._route, self._correlation_id, response)
-        self._route.times.observe(perf_counter_ns() - self._started_ns)
+        times, now_ns = self._route.times, perf_counter_ns()
+        channel.sent_times = times
+        started_ns, written_ns = self._started_ns, self._written_ns
+        if not written_ns:
+            times.observe(now_ns - started_ns)
+            return
+        times.observe_committed(now_ns - started_ns)
+        if written_ns != WAITS:
+            ready_ns = self._ready_ns or now_ns
+            times.observe_phases(
+                written_ns - started_ns, ready_ns - written_ns, now_ns - ready_ns, SAMPLED + 1
+            )
 
 
 class Purgatory:
     """The responses that wait for followers, with one timer for all timeouts."""
 
-    __slots__ = ("_left", "_loop", "_timer", "_waiting")
+    __slots__ = ("_left", "_loop", "_timer", "_waiting", "expired")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.expired = 0  # responses that were not committed in time
         self._left: dict[Partition, None] = {}  # with waiters that need no call any more
         self._waiting: deque[tuple[float, CommittedResponse]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -188,6 +206,7 @@ class Purgatory:
                     self._waiting.append((deadline, held))
                     continue
                 channels[held.channel] = None
+                self.expired += 1
                 self._left.update(dict.fromkeys(held.partitions))
                 try:
                     held.give_up()

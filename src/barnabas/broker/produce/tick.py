@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.produce.flush_waits import FlushWaits, Sync, Waiters
 from barnabas.broker.produce.pending_responses import Failures
 from barnabas.connection.arena import Arena
+from barnabas.metrics import Histogram
 from barnabas.protocol import KafkaError
 from barnabas.runtime.unexpected import UnexpectedErrors
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.wire.channel import Channel
     from barnabas.runtime.busy_polling import BusyPolling
 
+SAMPLED = 15
 Schedule = Callable[[Callable[[], None]], object]
 Time = Callable[[], float]
 
@@ -35,7 +37,7 @@ class Tick:
     __slots__ = (
         "_after", "_after_syncs", "_answers", "_committed", "_dirty", "_flushes", "_is_finishing",
         "_is_quiet", "_is_scheduled", "_opened_ns", "_polling", "_schedule", "_time", "_wakeups", "_waking",
-        "arena", "counts", "is_open", "unexpected",
+        "arena", "counts", "is_open", "sampled", "sends", "unexpected", "wakeups", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +68,10 @@ class Tick:
         self._dirty: list[Partition] = []
         self._answers: list[PendingResponse] = []
         self.counts: dict[Route, int] = {}
+        # Channels count wake-ups and sends of all connections here; every 16th is measured.
+        self.wakeups = self.sends = 0
+        self.sampled = SAMPLED
+        self.writes = Histogram()  # how long the writes of a tick took
 
     def staged(self, partition: Partition) -> None:
         """Add a partition that has staged its first batch of this tick."""
@@ -153,6 +159,7 @@ class Tick:
         after_syncs, self._after_syncs = self._after_syncs, []
         failed: Failures = {}
         due: list[Partition] = []
+        started_ns = 0 if self.wakeups & self.sampled else perf_counter_ns()
         for partition in dirty:
             try:
                 partition.write_staged()
@@ -160,6 +167,8 @@ class Tick:
                 failed[partition] = error
             if partition.syncs_by_count and partition not in failed and self._flushes.is_due(partition):
                 due.append(partition)
+        if started_ns:
+            self.writes.observe(perf_counter_ns() - started_ns)
         self.is_open = False
         self.arena.release()
         if due:

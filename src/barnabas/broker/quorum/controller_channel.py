@@ -48,7 +48,7 @@ class ControllerChannel:
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> None:
         self._quorum = quorum
-        self._connections = connections
+        self._connections = self.connections = connections
         self._controller = controller  # this node's own, active or not
         self._timeout_ms = request_timeout_ms
         self._waiting: dict[asyncio.Future[None], None] = {}  # resolved when the leader changes

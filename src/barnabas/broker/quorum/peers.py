@@ -40,6 +40,16 @@ class Connections:
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
         self._is_closed = False
+        self.requests = self.responses = 0
+        self._bytes_closed = [0, 0]  # received and sent over connections that were closed
+
+    @property
+    def bytes_received(self) -> int:
+        return self._bytes_closed[0] + sum(each.bytes_received for each in self._open.values())
+
+    @property
+    def bytes_sent(self) -> int:
+        return self._bytes_closed[1] + sum(each.bytes_sent for each in self._open.values())
 
     async def send_request(
         self, address: Address, request: Message, timeout_ms: float, lane: str = ""
@@ -49,7 +59,10 @@ class Connections:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connection(address, lane)
-                return await connection.send(request, apis.response_class(key), timeout_ms=timeout_ms)
+                self.requests += 1
+                response = await connection.send(request, apis.response_class(key), timeout_ms=timeout_ms)
+                self.responses += 1
+                return response
         except (ClientError, TimeoutError, ProtocolError, KafkaError) as error:
             self._drop(address, lane)
             raise PeerUnreachable(str(error) or "no response in time") from None
@@ -103,6 +116,8 @@ class Connections:
             self._close(found)
 
     def _close(self, connection: Connection) -> None:
+        self._bytes_closed[0] += connection.bytes_received
+        self._bytes_closed[1] += connection.bytes_sent
         task = asyncio.get_running_loop().create_task(connection.close())
         self._closing[task] = None
         task.add_done_callback(lambda done: self._closing.pop(done, None))

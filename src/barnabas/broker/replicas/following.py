@@ -7,6 +7,7 @@ Does not know: requests, what is fetched.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.coordinators.topic import java_hash
@@ -49,6 +50,25 @@ class Following:
     @property
     def fetcher_count(self) -> int:
         return len(self._fetchers)
+
+    def lags(self) -> Iterator[tuple[Source, Partition, int]]:
+        """How many records each partition is behind the high watermark that its leader told last."""
+        for source, fetcher in list(self._fetchers.items()):
+            for each in fetcher.followed():
+                partition = each.partition
+                yield source, partition, max(partition.leader_high_watermark - partition.log.end_offset, 0)
+
+    def requests(self) -> list[tuple[int, int, int]]:
+        """Leader, number and answered fetches of each fetcher."""
+        return [
+            (source.leader_id, source.number, fetcher.answers_total)
+            for source, fetcher in self._fetchers.items()
+        ]
+
+    @property
+    def failed_count(self) -> int:
+        """Partitions that are not fetched for a while, because their leader refused, or to repair them."""
+        return sum(each.is_delayed for fetcher in self._fetchers.values() for each in fetcher.followed())
 
     def follow(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
         """Fetch a partition from its leader, from its own log end on."""

@@ -58,9 +58,7 @@ class Followed:
         self.partition = partition
         self.epoch = epoch
         self.fetch_offset = -1  # of the last fetch
-        self.fetch_number = (
-            INT32_MAX  # of the fetch that named it last: responses to earlier fetches do not count
-        )
+        self.fetch_number = INT32_MAX  # of the fetch that named it last: earlier responses do not count
         self.is_delayed = False  # not to be fetched for a while
         self.is_in_repair = False  # it diverges from the leader's log, or is out of its range
 
@@ -91,6 +89,7 @@ class LeaderFetcher:
         self._backoff_ms = BACKOFF_MS
         self._requests_in_flight = 0  # fetches without a response
         self._fetches = self._answers = 0  # sent and answered over this connection
+        self.answers_total = 0
         self._is_urgent = False  # the session lacks a partition
         self._is_second_fetch_scheduled = False
         self._is_closed = False
@@ -326,6 +325,7 @@ class LeaderFetcher:
     def _answered(self, response: FetchResponse) -> None:
         self._requests_in_flight -= 1
         self._answers += 1
+        self.answers_total += 1
         if response.error_code:
             log.info(
                 "leader %d responded to a fetch with %s",

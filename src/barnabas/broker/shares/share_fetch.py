@@ -234,7 +234,7 @@ class ShareFetch:
 
     def _warm(self, cold: list[ColdRead]) -> None:
         """Let a thread read what is not in the page cache, and try again then."""
-        self._broker.cold_fetches += 1
+        self._broker.fetch_stats.cold_fetches += 1
         self._warming = asyncio.ensure_future(self._broker.threads.reads.run(warm_all, cold))
         self._warming.add_done_callback(self._warmed)
 

@@ -23,13 +23,16 @@ from barnabas.broker.api.request_header import read_header, skip_header
 from barnabas.broker.produce.direct_produce import produce_directly
 from barnabas.broker.produce.pending_responses import NO_RESPONSES, MessageResponse, ProduceResponses
 from barnabas.broker.produce.purgatory import CommittedResponse
+from barnabas.broker.wire.connection_flow import ConnectionFlow
 from barnabas.broker.wire.follower_shortcut import FollowerShortcut
+from barnabas.broker.wire.measuring import Traffic, note_wait, sample_size
 from barnabas.broker.wire.outbox import Outbox
 from barnabas.connection.inbox import SIZE_BYTES, Inbox
 from barnabas.protocol import ApiKey, Message, ProtocolError
 
 if TYPE_CHECKING:
     from barnabas.broker.api.routes import Route
+    from barnabas.broker.metrics import ApiMetrics
     from barnabas.broker.produce.flush_waits import SyncedResponse
     from barnabas.broker.produce.pending_responses import Refuse
     from barnabas.broker.produce.purgatory import Wait
@@ -47,28 +50,30 @@ _WITH_SLICES = _FETCH, int(ApiKey.SHARE_FETCH)  # responses that refer to log fi
 HEADER_BYTES_MIN = 10
 REQUESTS_A_TURN = 100  # some milliseconds; requests of `produce_directly` are short and do not count
 QUEUE_MAX = 512  # responses that wait in order; the channel handles no further request then
-MUTED_MS_MAX = 15 * 60 * 1000  # so that dead peers are still detected
 
 
-class Channel(asyncio.BufferedProtocol):
+class Channel(ConnectionFlow):
     __slots__ = (
-        "_blocks", "_body_at", "_client_raw", "_frame", "_has_pending", "_has_slices", "_is_closing",
-        "_is_paused", "_is_queue_full", "_muted", "_route", "_routes", "_time", "_turn", "_waiting_for",
-        "context", "host", "inbox", "is_busy", "last_active", "listener", "login", "now_ms",
-        "out", "outbox", "partitions", "produced", "response_queue", "responses_pending", "shortcut", "tick",
+        "_blocks", "_body_at", "_client_raw", "_frame", "_has_pending", "_has_slices", "_is_queue_full",
+        "_queued_ns", "_route", "_sending_ns", "_time", "_turn", "_waiting_for", "context", "host", "inbox",
+        "is_busy", "last_active", "listener", "login", "now_ms", "out", "outbox", "partitions", "produced",
+        "response_queue", "responses_pending", "routes", "sent_times", "shortcut", "tick", "traffic",
         "transport", "unsent",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, host: str) -> None:
         self.listener = listener
         self.tick = listener.tick
-        self._routes = listener.router.routes
+        self.routes = listener.router.routes
         self.partitions = listener.broker.partitions
         self.now_ms = listener.broker.clock.now_ms
         self._time = listener.loop.time
         self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
         self.context = RequestContext(listener.broker, self, listener.name)
         self.host = self.context.host = host
+        self.traffic = Traffic()
+        self._queued_ns = self._sending_ns = 0  # since when requests, or a long response, wait
+        self.sent_times: ApiMetrics | None = None  # of the API whose response is sent next
         self.login: Login | None = None  # on listeners with SASL, until the session has no limit
         self.out: list[Any] = []  # encoded responses of this wake-up
         self.produced = ProduceResponses(self)
@@ -95,7 +100,8 @@ class Channel(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.outbox = Outbox(self.listener.loop, self.transport, self._output_done, self.listener.share)
+        listener = self.listener
+        self.outbox = Outbox(listener.loop, self.transport, self._output_done, listener.share, self.traffic)
         self.last_active = self.listener.loop.time()
         if not self.listener.connected(self):
             self.abort("the listener is closed")
@@ -105,10 +111,12 @@ class Channel(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._time()
+        self.traffic.bytes_in += nbytes
         run = self.inbox.received(nbytes)
         if run is None:
             return
         if self.is_busy:
+            self._queued_ns = self._queued_ns or perf_counter_ns()
             self.inbox.consume(run, 0, referenced=False)
             if self.inbox.is_full:
                 self.pause()
@@ -147,8 +155,11 @@ class Channel(asyncio.BufferedProtocol):
 
     def _handle(self, run: memoryview) -> bool:
         """Handle the frames in a run. Returns whether there was any."""
-        position, end = 0, len(run)
+        position, end, count = 0, len(run), 0
         inbox, tick = self.inbox, self.tick
+        tick.wakeups += 1
+        if not tick.wakeups & tick.sampled:
+            sample_size(self, run)
         inbox.arena.is_lent = True
         self._turn = REQUESTS_A_TURN
         try:
@@ -159,6 +170,7 @@ class Channel(asyncio.BufferedProtocol):
                     position = start
                     inbox.frame_end(run, start, end)  # raises if the size is wrong
                     break
+                count += 1
                 self._request(run[start + SIZE_BYTES : position])
         except ProtocolError as error:
             self.refuse(f"malformed request: {error}")
@@ -167,6 +179,7 @@ class Channel(asyncio.BufferedProtocol):
             self.close()
         finally:
             inbox.arena.is_lent = False  # otherwise other channels would wait for it for ever
+        self.traffic.requests += count
         position = end if self._is_closing else position
         inbox.consume(run, position, referenced=tick.is_open)
         if tick.is_open:
@@ -188,7 +201,7 @@ class Channel(asyncio.BufferedProtocol):
             known = self.shortcut
             if known is not None and known.tail is not None and known.serve(frame, version, correlation_id):
                 return
-        route = self._routes.get(key << 16 | version)
+        route = self.routes.get(key << 16 | version)
         if route is None:
             route = self.listener.router.find(key, version)
             if route is None:
@@ -235,7 +248,13 @@ class Channel(asyncio.BufferedProtocol):
         if self._has_pending:
             self._has_pending = False
         else:
-            route.times.observe(perf_counter_ns() - started)
+            self.times_of(route).observe(perf_counter_ns() - started)
+
+    def times_of(self, route: Route) -> ApiMetrics:
+        """Followers' fetches are counted apart from those of consumers."""
+        if self.shortcut is not None and route.key == _FETCH:
+            return route.follower_times(self.listener.broker.metrics)
+        return route.times
 
     def read_client(self, frame: memoryview, position: int, route: Route) -> None:
         """Check and remember the client id if it differs from the last request's."""
@@ -254,11 +273,15 @@ class Channel(asyncio.BufferedProtocol):
     def _wait(self, route: Route, correlation_id: int, result: Any, started: int) -> None:
         """Wait for a handler that responds later. The channel handles no further request until then."""
         self.is_busy = True
+        local_ns = perf_counter_ns() - started
 
         def finished(response: Response | None) -> None:
             self._waiting_for = None
             self.is_busy = self._blocks > 0
-            self._observe(route, started)
+            if not self._has_pending:
+                remote_ns = perf_counter_ns() - started - local_ns
+                self.times_of(route).observe_wait(local_ns, remote_ns)
+            self._has_pending = False
             if self._is_closing:
                 return
             try:
@@ -299,6 +322,9 @@ class Channel(asyncio.BufferedProtocol):
             run = self.inbox.pop_waiting()
             if run is None:
                 break
+            if self._queued_ns:
+                note_wait(self, run, perf_counter_ns() - self._queued_ns)
+                self._queued_ns = 0
             if not self._handle(run):
                 break
         inbox = self.inbox
@@ -395,6 +421,8 @@ class Channel(asyncio.BufferedProtocol):
     def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Response) -> None:
         try:
             parts = route.framed(correlation_id, response)
+            route.count_errors(response)
+            self.sent_times = route.times
         except Exception:
             log.exception("a response to %s cannot be encoded; the connection is closed", self.host)
             self.close()
@@ -410,11 +438,22 @@ class Channel(asyncio.BufferedProtocol):
         if out:
             self.out = []
             has_slices, self._has_slices = self._has_slices, False
-            if not self._is_closing and not self.outbox.put(out, has_slices=has_slices):
+            if self._is_closing:
+                return
+            tick = self.tick
+            tick.sends += 1
+            started = perf_counter_ns() if not tick.sends & tick.sampled else 0
+            if not self.outbox.put(out, has_slices=has_slices):
                 self.is_busy = True
+                self._sending_ns = started or perf_counter_ns()
+            elif started and self.sent_times is not None:
+                self.sent_times.observe_send(perf_counter_ns() - started)
 
     def _output_done(self) -> None:
         """Handle the next request: a long response was sent."""
+        if self._sending_ns and self.sent_times is not None and not self.outbox.is_waiting:
+            self.sent_times.observe_send(perf_counter_ns() - self._sending_ns)
+            self._sending_ns = 0
         if self._waiting_for is None and not self._blocks:
             self.is_busy = False
             self._continue()
@@ -427,24 +466,6 @@ class Channel(asyncio.BufferedProtocol):
     def unblock_requests(self) -> None:
         self._blocks -= 1
         self._output_done()
-
-    # -- quotas --------------------------------------------------------------------------------
-
-    def mute(self, wait_ms: int) -> None:
-        """Read nothing for this long. Responses are still sent."""
-        until = self._time() + min(wait_ms, MUTED_MS_MAX) / 1000
-        if self._muted is None:
-            self.block_requests()
-            self.pause()
-        elif until <= self._muted.when():
-            return
-        else:
-            self._muted.cancel()
-        self._muted = self.listener.loop.call_at(until, self._unmute)
-
-    def _unmute(self) -> None:
-        self._muted = None
-        self.unblock_requests()
 
     @property
     def route(self) -> Route | None:
@@ -459,41 +480,3 @@ class Channel(asyncio.BufferedProtocol):
         """Return and forget the response that the last handler gave to the tick. It can still be changed."""
         found, self.unsent = self.unsent, None
         return found
-
-    # -- flow ----------------------------------------------------------------------------------
-
-    def pause(self) -> None:
-        if not self._is_paused and not self._is_closing:
-            self._is_paused = True
-            self.transport.pause_reading()
-
-    def resume(self) -> None:
-        if self._is_paused and not self._is_closing:
-            self._is_paused = False
-            self.transport.resume_reading()
-
-    def refuse(self, reason: str) -> None:
-        if not self._is_closing:
-            log.info("closing the connection from %s: %s", self.host, reason)
-        self.close()
-
-    def fail(self, doing: str) -> None:
-        """Log an unexpected exception and close the connection. Call it in an `except` block."""
-        self.tick.unexpected.note(doing, self.host)
-        self.close()
-
-    def abort(self, reason: str) -> None:
-        """Close at once without sending queued responses. Logged at DEBUG: a flood causes many."""
-        log.debug("closing the connection from %s: %s", self.host, reason)
-        self._is_closing = True
-        self.transport.abort()
-
-    @property
-    def has_spoken(self) -> bool:
-        """Whether the client has sent a request."""
-        return self._client_raw is not None
-
-    def close(self) -> None:
-        if not self._is_closing:
-            self._is_closing = True
-            self.transport.close()

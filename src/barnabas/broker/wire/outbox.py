@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.broker.wire.measuring import Traffic
 from barnabas.protocol import KafkaError
 from barnabas.runtime.descriptors import Share
 from barnabas.storage.segments.log_slice import LogSlice
@@ -35,7 +36,7 @@ _MORE: int = getattr(socket, "MSG_MORE", 0)
 class Outbox:
     __slots__ = (
         "_done", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent", "_share", "_socket",
-        "_transport", "_warming",
+        "_traffic", "_transport", "_warming",
     )  # fmt: skip
 
     def __init__(
@@ -44,8 +45,10 @@ class Outbox:
         transport: asyncio.Transport,
         done: Callable[[], None],
         share: Share,
+        traffic: Traffic | None = None,
     ) -> None:
         self._loop = loop
+        self._traffic = traffic or Traffic()
         self._transport = transport
         self._done = done
         self._share = share  # of descriptors: the duplicate socket needs one
@@ -62,12 +65,10 @@ class Outbox:
     def put(self, parts: list[Any], *, has_slices: bool) -> bool:
         """Send these parts in order. Returns False if some must wait; `done` is called when they are sent."""
         if not self._parts and not self._is_paused:
-            if not has_slices:
-                self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
-                return not self._is_paused
-            ready = small_enough(parts)
+            ready = small_enough(parts) if has_slices else parts[0] if len(parts) == 1 else b"".join(parts)
             if ready is not None:
                 self._transport.write(ready)
+                self._traffic.bytes_out += len(ready)
                 return not self._is_paused
         self._parts += joined(parts) if has_slices else parts
         return self._pump()
@@ -137,6 +138,7 @@ class Outbox:
                     budget -= sent
                 else:
                     sent = self._send_through(part, is_slice)
+                self._traffic.bytes_out += sent
                 self._sent += sent
                 if self._sent >= len(part):
                     self._parts.popleft()
@@ -216,6 +218,7 @@ class Outbox:
         if self._parts:
             # Send the bytes that were read: another query of the page cache could fail again, for ever.
             self._transport.write(future.result())
+            self._traffic.bytes_out += len(future.result())
             self._sent += len(future.result())
             if self._sent >= len(self._parts[0]):
                 self._parts.popleft()

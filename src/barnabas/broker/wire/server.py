@@ -16,6 +16,7 @@ import logging
 import socket
 from collections.abc import Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from barnabas.broker.api.routes import Check, Router
@@ -24,6 +25,7 @@ from barnabas.broker.wire.connection_limits import ConnectionLimits
 from barnabas.broker.wire.giving_way import GivingWay
 from barnabas.broker.wire.listener_sasl import ListenerSasl
 from barnabas.broker.wire.login import LoginChannel
+from barnabas.broker.wire.measuring import TrafficLog
 from barnabas.security.principal import ANONYMOUS
 from barnabas.security.principal_builder import Peer
 
@@ -83,6 +85,7 @@ class Listener:
         self.port = endpoint.port
         self.tls: ListenerTls | None = None  # of a listener with TLS, before it opens
         self.neighbours: Sequence[Listener] = ()  # listeners with the same limits
+        self.traffic = TrafficLog()
         self.refused = 0  # connections closed for lack of a descriptor
         self._waiting: Arrival | None = None  # accepted, but over a limit now
         self._next_at: float | None = None  # when the creation rate admits it
@@ -95,6 +98,7 @@ class Listener:
         self._refused_before = 0  # as of the last warning
         self._blocked: dict[Channel, Blocked] = {}  # as of the last check
         self._is_closed = False
+        self._blocked_ns = self._blocked_since_ns = 0  # while it accepted nothing
         limits.add_listener(self.name)
 
     def open(self, sockets: Sockets, bound: socket.socket) -> None:
@@ -138,6 +142,12 @@ class Listener:
         self.let_in()
         if self._waiting is not None:
             self._acceptor.pause()
+            self._blocked_since_ns = perf_counter_ns()
+
+    def blocked_ns(self) -> int:
+        """How long a limit has kept it from accepting connections."""
+        since_ns = self._blocked_since_ns
+        return self._blocked_ns + (perf_counter_ns() - since_ns if since_ns else 0)
 
     def let_in(self) -> None:
         """Admit the waiting connection if the limits allow it now."""
@@ -154,6 +164,7 @@ class Listener:
             return
         self._waiting = self._next_at = None
         self._serve_or_drop(arrival, now)
+        self._blocked_ns, self._blocked_since_ns = self.blocked_ns(), 0
         if self._acceptor is not None:
             self._acceptor.resume()
 
@@ -215,13 +226,15 @@ class Listener:
         if self._is_closed:
             return False
         self.channels[channel] = None
+        self.traffic.creations += 1
         self.set_buffers(channel)
         if self.limits.is_exceeded:
             self.close_least_active()
         return True
 
     def dismiss(self, channel: Channel) -> None:
-        self.channels.pop(channel, None)
+        if self.channels.pop(channel, self) is None:
+            self.traffic.closed(channel)
         self._gone(channel.host)
         for lost in self.broker.on_disconnect:
             lost(channel)

@@ -41,6 +41,8 @@ SETTINGS: tuple[Row, ...] = (
      "Whether the endpoint shows metrics of single partitions; its query may say partitions=true."),
     ("barnabas.metrics.port", "int", -1, "[-1,...,65535]", "medium", "read-only",
      "Port of the Prometheus endpoint at /metrics; -1 turns it off, 0 takes a free port."),
+    ("barnabas.metrics.requests", "boolean", True, "", "low", "read-only",
+     "Whether times, phases and sizes of requests are measured; their number and errors always are."),
     ("barnabas.produce.validation", "string", "relaxed", "[none, relaxed, strict]", "medium", "cluster-wide",
      "How closely produced records are looked at: all (strict), batches at both ends (relaxed), none."),
     ("barnabas.roles.enable", "boolean", False, "", "medium", "read-only",

@@ -12,6 +12,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from barnabas.metrics import Histogram
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.storage.files.errors import disk_failure, is_disk_error
@@ -39,7 +40,9 @@ class LogContext:
     complete and should be synced. Any thread may call `on_failure(path, reason, errno)` when the disk of a
     path has failed: its log dir must go offline."""
 
-    __slots__ = ("disk", "files", "graveyard", "indexes", "load_lock", "on_failure", "on_roll", "rng", "time")
+    __slots__ = (
+        "disk", "files", "graveyard", "indexes", "load_lock", "on_failure", "on_roll", "rng", "syncs", "time",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class LogContext:
         self.on_roll = on_roll
         self.on_failure = on_failure
         self.time = time  # monotonic, in seconds
+        self.syncs = Histogram()  # how long syncs of logs took, in nanoseconds
 
     def failure(self, doing: str, path: str, error: OSError) -> KafkaError:
         """Make the exception for a failed operation, and call `on_failure` if the disk has failed."""

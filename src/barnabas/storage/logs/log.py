@@ -164,6 +164,7 @@ class Log(LogAppender):
             raise self.context.failure("sync", self.directory, work.error) from work.error
         if failed:
             return
+        self.context.syncs.observe(work.took_ns)
         self.recovery_point = max(self.recovery_point, work.target)
         self.indexes_synced_to = max(self.indexes_synced_to, work.indexes_to)
         if work.now_ms is not None:

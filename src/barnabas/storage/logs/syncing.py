@@ -6,6 +6,7 @@ again, advances the recovery point, unless the log was truncated meanwhile.
 Does not know: why a sync is due.
 """
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from barnabas.storage.files import names
@@ -30,6 +31,7 @@ class SyncWork:
         "is_new",
         "now_ms",
         "target",
+        "took_ns",
         "truncations",
     )
 
@@ -61,10 +63,12 @@ class SyncWork:
         self.now_ms = now_ms
         self.truncations = log.truncations
         self.is_done = False
+        self.took_ns = 0
         self.error: OSError | None = None
 
     def run(self) -> None:
         """Sync the files. Waits for the disk; any thread may call it."""
+        started_ns = perf_counter_ns()
         try:
             for segment in self._segments:
                 self._sync_segment(segment)
@@ -72,6 +76,7 @@ class SyncWork:
                 self._sync_folder()
         except OSError as error:
             self.error = error.with_traceback(None)  # the frames of a traceback would hold files open
+        self.took_ns = perf_counter_ns() - started_ns
         self.is_done = True
 
     def _sync_segment(self, segment: Segment) -> None:

@@ -5,7 +5,7 @@ In: the broker and its listeners. Out: callbacks registered with the broker's me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metrics.parts import partition_tables, replica_gauges
@@ -13,12 +13,11 @@ from barnabas.broker.metrics.parts import partition_tables, replica_gauges
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.broker.wire.server import Listener
 
 LATE_BY_MS = 5 * 60 * 1000  # the time that a coordinator has to abort a transaction
 
 
-def register(broker: Broker, listeners: Sequence[Listener]) -> None:
+def register(broker: Broker) -> None:
     metrics = broker.metrics
     partitions = broker.partitions
 
@@ -48,14 +47,6 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         "Partitions with a transaction that is open for longer than any may be.",
         lambda: sum(is_late(partition, broker) for partition in with_producers(broker)),
     )
-    metrics.gauges(
-        "kafka.server",
-        "socket-server-metrics",
-        "connection-count",
-        "Connections that are open now.",
-        lambda: [({"listener": listener.name}, len(listener.channels)) for listener in listeners],
-    )
-    logins(broker, listeners)
     metrics.gauge(
         "kafka.server",
         "FetchSessionCache",
@@ -67,33 +58,6 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         replica_gauges.register(broker)
     log_dirs(broker)
     partition_tables.register(broker)
-
-
-LOGINS = {
-    "successful-authentication-total": ("Logins that succeeded; without SASL, TLS handshakes.", "succeeded"),
-    "failed-authentication-total": ("Logins and TLS handshakes that failed.", "failed"),
-    "expired-connections-killed-count": ("Connections closed because their session was over.", "expired"),
-}
-
-
-def logins(broker: Broker, listeners: Sequence[Listener]) -> None:
-    def of_each_listener(count: str) -> list[tuple[dict[str, str], float]]:
-        found = []
-        for listener in listeners:
-            parts = [each for each in (listener.sasl, listener.tls) if each is not None]
-            if parts:
-                total = sum(getattr(each, count, 0) for each in parts)
-                found.append(({"listener": listener.name}, total))
-        return found
-
-    for name, (text, count) in LOGINS.items():
-        broker.metrics.gauges(
-            "kafka.server",
-            "socket-server-metrics",
-            name,
-            text,
-            lambda count=count: of_each_listener(count),  # type: ignore[misc]
-        )
 
 
 def with_producers(broker: Broker) -> Iterable[Partition]:

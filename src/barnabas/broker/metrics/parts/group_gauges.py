@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.metrics.parts.coordinator_events import coordinator_events
+from barnabas.broker.metrics.parts.totals import total_and_rate
+
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.runtime.clock import Clock
 
 Labelled = Iterable[tuple[dict[str, str], float]]
+NEW_EPOCHS = "New epochs of {} groups, except those of members that left."
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 SHARE_STATES = ("Empty", "Stable", "Dead")
@@ -45,21 +49,21 @@ def register(broker: Broker) -> None:
         *COORDINATOR, "consumer-group-count", "Consumer groups by state.", partial(consumer_states, groups)
     )
     metrics.gauges(*COORDINATOR, "share-group-count", "Share groups by state.", partial(share_states, groups))
-    metrics.gauge(
-        *COORDINATOR,
-        "share-group-rebalance-count",
-        "New epochs of share groups since the start, except those of members that left.",
-        groups.share_rebalance_count,
-    )
     metrics.gauges(
         *COORDINATOR, "streams-group-count", "Streams groups by state.", partial(streams_states, groups)
     )
-    metrics.gauge(
-        *COORDINATOR,
-        "streams-group-rebalance-count",
-        "New epochs of streams groups since the start, except those of members that left.",
-        groups.streams_rebalance_count,
-    )
+    stats = groups.stats
+    for stem, help, count in (
+        ("offset-commit", "Offsets committed.", lambda: stats.offset_commits),
+        ("offset-expiration", "Offsets that expired.", lambda: stats.offset_expirations),
+        ("offset-deletion", "Offsets deleted by requests.", lambda: stats.offset_deletions),
+        ("group-completed-rebalance", "Rebalances of classic groups.", lambda: stats.completed_rebalances),
+        ("consumer-group-rebalance", "New epochs of consumer groups.", lambda: stats.consumer_rebalances),
+        ("share-group-rebalance", NEW_EPOCHS.format("share"), groups.share_rebalance_count),
+        ("streams-group-rebalance", NEW_EPOCHS.format("streams"), groups.streams_rebalance_count),
+    ):
+        total_and_rate(metrics, *COORDINATOR, stem, help, lambda count=count: [((), count())], "count")  # type: ignore[misc]
+    coordinator_events(metrics, *COORDINATOR, groups)
     for name, load_time in (("max", groups.load_time_ms_max), ("avg", groups.load_time_ms_avg)):
         text = f"Milliseconds to load a partition of __consumer_offsets, {name} of the latest."
         metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, load_time)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.metrics.parts.totals import average_and_max, rate_of, total_and_rate
+from barnabas.protocol import uuid
+
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.quorum.quorum import Quorum
 
 RAFT = "kafka.server", "raft-metrics"
+CHANNEL = "kafka.server", "raft-channel-metrics"
 
 
 def register(broker: Broker) -> None:
@@ -43,12 +47,45 @@ def register(broker: Broker) -> None:
         lambda: len(log.membership.voters.ids),
     )
     metrics.gauge(
-        "kafka.server",
-        "broker-metadata-metrics",
-        "metadata-apply-error-count",
-        "Times that a part of this node failed to follow a change of the metadata.",
-        lambda: log.listener_errors,
+        *RAFT,
+        "number-of-observers",
+        "Nodes that follow the metadata log and do not vote, as the leader sees them; 0 on others.",
+        lambda: observers(quorum),
     )
+    metrics.gauge(
+        *RAFT,
+        "uncommitted-voter-change",
+        "1 while a change of voters is not committed.",
+        lambda: int(log.membership is not log.committed_membership),
+    )
+    metrics.text(
+        *RAFT,
+        "current-vote-directory-id",
+        "The directory id of the node that this node voted for.",
+        lambda: uuid.to_text(member.state.voted_directory_id),
+    )
+    metrics.gauge(
+        *RAFT,
+        "number-unknown-voter-connections",
+        "Voters whose address is unknown.",
+        lambda: sum(not voter.endpoints for voter in log.membership.voters.voters.values()),
+    )
+    stats = log.stats
+    for name, help, count in (
+        ("append-records-rate", "Records that the leader appends a second.", lambda: stats.appended_records),
+        ("fetch-records-rate", "Records fetched from the leader a second.", lambda: stats.fetched_records),
+    ):
+        rate_of(metrics, *RAFT, name, help, count)
+    average_and_max(metrics, *RAFT, "commit-latency", "Time to commit a record.", lambda: stats.commits)
+    average_and_max(metrics, *RAFT, "election-latency", "Time to elect a leader.", lambda: stats.elections)
+    sent = broker.controller.connections
+    for stem, help, look in (
+        ("request", "Requests sent to other nodes of the quorum.", lambda: sent.requests),
+        ("response", "Responses received from them.", lambda: sent.responses),
+        ("outgoing-byte", "Bytes sent to them.", lambda: sent.bytes_sent),
+        ("incoming-byte", "Bytes received from them.", lambda: sent.bytes_received),
+    ):
+        total_and_rate(metrics, *CHANNEL, stem, help, lambda look=look: [((), look())])  # type: ignore[misc]
     metrics.gauge(
         "barnabas",
         "Node",
@@ -64,3 +101,8 @@ def state(quorum: Quorum) -> str:
     if name == "elected":
         return "leader"
     return "observer" if name == "follower" and not quorum.member.is_voter else name
+
+
+def observers(quorum: Quorum) -> int:
+    leader = quorum.log.leader
+    return len(leader.observers) if leader is not None else 0

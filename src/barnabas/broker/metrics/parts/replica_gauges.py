@@ -31,11 +31,10 @@ def register(broker: Broker) -> None:
     metrics.counter(*kind, "IsrShrinksPerSec", "Replicas that fell out of sync.", lambda: replicas.shrinks)
     metrics.counter(*kind, "FailedIsrUpdatesPerSec", "Changes that were refused.", lambda: replicas.failures)
     metrics.gauge(
-        "kafka.server",
-        "DelayedOperationPurgatory",
-        "ProducePurgatorySize",
-        "Responses that wait for followers.",
-        lambda: len(broker.purgatory),
+        *kind,
+        "ReassigningPartitions",
+        "Partitions led here whose replicas change.",
+        lambda: sum(reassigning(broker, each) for each in broker.partitions if each.is_leader),
     )
 
 
@@ -53,3 +52,8 @@ def is_under_min(partition: Partition) -> bool:
 
 def is_at_min(partition: Partition) -> bool:
     return len(partition.state.isr) == needed(partition)
+
+
+def reassigning(broker: Broker, partition: Partition) -> bool:
+    found = broker.image.topics.partition(partition.topic, partition.index)
+    return found is not None and bool(found.adding_replicas or found.removing_replicas)

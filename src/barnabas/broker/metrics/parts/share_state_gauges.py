@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.metrics.parts.coordinator_events import coordinator_events
+from barnabas.broker.metrics.parts.totals import total_and_rate
+
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.coordinators.share_coordinator import ShareCoordinator
@@ -25,7 +28,8 @@ def register(broker: Broker) -> None:
         "Partitions of __share_group_state that this broker coordinates, by state.",
         partial(partitions, shares),
     )
-    metrics.counter(*COORDINATOR, "write-total", "Writes of share state.", lambda: shares.writes)
+    total_and_rate(metrics, *COORDINATOR, "write", "Writes of share state.", lambda: [((), shares.writes)])
+    coordinator_events(metrics, *COORDINATOR, shares)
     for name, latency in (("max", shares.write_latency_ms_max), ("avg", shares.write_latency_ms_avg)):
         text = f"Milliseconds until a write of share state is committed, {name} of the latest."
         metrics.gauge(*COORDINATOR, f"write-latency-{name}", text, latency)

@@ -89,7 +89,12 @@ class CoordinatorWorld:
 
     def context(self, version: int) -> RequestContext:
         context = SimpleNamespace(
-            client_id="test", host="127.0.0.1", version=version, broker=self.broker, rights=None
+            client_id="test",
+            host="127.0.0.1",
+            version=version,
+            broker=self.broker,
+            rights=None,
+            correlation_id=0,
         )
         return cast(RequestContext, context)
 

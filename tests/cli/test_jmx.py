@@ -1,6 +1,5 @@
 """`jmx`: the samples that an MBean name selects, and the tool on a real endpoint."""
 
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -92,6 +91,7 @@ def metrics_url() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/metrics"
 
 
+TIME = "RequestMetrics,name=TotalTimeMs"
 PARTITIONS = ("--object-name", "kafka.server:type=ReplicaManager,name=PartitionCount", "--one-time")
 
 
@@ -123,10 +123,34 @@ def test_without_names_everything_is_shown(metrics_url: str, run_tool: RunTool) 
     shown = run_tool(
         "barnabas", "jmx", "--jmx-url", metrics_url, "--reporting-interval", "-1", "--report-format", "tsv"
     ).lines
-    with urllib.request.urlopen(metrics_url) as answer:
-        offered = {line.split("{")[0].split(" ")[0] for line in answer.read().decode().splitlines()}
-    assert 'kafka_log_log_size{topic="measured",partition="1"}:Value\t0' in shown
-    assert len(shown) > len(offered) / 2
+    assert "kafka.log:type=Log,name=Size,topic=measured,partition=1:Value\t0" in shown
+    assert any(line.startswith("kafka.server:type=raft-metrics:current-state\tleader") for line in shown)
+    assert len(shown) > 1000
+
+
+def test_a_meter_and_a_histogram_have_all_attributes(metrics_url: str, run_tool: RunTool) -> None:
+    options = "--one-time", "--report-format", "tsv"
+    idle = "KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
+    for name in ("BrokerTopicMetrics,name=BytesInPerSec", idle):
+        mbean = f"kafka.server:type={name}"
+        ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, "--object-name", mbean, *options)
+        found = {line.split("\t")[0].rpartition(":")[2] for line in ran.lines[1:]}
+        assert found == {
+            "Count", "EventType", "RateUnit", "MeanRate", "OneMinuteRate", "FiveMinuteRate",
+            "FifteenMinuteRate",
+        }  # fmt: skip
+    asked = "--object-name", f"kafka.network:type={TIME},*", "--attributes", "Count,Max,999thPercentile"
+    ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, *asked, *options)
+    name = f"kafka.network:type={TIME},request=CreateTopics:"
+    assert {f"{name}{each}" for each in ("Count", "Max", "999thPercentile")} <= {
+        line.split("\t")[0] for line in ran.lines
+    }
+
+
+def test_the_page_of_a_jmx_exporter_serves_as_well(metrics_url: str, run_tool: RunTool) -> None:
+    """A URL with a query is read as a Prometheus page."""
+    ran = run_tool("kafka-jmx", "--jmx-url", f"{metrics_url}?partitions=true", *PARTITIONS)
+    assert ran.lines[1].split(",")[1] == "2"
 
 
 def test_attributes_are_chosen(metrics_url: str, run_tool: RunTool) -> None:

@@ -123,6 +123,9 @@ class Broker:
         self.image: MetadataImage = EMPTY_IMAGE
         self.on_disconnect: list[Callable[[Channel], None]] = []  # calls when a connection is lost
         self.fetch_stats = FetchStats()
+        self.on_log_levels: Callable[[], None] = lambda: (
+            None
+        )  # called when levels of loggers may have changed
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.
         self.partitions: Partitions

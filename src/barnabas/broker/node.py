@@ -173,6 +173,7 @@ class Node:
         tick = Tick(arena, loop.call_soon, self._sync, unexpected=broker.unexpected, polling=polling)
         seat.log.unexpected = broker.unexpected
         self._listening = Listening(broker, tick, self._socket_port, self._shares)
+        broker.on_log_levels = self._listening.log_levels_changed
         if seat.quorum.is_alone:
             await seat.start()
         else:

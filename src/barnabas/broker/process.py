@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -18,6 +19,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from barnabas.broker.log_lines import levels
+from barnabas.broker.log_lines.writing import Places, writing
 from barnabas.broker.metrics.watching import Watching
 from barnabas.broker.node import Node, StartError
 from barnabas.protocol import KafkaError
@@ -28,6 +31,7 @@ from barnabas.storage.files.names import PROCESS_ID
 
 log = logging.getLogger("barnabas")
 LOOK_AGAIN_S = 0.05
+KAFKAS_FOLDER = "-Dkafka.logs.dir="
 SWITCH_INTERVAL_S = 0.0005  # how long the loop waits for a thread that computes: decision 0012
 
 Beside = Callable[
@@ -46,22 +50,33 @@ def main(
     """Run a node until a signal stops it."""
     garbage.collect_rarely()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=log_level,
-        format="[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)",
-        datefmt="%Y-%m-%d %H:%M:%S",
-    )
+    logging.getLogger().setLevel(log_level)
+    levels.set_first_levels()
     try:
         descriptors.raise_limit()
         settings = BrokerSettings.load(properties)
-        for warning in settings.warnings:
-            log.warning("%s", warning)
-        run(serve(Node(settings, format_empty=format_empty), on_ready, beside))
+        with writing(places_of(settings, os.environ)):
+            for warning in settings.warnings:
+                log.warning("%s", warning)
+            run(serve(Node(settings, format_empty=format_empty), on_ready, beside))
     except (SettingsError, StartError, StorageError, KafkaError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def places_of(settings: BrokerSettings, environment: Mapping[str, str]) -> Places:
+    """Where lines go: the setting, or the folder that Kafka's scripts would give to its JVM."""
+    folder = settings["barnabas.logs.dir"]
+    for word in shlex.split(environment.get("KAFKA_OPTS", "")) if folder is None else ():
+        if word.startswith(KAFKAS_FOLDER):
+            folder = word.removeprefix(KAFKAS_FOLDER)
+    return Places(
+        Path(folder) if folder else None,
+        settings["barnabas.logs.format"],
+        settings["barnabas.logs.file.bytes"],
+        settings["barnabas.logs.files"],
+    )
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:

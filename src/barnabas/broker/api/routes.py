@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.broker.api.response_errors import count_nothing, error_counter
 from barnabas.protocol import ApiKey, Message, apis
@@ -169,6 +169,12 @@ def endpoints(listener: str = "broker") -> list[Endpoint]:
     return [served[key] for key in sorted(served)]
 
 
+class Wraps(Protocol):
+    """Puts something around handlers."""
+
+    def wrap(self, endpoint: Endpoint, handler: Handler) -> Handler: ...
+
+
 Check = Callable[[Endpoint, Handler, int, str], Handler]
 
 
@@ -179,6 +185,7 @@ class Router:
         "_check",
         "_guard",
         "_kind",
+        "_log",
         "_metrics",
         "_serves_unstable",
         "is_guarded",
@@ -195,6 +202,7 @@ class Router:
         self._serves_unstable = serves_unstable
         self._metrics = metrics
         self._guard: Guard | None = None
+        self._log: Wraps | None = None
         self.is_guarded = False  # handlers are wrapped and must not be bypassed
         self.is_wrapped = check is not None  # responses may be changed after their handlers made them
         self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
@@ -202,7 +210,16 @@ class Router:
     def guard(self, guard: Guard | None) -> None:
         """Wrap every handler from now on; None stops that."""
         self._guard = guard
-        self.is_guarded = guard is not None
+        self._rewrap()
+
+    def log_requests(self, log: Wraps | None) -> None:
+        """Let this wrap every handler too, which writes the request log; None stops that."""
+        if log is not self._log:
+            self._log = log
+            self._rewrap()
+
+    def _rewrap(self) -> None:
+        self.is_guarded = self._guard is not None or self._log is not None
         self.is_wrapped = self.is_guarded or self._check is not None
         self.routes.clear()
 
@@ -217,10 +234,12 @@ class Router:
                 handler = self._check(endpoint, handler, version, self._kind)
             if self._guard is not None:
                 handler = self._guard.wrap(endpoint, handler)
+            if self._log is not None:
+                handler = self._log.wrap(endpoint, handler)
             found = self.routes[key << 16 | version] = Route(
                 endpoint, version, self._metrics.api(key, version), handler
             )
-            if key == ApiKey.PRODUCE and self._guard is None and version in PRODUCE_VERSIONS:
+            if key == ApiKey.PRODUCE and not self.is_guarded and version in PRODUCE_VERSIONS:
                 found.layout = ProduceLayout(version)
             return found
         if endpoint.fallback is not None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import of_configs
 from barnabas.broker.api.routes import handles
-from barnabas.broker.metrics import loggers
+from barnabas.broker.log_lines import levels as loggers
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.metadata.configs import ConfigResource, ResourceType
 from barnabas.protocol import ErrorCode, KafkaError

@@ -8,7 +8,7 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import CLUSTER, each, of_configs
 from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
-from barnabas.broker.metrics import loggers
+from barnabas.broker.log_lines import levels as loggers
 from barnabas.controller.configs import Operation, check_request
 from barnabas.metadata.configs import ResourceType
 from barnabas.protocol import ErrorCode, KafkaError
@@ -49,6 +49,7 @@ async def incremental_alter_configs(
     for index, found in enumerate(asked):
         if found.resource_type == ResourceType.BROKER_LOGGER:
             answered[index] = alter_loggers(found, asked, broker.node_id, validate_only=request.validate_only)
+            broker.on_log_levels()
         elif found.resource_type == ResourceType.BROKER and found.resource_name == str(broker.node_id):
             try:
                 await broker.dynamic.check(

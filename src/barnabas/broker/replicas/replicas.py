@@ -21,6 +21,7 @@ from barnabas.broker.partitions.topic_rules import TopicRules, rules_of
 from barnabas.broker.replicas.following import Following
 from barnabas.broker.replicas.isr import InSyncReplicas
 from barnabas.broker.replicas.replica_changes import Change, ReplicaChanges
+from barnabas.broker.replicas.state_changes import StateChanges
 from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ResourceType
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
@@ -50,6 +51,7 @@ class Replicas:
         self._broker = broker
         self._tick = tick
         self.following = Following(broker, tick)
+        self._state_changes = StateChanges(broker.node_id, broker.loop.time)
         self._changes = ReplicaChanges(broker, self._update, self._remove, self.rules)
         self._shortage_told_at = -SHORTAGE_TOLD_EVERY_S
         # Changes of partitions whose logs are being truncated: applied when that is done.
@@ -221,6 +223,7 @@ class Replicas:
                     registration.replicas,
                     registration.partition_epoch,
                 )
+                self._state_changes.led(partition, registration)
             except KafkaError as error:  # its disk has failed; `on_failure` was called
                 if is_shortage(error):
                     self._try_later(topic, topic_id, index, registration, error)
@@ -231,6 +234,7 @@ class Replicas:
         else:
             if partition.is_leader or partition.leader_epoch != registration.leader_epoch:
                 partition.become_follower(registration.leader_epoch, registration.partition_epoch)
+                self._state_changes.followed(partition, registration)
             if registration.leader == NO_LEADER:
                 self.following.stop(partition)
             else:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.loading import load_handlers
+from barnabas.broker.log_lines.names import REQUESTS
 from barnabas.broker.quotas.throttling import Guard
 from barnabas.broker.wire.connection_limits import LIMITS, ConnectionLimits
 from barnabas.broker.wire.server import Listener
@@ -23,6 +24,7 @@ from barnabas.security.errors import SecuritySettingsError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.log_lines.request_log import RequestLog
     from barnabas.broker.produce.tick import Tick
     from barnabas.broker.wire.listener_tls import ListenerTls
     from barnabas.broker.wire.tls_reload import TlsReload
@@ -115,6 +117,7 @@ class Listening:
             self._reload.start()
         if self._is_guarded:
             listener.router.guard(self._guard)
+        listener.router.log_requests(self._request_log())
 
     async def _load_tls(self, endpoint: EndPoint) -> ListenerTls:
         """Read the stores of a listener, in a thread. SecuritySettingsError if one cannot be used."""
@@ -217,6 +220,23 @@ class Listening:
     def _is_guarded(self) -> bool:
         quotas = self._broker.quotas
         return quotas.produce is not None or quotas.request is not None
+
+    def _request_log(self) -> RequestLog | None:
+        """None unless the request log is enabled."""
+        if not logging.getLogger(REQUESTS).isEnabledFor(logging.DEBUG):
+            return None
+        from barnabas.broker.log_lines.request_log import RequestLog
+
+        return RequestLog(self._broker.settings["barnabas.logs.request.every"])
+
+    def log_levels_changed(self) -> None:
+        """Write the request log, or write it no more."""
+        found = self._request_log()
+        for listener in self.listeners:
+            listener.router.log_requests(found)
+            if found is not None:
+                for channel in listener.channels:
+                    channel.shortcut = None
 
     def _quotas_changed(self) -> None:
         guard = self._guard if self._is_guarded else None

@@ -1,16 +1,19 @@
 """jmx: print a broker's metrics under the names of Kafka's MBeans, once or repeatedly.
 
-The values come from the broker's Prometheus endpoint (`start --metrics-port`), because a Barnabas broker has
-no JVM. The JMX exporter of an Apache Kafka broker serves the same names.
+The values come from the broker's metrics port (`start --metrics-port`), because a Barnabas broker has no JVM.
+It serves MBeans with all attributes in Jolokia's form. The JMX exporter of an Apache Kafka broker serves only
+the Prometheus page; then names and attributes are found from that.
 """
 
 import argparse
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser
+from barnabas.cli.metrics.jolokia_beans import Bean, beans_of
 from barnabas.cli.metrics.prometheus_text import ObjectName, Sample, parse_samples
 
 EXAMPLES = (
@@ -19,6 +22,7 @@ EXAMPLES = (
     "--object-name 'kafka.network:type=RequestMetrics,name=TotalTimeMs,*' --attributes 99thPercentile",
 )
 NEEDS_ARGUMENTS = False
+PAGE, ALL_BEANS = "/metrics", "/jolokia/read/*:*?canonicalNaming=false"
 DEFAULT_URL = "http://127.0.0.1:9404/metrics"
 WAIT_S_MAX = 10.0
 CONNECT_S_MAX = 10.0
@@ -103,8 +107,8 @@ def first_rows(url: str, queries: list[ObjectName], wanted: set[str] | None, *, 
     """The rows of the first scrape; with `wait`, of the first scrape that has every MBean."""
     deadline_s = time.monotonic() + WAIT_S_MAX
     while True:
-        samples = scrape(url)
-        missing = [query.text for query in queries if not any(map(query.matches, samples))]
+        read = Read.of(url)
+        missing = [query.text for query in queries if not read.has(query)]
         if not wait or not missing or any(query.is_pattern for query in queries):
             break
         if time.monotonic() > deadline_s:
@@ -113,15 +117,47 @@ def first_rows(url: str, queries: list[ObjectName], wanted: set[str] | None, *, 
                 f"Missing {','.join(missing)}"
             )
         time.sleep(AGAIN_S)
-    rows = rows_of(samples, queries, wanted)
+    rows = read.rows(queries, wanted)
     if not rows:
         listed = ", ".join(query.text for query in queries)
         raise ToolError(f"No matched attributes for the queried objects [{listed}].")
     return rows
 
 
+@dataclass(slots=True)
+class Read:
+    """What was read at one moment: MBeans, or the samples of a Prometheus page."""
+
+    beans: list[Bean] | None
+    samples: list[Sample]
+
+    @classmethod
+    def of(cls, url: str) -> "Read":
+        if url.endswith(PAGE):
+            text = fetched(url.removesuffix(PAGE) + ALL_BEANS, or_none=True)
+            if text is not None:
+                return cls(list(beans_of(text)), [])
+        return cls(None, parse_samples(fetched(url) or ""))
+
+    def has(self, query: ObjectName) -> bool:
+        if self.beans is not None:
+            return any(bean.is_selected(query) for bean in self.beans)
+        return any(map(query.matches, self.samples))
+
+    def rows(self, queries: list[ObjectName], wanted: set[str] | None) -> dict[str, str]:
+        if self.beans is None:
+            return rows_of(self.samples, queries, wanted)
+        return {
+            f"{bean.name}:{attribute}": value
+            for bean in self.beans
+            if not queries or any(bean.is_selected(query) for query in queries)
+            for attribute, value in bean.attributes.items()
+            if wanted is None or attribute in wanted
+        }
+
+
 def read(url: str, queries: list[ObjectName], wanted: set[str] | None) -> dict[str, str]:
-    return rows_of(scrape(url), queries, wanted)
+    return Read.of(url).rows(queries, wanted)
 
 
 def rows_of(samples: list[Sample], queries: list[ObjectName], wanted: set[str] | None) -> dict[str, str]:
@@ -137,14 +173,20 @@ def rows_of(samples: list[Sample], queries: list[ObjectName], wanted: set[str] |
     return rows
 
 
-def scrape(url: str) -> list[Sample]:
+def fetched(url: str, *, or_none: bool = False) -> str | None:
+    """The text at a URL; with `or_none`, None if the server has nothing there."""
     try:
         with urllib.request.urlopen(url, timeout=CONNECT_S_MAX) as response:
-            return parse_samples(response.read().decode("utf-8", "replace"))
+            text: str = response.read().decode("utf-8", "replace")
+            return text
     except urllib.error.HTTPError as error:
         error.close()
+        if or_none:
+            return None
         raise ToolError(f"{url} returned {error.code} {error.reason}") from None
     except OSError as error:
+        if or_none:
+            return None
         reason = getattr(error, "reason", error)
         shown = getattr(reason, "strerror", None) or str(reason)
         raise ToolError(f"Could not connect to {url}: {shown.lower()}") from None

@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting that wins over the file's",
     )
     parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    parser.add_argument("--log-dir", metavar="DIR", help="write log lines to files there, split as Kafka's")
     parser.add_argument("-daemon", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -65,6 +66,8 @@ def run(options: argparse.Namespace, out: Output) -> int:
     if options.daemon:
         raise ToolError("-daemon is not supported: use `barnabas start ... &`, or a service manager")
 
+    if options.brokers is not None and options.log_dir is not None:
+        raise ToolError("--log-dir is for one node; give each node a file with its own barnabas.logs.dir")
     if options.brokers is not None:
         from barnabas.cli.node import start_several
 
@@ -104,6 +107,8 @@ def properties(options: argparse.Namespace, given: dict[str, str]) -> dict[str, 
         found["log.dirs"] = options.data
     if options.metrics_port is not None:
         found["barnabas.metrics.port"] = str(options.metrics_port)
+    if options.log_dir is not None:
+        found["barnabas.logs.dir"] = options.log_dir
     return resolve({**found, **given})
 
 

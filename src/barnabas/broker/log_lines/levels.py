@@ -1,7 +1,8 @@
 """Loggers as a configurable resource: their levels, read and changed while running, with Kafka's names.
 
 In: changes of levels. Out: Python's loggers with those levels, until the process ends; as in Kafka, nothing
-is stored. `root` is the logger that all others inherit from. Does not know: where log lines go.
+is stored. `root` is the logger that all others inherit from. Kafka's names of loggers are understood
+(`names`). Does not know: where log lines go.
 """
 
 from __future__ import annotations
@@ -10,6 +11,16 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
+from barnabas.broker.log_lines.names import (
+    AUTHORIZER,
+    KAFKAS,
+    OURS,
+    OWN_OF_KAFKA,
+    REQUESTS,
+    STATE_CHANGES,
+    is_kafkas,
+    ours,
+)
 from barnabas.controller.configs import Operation
 from barnabas.protocol import ErrorCode, KafkaError
 
@@ -23,12 +34,23 @@ LEVELS = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-OURS = "barnabas"
+# Levels of loggers that are not the root's at the start, as in Kafka's log4j2.yaml.
+FIRST_LEVELS = {REQUESTS: logging.WARNING, STATE_CHANGES: logging.INFO, AUTHORIZER: logging.INFO}
+
+
+def set_first_levels() -> None:
+    logging.addLevelName(TRACE, "TRACE")
+    for name, level in FIRST_LEVELS.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def known() -> dict[str, logging.Logger]:
-    """The loggers of Barnabas by name, and the root logger."""
+    """The root logger, the loggers of Barnabas by name, and Kafka's names that mean one of them."""
     found = {ROOT: logging.getLogger()}
+    for name in OWN_OF_KAFKA:
+        found[name] = logging.getLogger(name)
+    for name, meant in KAFKAS.items():
+        found[name] = logging.getLogger(meant)
     for name, logger in sorted(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and (name == OURS or name.startswith(f"{OURS}.")):
             found[name] = logger
@@ -96,8 +118,14 @@ def check(changes: Collection[Any]) -> None:
             )
 
 
+def logger_of(loggers: dict[str, logging.Logger], name: str) -> logging.Logger:
+    """The logger of a name; classes of Kafka mean the logger of their package."""
+    found = loggers.get(name)
+    return found if found is not None else logging.getLogger(ours(name))
+
+
 def check_logger(loggers: dict[str, logging.Logger], name: str) -> None:
-    if name not in loggers:
+    if name not in loggers and not is_kafkas(name):
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
 
 
@@ -107,6 +135,6 @@ def apply(changes: Collection[Any]) -> None:
     loggers = known()
     for change in changes:
         if change.config_operation == Operation.SET:
-            loggers[change.name].setLevel(LEVELS[change.value])
+            logger_of(loggers, change.name).setLevel(LEVELS[change.value])
         else:
-            loggers[change.name].setLevel(logging.NOTSET)
+            logger_of(loggers, change.name).setLevel(logging.NOTSET)

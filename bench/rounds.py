@@ -17,7 +17,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import acls, cleaner, generator, groups, lifecycle, loads, logins, share, stalls, tls, transactions
+from bench import (
+    acls,
+    cleaner,
+    generator,
+    groups,
+    lifecycle,
+    loads,
+    logins,
+    metrics,
+    share,
+    stalls,
+    tls,
+    transactions,
+)
 from bench.brokers import Apache, Barnabas, BrokerError, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
@@ -104,6 +117,7 @@ class Comparison:
                 *share.FRESH_TRIALS,
                 *cleaner.TRIALS,
                 *acls.TRIALS,
+                *metrics.TRIALS,
                 *logins.TRIALS,
                 *stalls.TRIALS,
             ),

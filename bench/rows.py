@@ -85,6 +85,8 @@ ROWS = {
         Row("cleaner-p99", "p99 of one produce: cleaner busy, by idle", "x", _less, 2.0, of_own=True),
         Row("acls-produce", "one-record requests, pipelined, 10,000 ACLs", "k/s", _more, 3.0),
         Row("acls-cost", "requests a CPU second with 10,000 ACLs, by without", "x", _more, 0.95, of_own=True),
+        Row("metrics-cost", "requests a CPU second with metrics, by without", "x", _more, 0.98, of_own=True),
+        Row("metrics-scrape", "scrape of 10,000 partitions", "ms", _less, 300.0, of_own=True),
         Row("scram-logins", "SCRAM logins, a connection each", "/s", _more, 1.0),
         # The longest wait of one producer while another client does this: see `stalls`.
         Row(

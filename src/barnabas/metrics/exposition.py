@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from barnabas.metrics.dialects import DEFAULT, DIALECTS, Dialect, Shape
 from barnabas.metrics.histogram import Snapshot
-from barnabas.metrics.registry import Reading, Registry
+from barnabas.metrics.registry import Column, Reading, Registry, Shared
 from barnabas.metrics.samples import Kind, Metric, Tags
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -39,6 +39,8 @@ class Page:
         self._names = {name for wanted in names for name in (wanted, without_ending(wanted))}
         self._with_details = with_details
         self._texts: dict[Tags, str] = {}
+        self._label_names: dict[str, str] = {}
+        self._tables: dict[Shared, list[str]] = {}
 
     def parts(self) -> Iterator[str]:
         families: dict[str, list[tuple[Shape, Reading]]] = {}
@@ -50,6 +52,11 @@ class Page:
             head = f"# HELP {name} {help_text(metric.help)}\n# TYPE {name} {shape.type}\n"
             lines = [head]
             for shape, reading in readings:
+                if isinstance(reading.rows, Column) and is_plain(shape, metric):
+                    yield "".join(lines)
+                    lines = []
+                    yield from self._column(shape, reading.rows)
+                    continue
                 for line in self._lines(shape, reading):
                     lines.append(line)
                     if len(lines) >= LINES_A_STEP:
@@ -65,6 +72,21 @@ class Page:
             return True
         name = self._dialect.shape(metric).name
         return name in self._names or without_ending(name) in self._names
+
+    def _column(self, shape: Shape, column: Column) -> Iterator[str]:
+        """The samples of a metric of a table. Texts of labels are made once for all metrics of it."""
+        name, look, rows = shape.name, column.look, column.shared.rows()
+        texts = self._tables.setdefault(column.shared, [])
+        for start in range(0, len(rows), LINES_A_STEP):
+            some = rows[start : start + LINES_A_STEP]
+            if len(texts) <= start:
+                texts += [self._labels(tags) for tags, _ in some]
+            yield "".join(
+                [
+                    f"{name}{text} {value if type(value := look(thing)) is int else number_text(value)}\n"
+                    for (_, thing), text in zip(some, texts[start : start + LINES_A_STEP], strict=True)
+                ]
+            )
 
     def _lines(self, shape: Shape, reading: Reading) -> Iterator[str]:
         metric, name, texts = reading.metric, shape.name, self._texts
@@ -111,10 +133,23 @@ class Page:
         """`{topic="t"}`, or nothing without labels."""
         found = self._texts.get(labels)
         if found is None:
-            label = self._dialect.label
-            inner = ",".join(f'{label(name)}="{escaped(value)}"' for name, value in labels)
-            found = self._texts[labels] = "{" + inner + "}" if inner else ""
+            found = self._texts[labels] = self._labels(labels)
         return found
+
+    def _labels(self, labels: Tags) -> str:
+        names = self._label_names
+        parts = []
+        for name, value in labels:
+            shown = names.get(name)
+            if shown is None:
+                shown = names[name] = self._dialect.label(name)
+            parts.append(f'{shown}="{escaped(value)}"')
+        return "{" + ",".join(parts) + "}" if parts else ""
+
+
+def is_plain(shape: Shape, metric: Metric) -> bool:
+    """Whether a sample is a line with its value."""
+    return not (shape.extra or shape.rate or shape.text_label) and metric.kind in (Kind.GAUGE, Kind.COUNTER)
 
 
 def without_ending(name: str) -> str:
@@ -125,6 +160,8 @@ def without_ending(name: str) -> str:
 
 
 def escaped(value: str) -> str:
+    if value.isalnum():  # most often
+        return value
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

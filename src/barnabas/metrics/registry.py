@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     """A metric, and its rows at this moment, to be iterated once."""
 
     metric: Metric
-    rows: Iterator[tuple[Tags, Any]]
+    rows: Iterable[tuple[Tags, Any]]
 
 
 class Source(NamedTuple):
@@ -90,7 +90,7 @@ class Registry:
             columns = [column for column in source.columns if wanted is None or wanted(column[0])]
             if columns:
                 shared = Shared(source.rows)
-                found += [Reading(metric, of_column(shared, look)) for metric, look in columns]
+                found += [Reading(metric, Column(shared, look)) for metric, look in columns]
         return found
 
     def samples(self, wanted: Wanted | None = None) -> Iterator[Sample]:
@@ -158,17 +158,28 @@ class Shared:
 
     def __init__(self, look: Callable[[], Iterable[Row]]) -> None:
         self._look = look
-        self._rows: list[Row] | None = None
+        self._rows: list[tuple[Tags, Any]] | None = None
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[tuple[Tags, Any]]:
         if self._rows is None:
-            self._rows = list(self._look())
+            self._rows = list(tagged(self._look))
         return self._rows
 
 
-def of_column(shared: Shared, look: Callable[[Any], Any]) -> Iterator[tuple[Tags, Any]]:
-    for tags, thing in shared.rows():
-        yield tags, look(thing)  # type: ignore[misc]
+class Column:
+    """The rows of one metric of a table. Who needs them fast takes the shared rows and looks at each
+    himself."""
+
+    __slots__ = ("look", "shared")
+
+    def __init__(self, shared: Shared, look: Callable[[Any], Any]) -> None:
+        self.shared = shared
+        self.look = look
+
+    def __iter__(self) -> Iterator[tuple[Tags, Any]]:
+        look = self.look
+        for tags, thing in self.shared.rows():
+            yield tags, look(thing)
 
 
 def tagged(look: Callable[[], Iterable[Row]]) -> Iterator[tuple[Tags, Any]]:

@@ -70,7 +70,10 @@ def test_prometheus_scrapes_the_page(metrics_url: str, tmp_path: Path) -> None:
     try:
         found = scraped(port)
         assert found["health"] == "up", found["lastError"]
-        partitions = query(port, "kafka_server_replicamanager_partitioncount")
+        deadline = time.monotonic() + DEADLINE_S
+        while not (partitions := query(port, "kafka_server_replicamanager_partitioncount")):
+            assert time.monotonic() < deadline, "the samples of the scrape cannot be queried"
+            time.sleep(0.1)
         assert [float(each["value"][1]) for each in partitions] == [1.0]
     finally:
         server.terminate()

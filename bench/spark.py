@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ QUICK = Scale(records=200_000, rounds=2, growth=GROWTH[:2])
 
 
 @contextmanager
-def session() -> Iterator[Any]:
+def session(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
@@ -82,6 +82,7 @@ def session() -> Iterator[Any]:
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "2",
         "spark.jars": ",".join(map(str, spark_connector.jars())),
+        **(settings or {}),
     }.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -374,6 +375,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
     parser.add_argument("--quick", action="store_true", help="little data, two rounds")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="of Spark")
     options = parser.parse_args(arguments)
     missing = spark_connector.available()
     if missing:
@@ -386,14 +388,14 @@ def main(arguments: list[str]) -> int:
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder,
         Broker(Path(folder) / "data", overrides=FORGETS, in_process=False) as broker,
-        session() as spark,
+        session(dict(each.split("=", 1) for each in options.conf)) as spark,
         console.status("starting") as status,
     ):
         bench = Bench(spark, broker, scale, status.update)
         results = bench.run(options.rows)
         memory = [] if options.rows else bench.memory()
     show(results, bench.efforts, memory, console)
-    if not options.rows and not options.quick:
+    if not (options.rows or options.quick or options.conf):
         alone = spark_worker.lines(spark_worker.ROUNDS)
         DOCS.write_text(page(results, bench.efforts, memory, scale, alone))
     return 0 if all(result.holds for result in results) else 1

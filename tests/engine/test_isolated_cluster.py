@@ -77,8 +77,8 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def copy_and_run(driver: Path, lake: Path, broker: Broker, where: str) -> None:
-    """Copy a topic, then run a pipeline over it."""
+def copy(driver: Path, broker: Broker, where: str) -> None:
+    """Fill a topic, and let Spark copy it to another."""
     broker.create_topic("orders", partitions=2)
     broker.create_topic("copied", partitions=2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -87,6 +87,11 @@ def copy_and_run(driver: Path, lake: Path, broker: Broker, where: str) -> None:
         producer.produce("orders", json.dumps(value), str(number))
     assert producer.flush(30) == 0
     assert f"copied {ROWS}" in run([sys.executable, "-c", COPY, where, broker.bootstrap], driver)
+
+
+def copy_and_run(driver: Path, lake: Path, broker: Broker, where: str) -> None:
+    """Copy a topic, then run a pipeline over it."""
+    copy(driver, broker, where)
     file = driver / "pipeline.yaml"
     spark = f'{"remote" if where.startswith("sc:") else "master"}: "{where}"'
     file.write_text(PIPELINE.format(lake=lake, where=spark, bootstrap=broker.bootstrap))
@@ -112,6 +117,17 @@ def far(tmp_path: Path) -> FarAway:
 def test_a_copy_and_a_pipeline_work_where_executors_have_only_pyspark(tmp_path: Path, far: FarAway) -> None:
     with Broker(in_process=False) as broker, isolated_cluster(far) as master:
         copy_and_run(tmp_path / "driver", tmp_path / "lake", broker, master)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_a_copy_works_where_executors_lack_even_what_pyspark_needs(tmp_path: Path) -> None:
+    skip_unless_possible()
+    (tmp_path / "driver").mkdir()
+    python = executor_python(tmp_path / "executor", ("pyspark", "py4j"))
+    far = FarAway(tmp_path / "far", [tmp_path / "driver"], python)
+    with Broker(in_process=False) as broker, isolated_cluster(far) as master:
+        copy(tmp_path / "driver", broker, master)
 
 
 @pytest.mark.long

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +29,7 @@ from barnabas.engine.lease_status import (
 from barnabas.engine.lock import LakeIsBusy, LakeLock
 from barnabas.engine.places.object_store import NoRecords, options_of
 from barnabas.testing.waiting import wait_until
+from s3_server import s3_server
 
 FAST = Timing(lease_s=1.0, renew_s=0.1, look_s=0.05)
 HELD = Term(7, 3, True, True, "a", "lock-a")
@@ -61,37 +61,8 @@ def records(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Reco
 
 @pytest.fixture(scope="module")
 def object_store() -> Iterator[tuple[str, dict[str, str]]]:
-    """A bucket of an S3 server on this machine, and Spark's settings for it."""
-    pytest.importorskip("obstore", reason="needs the extra `lake`")
-    moto: Any = pytest.importorskip("moto.moto_server.werkzeug_app", reason="needs moto")
-    import httpx
-    from werkzeug.serving import make_server
-
-    app, turn = moto.DomainDispatcherApplication(moto.create_backend_app), threading.Lock()
-
-    def one_at_a_time(environ: Any, start_response: Any) -> list[bytes]:
-        with turn:  # moto checks a condition and stores the object in two steps
-            return list(app(environ, start_response))
-
-    s3 = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=moto.MotoRequestHandler)
-    serving = threading.Thread(target=s3.serve_forever, daemon=True)
-    serving.start()
-    host, port = s3.server_address[:2]
-    httpx.put(f"http://{host}:{port}/lake").raise_for_status()
-    prefix = "spark.hadoop.fs.s3a."
-    yield (
-        "s3a://lake",
-        {
-            f"{prefix}endpoint": f"http://{host}:{port}",
-            f"{prefix}endpoint.region": "us-east-1",
-            f"{prefix}access.key": "test",
-            f"{prefix}secret.key": "test",
-            f"{prefix}path.style.access": "true",
-        },
-    )
-    s3.shutdown()
-    serving.join()
-    s3.server_close()
+    with s3_server() as found:
+        yield found
 
 
 def test_one_of_several_writers_puts_a_record(records: Callable[[], Records]) -> None:

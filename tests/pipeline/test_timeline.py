@@ -12,6 +12,9 @@ pytest.importorskip("cronsim", reason="needs the extra `pipeline`")
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from barnabas.engine.catalogue.catalogue import Catalogue
+from barnabas.engine.catalogue.reporter import Reporter
+from barnabas.engine.places.place import FolderPlace
 from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline, TimelineError
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.status import status_lines, table
@@ -79,12 +82,20 @@ def test_metrics_are_prometheus_text(tmp_path: Path) -> None:
     timeline.record(ORDERS)
     timeline.record(Entry(Kind.VIEW_SPEED, 'a "view"', "9", 1.0, 2.0, delay_s=1.5, error="no"))
     timeline.set_state(Kind.PROCESS, "batch", State.FAILED, "killed by signal 9")
-    endpoint = metrics.Endpoint("shop", timeline, "127.0.0.1", 0)
+    reporter = Reporter(FolderPlace(tmp_path), "shop", "streaming")
+    reporter.progress("source/orders", rows_in=50, lag=7)
+    reporter.close()
+    catalogue = Catalogue(FolderPlace(tmp_path))
+    endpoint = metrics.Endpoint("shop", timeline, "127.0.0.1", 0, catalogue)
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics") as answer:
             text = answer.read().decode()
     finally:
         endpoint.close()
+    assert (
+        'barnabas_engine_query_lag_rows{application="shop",program="streaming",query="source/orders"} 7'
+        in text
+    )
     found = {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)

@@ -28,7 +28,6 @@ class QueryState(StrEnum):
 
 class ApplicationState(StrEnum):
     RUNNING = "running"
-    STANDBY = "standby"
     STOPPED = "stopped"
     LOST = "lost"
 

@@ -1,7 +1,7 @@
 """Metrics of a pipeline in Prometheus' text format, and their HTTP endpoint.
 
-In: the timeline. Out: text for a scrape: rows, bytes, runs and seconds of every source and view, lag,
-delay, and states. Does not know: how the work is done.
+In: the timeline, the catalogue of the engine. Out: text for a scrape: rows, bytes, runs and seconds of every
+source and view, lag, delay, and states; then the engine's. Does not know: how the work is done.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from barnabas.engine.catalogue.catalogue import Catalogue
+from barnabas.engine.catalogue.metrics import metrics_text
+from barnabas.engine.places.place import PlaceUnavailable
 from barnabas.engine.timeline import CurrentState, Kind, State, Timeline, TimelineError, Total
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -100,6 +103,16 @@ def last(totals: Iterable[Total], field: str) -> list[Sample]:
     ]
 
 
+def engine_text(catalogue: Catalogue | None) -> str:
+    """Metrics of all applications at the pipeline's place; none while the place does not answer."""
+    if catalogue is None:
+        return ""
+    try:
+        return metrics_text(catalogue)
+    except PlaceUnavailable:
+        return ""
+
+
 class NoEndpoint(Exception):
     """The endpoint cannot listen; the message says why."""
 
@@ -107,14 +120,16 @@ class NoEndpoint(Exception):
 class Endpoint:
     """Serves `GET /metrics` in a thread."""
 
-    def __init__(self, pipeline: str, timeline: Timeline, host: str, port: int) -> None:
+    def __init__(
+        self, pipeline: str, timeline: Timeline, host: str, port: int, catalogue: Catalogue | None = None
+    ) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path.partition("?")[0] not in ("/metrics", "/"):
                     self.send_error(404)
                     return
                 try:
-                    body = text(pipeline, timeline).encode()
+                    body = (text(pipeline, timeline) + engine_text(catalogue)).encode()
                 except TimelineError as error:
                     self.send_error(503, str(error).encode("ascii", "replace").decode())
                     return

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from barnabas.engine import applications
 from barnabas.engine.applications import Application, run_application
+from barnabas.engine.catalogue.catalogue import Catalogue
 from barnabas.engine.errors import brief
 from barnabas.engine.lock import SUPERVISES, LakeLock
 from barnabas.engine.schedule import Job, Schedule
@@ -186,7 +187,8 @@ def prepared(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[li
     (folder / READY_FILE).unlink(missing_ok=True)
     if metrics_port is not None:
         host = pipeline.serving.host
-        endpoint = metrics.Endpoint(pipeline.name, recorder.timeline, host, metrics_port)
+        catalogue = Catalogue(state_place(pipeline))
+        endpoint = metrics.Endpoint(pipeline.name, recorder.timeline, host, metrics_port, catalogue)
     try:
         yield programs_of(pipeline, file_for_applications(pipeline))
     finally:

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,37 @@ def test_a_second_host_is_refused_or_stands_by_and_takes_over(tmp_path: Path) ->
             wait_until(lambda: (tmp_path / "b").exists())
             entry = Catalogue(second.place).application("copies")
             assert entry is not None
+
+
+def test_a_host_that_stands_by_does_not_undo_a_stop(tmp_path: Path) -> None:
+    first = application(tmp_path, "one", [worker(tmp_path / "a")])
+    second = application(tmp_path, "two", [worker(tmp_path / "b")])
+
+    def is_given_back() -> bool:
+        """Whether the second host had the lease, and has it no more."""
+        newest = lease_of(first.place, "copies").newest()
+        assert newest is not None
+        term, file = json.loads(newest[1]), (tmp_path / "two" / "run.lock").stat()
+        return term["lock"].endswith(f":{file.st_dev}:{file.st_ino}") and not term["is_held"]
+
+    with running(first):
+        wait_until(lambda: (tmp_path / "a").exists())
+        with running(second, standby=True):
+            wait_until(lambda: (tmp_path / "two" / "run.lock").exists())  # it waits for the lease
+            Catalogue(first.place).request_stop("copies", "somebody")
+            wait_until(is_given_back)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_run_that_is_refused_does_not_undo_a_stop(tmp_path: Path) -> None:
+    first = application(tmp_path, "one", [worker(tmp_path / "a")])
+    second = application(tmp_path, "two", [worker(tmp_path / "b")])
+    with running(first):
+        wait_until(lambda: (tmp_path / "a").exists())
+        Catalogue(first.place).request_stop("other", "somebody")
+        with pytest.raises(LakeIsBusy):
+            run_application(replace(second, name="other"))
+        assert Catalogue(first.place).is_stop_wanted("other")
 
 
 def test_hosts_that_stand_by_respect_a_wanted_stop_until_somebody_runs_it_again(tmp_path: Path) -> None:

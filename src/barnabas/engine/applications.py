@@ -101,8 +101,6 @@ def run_application(
         return stopping.is_set() or (deadline is not None and time.monotonic() > deadline)
 
     catalogue = Catalogue(application.place)
-    if not standby:
-        catalogue.clear_stop(application.name)
     while not is_stopping():
         if standby and is_stop_wanted(catalogue, application.name):
             stopping.wait(LOOK_S)
@@ -115,11 +113,17 @@ def run_application(
                 is_over = running.is_done or (running.report.is_stop_wanted and not standby)
                 if is_over or is_stopping():
                     return
+        except StopIsWanted:
+            continue
         except LakeIsBusy:
             if not (standby and is_stopping()):
                 raise
         if not standby:
             raise LakeIsBusy(f"another host has taken {application.name} over: this run has ended")
+
+
+class StopIsWanted(Exception):
+    """Somebody wants the application to be stopped, so a host that stands by does not run it."""
 
 
 class Running(NamedTuple):
@@ -147,9 +151,14 @@ def supervised(
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Running]:
     """Take the lease, check the plans, prepare the programs and make their supervisor; it has started nothing
-    yet. At the end everything is stopped and the lease is free."""
+    yet. At the end everything is stopped and the lease is free. A host that `waits` respects the wish that
+    the application be stopped (StopIsWanted), any other ends the wish."""
     catalogue = Catalogue(application.place)
     with application.lock(waits=waits, is_stopping=is_stopping) as lock:
+        if not waits:
+            catalogue.clear_stop(application.name)
+        elif is_stop_wanted(catalogue, application.name):
+            raise StopIsWanted(application.name)
         continue_plans(application.place, application.name, application.plans, application.judge)
         with application.prepare() as programs:
             timeline = BestEffortTimeline(Timeline(application.folder))

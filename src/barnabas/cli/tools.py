@@ -143,6 +143,7 @@ TOOLS = (
         "compare the replicas of partitions",
         "kafka-replica-verification",
     ),
+    Tool("dashboards", "metrics.dashboards", "write dashboards for Grafana and rules for Prometheus"),
     Tool("jmx", "metrics.jmx", "read metrics under the names of Kafka's MBeans", "kafka-jmx"),
     Tool("health", "alerts.health", "one page: what is wrong in a cluster, why, and what to do"),
     Tool("alerts", "alerts.alerts", "evaluate rules and tell people; show, silence and test alerts"),

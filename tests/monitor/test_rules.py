@@ -1,0 +1,125 @@
+"""Unit tests of the rules, run by promtool: each alert of brokers fires when it should, and not before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.monitor.dashboards.export import RULES, export
+from barnabas.monitor.dashboards.rules import ALERTS
+
+STEP_S = 30
+BROKER = 'job="b",instance="one"'
+OF_JOB = {"job": "b"}
+OF_BROKER = {"job": "b", "instance": "one"}
+REPLICAS = "kafka_server_replicamanager"
+CONTROLLER = "kafka_controller_kafkacontroller"
+TIMES = "kafka_network_requestmetrics"
+
+# Series that bring an alert about, as promtool writes them, and the labels of the alert.
+CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "BarnabasOfflinePartitions": ({f"{CONTROLLER}_offlinepartitionscount{{{BROKER}}}": "2x60"}, OF_JOB),
+    "BarnabasUnderMinIsr": ({f"{REPLICAS}_underminisrpartitioncount{{{BROKER}}}": "2x60"}, OF_JOB),
+    "BarnabasUnderReplicated": ({f"{REPLICAS}_underreplicatedpartitions{{{BROKER}}}": "2x60"}, OF_JOB),
+    "BarnabasNoActiveController": ({f"{CONTROLLER}_activecontrollercount{{{BROKER}}}": "0x60"}, OF_JOB),
+    "BarnabasUncleanElection": (
+        {f"kafka_controller_controllerstats_uncleanleaderelections_total{{{BROKER}}}": "0+1x60"},
+        OF_JOB,
+    ),
+    "BarnabasOfflineLogDir": (
+        {f"kafka_log_logmanager_offlinelogdirectorycount{{{BROKER}}}": "1x60"},
+        OF_BROKER,
+    ),
+    "BarnabasBrokerGone": (
+        {f"up{{{BROKER}}}": "0x60", f"kafka_server_kafkaserver_brokerstate{{{BROKER}}}": "3 stale"},
+        OF_BROKER,
+    ),
+    "BarnabasFencedBroker": ({f"{CONTROLLER}_fencedbrokercount{{{BROKER}}}": "1x60"}, OF_JOB),
+    "BarnabasProduceSlow": (
+        {f'{TIMES}_totaltimems{{{BROKER},request="Produce",quantile="0.99"}}': "900x60"},
+        OF_BROKER,
+    ),
+    "BarnabasLoopBusy": (
+        {f"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{{{BROKER}}}": "0.1x60"},
+        OF_BROKER,
+    ),
+    "BarnabasMetadataBehind": ({f"{CONTROLLER}_lastappliedrecordlagms{{{BROKER}}}": "20000x60"}, OF_BROKER),
+    "BarnabasDescriptorsShort": (
+        {
+            f"process_open_fds{{{BROKER}}}": "90x60",
+            f"process_max_fds{{{BROKER}}}": "100x60",
+            f"kafka_server_kafkaserver_brokerstate{{{BROKER}}}": "3x60",
+        },
+        OF_BROKER,
+    ),
+    "BarnabasUnexpectedErrors": ({f"barnabas_node_unexpectederrors{{{BROKER}}}": "0+1x60"}, OF_BROKER),
+    "BarnabasThrottling": (
+        {f'{TIMES}_throttletimems{{{BROKER},request="Fetch",quantile="0.99"}}': "5000x60"},
+        {"job": "b", "request": "Fetch"},
+    ),
+    "BarnabasDiskFull": (
+        {'node_filesystem_avail_bytes{instance="one",mountpoint="/data",fstype="ext4"}': "1e9-1e6x900"},
+        {"instance": "one", "mountpoint": "/data"},
+    ),
+    "BarnabasGroupFallsBehind": (
+        {'barnabas_lag_group_status{cluster="c",group="g"}': "2x60"},
+        {"cluster": "c", "group": "g"},
+    ),
+    "BarnabasGroupStopped": (
+        {'barnabas_lag_group_status{cluster="c",group="g"}': "4x60"},
+        {"cluster": "c", "group": "g"},
+    ),
+    "BarnabasAuditIncomplete": (
+        {'barnabas_audit_completeness_ratio{topic="t",tier="cluster"}': "0.9x60"},
+        {"topic": "t", "tier": "cluster"},
+    ),
+    "BarnabasPipelineFailing": (
+        {'barnabas_pipeline_runs_total{pipeline="p",name="orders",result="failed"}': "0+1x60"},
+        {"pipeline": "p", "name": "orders"},
+    ),
+    "BarnabasConnectorFailed": (
+        {'kafka_connect_connect_worker_metrics_connector_failed_task_count{connector="c"}': "1x60"},
+        {"connector": "c"},
+    ),
+}
+
+
+def unit_test(name: str, series: dict[str, str], labels: dict[str, str]) -> dict[str, Any]:
+    """The alert does not fire with the first samples if it has a patience, and fires later."""
+    alert = next(each for each in ALERTS if each.name == name)
+    given = [{"series": each, "values": values} for each, values in series.items()]
+    expected = [{"exp_labels": {**labels, "severity": alert.severity}}]
+    late = "6h" if name == "BarnabasDiskFull" else "25m"
+    found = [{"eval_time": late, "alertname": name, "exp_alerts": expected}]
+    if alert.for_s:
+        found.insert(0, {"eval_time": "0s", "alertname": name, "exp_alerts": []})
+    return {"name": name, "interval": f"{STEP_S}s", "input_series": given, "alert_rule_test": found}
+
+
+def test_every_alert_has_a_unit_test() -> None:
+    assert set(CASES) == {alert.name for alert in ALERTS}
+
+
+def test_promtool_agrees(tmp_path: Path) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed")
+    export("jmx", tmp_path)
+    text = (tmp_path / RULES).read_text()
+    # Annotations hold values: what is tested is when alerts fire.
+    kept = [line for line in text.splitlines() if not line.strip().startswith(("summary:", "description:"))]
+    rules = tmp_path / "rules.yml"
+    rules.write_text("\n".join(kept).replace("        annotations:\n", "") + "\n")
+    document = {
+        "rule_files": [str(rules)],
+        "evaluation_interval": f"{STEP_S}s",
+        "tests": [unit_test(name, *case) for name, case in CASES.items()],
+    }
+    tests = tmp_path / "test.yml"
+    tests.write_text(json.dumps(document))
+    found = subprocess.run(["promtool", "test", "rules", str(tests)], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr

@@ -300,3 +300,26 @@ def test_append_time_is_the_time_that_producers_count(broker: str, topic: str, l
     stamp = message.timestamp()[1]
     assert stamp > T0 + WIDTH
     assert counts(broker, topic, PRODUCER) == {stamp - stamp % WIDTH: 1}
+
+
+def test_the_rest_proxy_counts_what_it_produces(broker: str, topic: str) -> None:
+    from barnabas.rest.application.from_settings import kafka_settings
+    from barnabas.rest.kafka import Kafka
+    from barnabas.services.settings.loading import load_settings
+
+    create(broker, topic)
+    given = {"bootstrap.servers": broker, "barnabas.audit.enable": "true"}
+    settings = kafka_settings(load_settings("rest", overrides=given))
+    (interceptor,) = settings.interceptors
+    assert isinstance(interceptor, AuditProducer) and interceptor.audit.settings.application
+
+    async def work() -> None:
+        kafka = Kafka(settings)
+        for timestamp in TIMES:
+            await (await kafka.producer.send(topic, b"v", timestamp_ms=timestamp))
+        await kafka.close()
+
+    asyncio.run(work())
+    assert interceptor.audit.close()
+    check(broker, topic)
+    assert not kafka_settings(load_settings("rest", overrides={"bootstrap.servers": broker})).interceptors

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.audit.core.buckets import NO_TIME, bucket_of
+from barnabas.audit.core.delays import Delays
 from barnabas.audit.core.ledger import Applied, Ledger
 from barnabas.audit.core.messages import CountMessage, Entry, StreamKind, Tally
+from barnabas.audit.core.partial import dump, merge
 
 WIDTH = 100
 
@@ -44,20 +46,18 @@ def leaders(data: st.DataObject, size: int) -> Iterator[tuple[int, int, str]]:
     """Counters that take over from each other: each begins where some stored message ended, and those before
     it may go on for a while without knowing. Their messages interleave."""
     ends = [0]
-    places = {"a": 0}
-    while max(ends) < size:
-        if len(places) < 4 and data.draw(st.booleans()):
-            places[f"leader {len(places)}"] = data.draw(st.sampled_from(sorted(set(ends))[-8:]))
-        host = data.draw(st.sampled_from(sorted(places)))
+    places = {"first": 0}
+    for number in range(data.draw(st.integers(0, 25))):
+        if data.draw(st.booleans()):
+            places[f"leader-{number}"] = data.draw(st.sampled_from(sorted(set(ends))[-8:]))
+        host = data.draw(st.sampled_from(sorted(places)[-3:]))
         start = places[host]
-        if start >= size:
-            del places[host]
-            places = places or {"a": max(ends)}
-            continue
-        end = data.draw(st.integers(start + 1, min(size, start + 9)))
-        yield start, end, host
-        places[host] = end
-        ends.append(end)
+        if start < size:
+            end = places[host] = min(size, start + data.draw(st.integers(1, 9)))
+            yield start, end, host
+            ends.append(end)
+    if max(ends) < size:
+        yield max(ends), size, "last"
 
 
 @given(logs, st.data())
@@ -92,6 +92,30 @@ def test_a_range_that_nobody_counted_is_told(timestamps: list[int], data: st.Dat
     ledger.apply(message(timestamps, 0, 1), 0)
     ledger.apply(message([*timestamps, 0, 0, 0], size + 2, size + 3), 0)
     assert list(ledger.gaps()) == [("cluster", "log-0", size + 1)]
+
+
+@given(logs, st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3), st.booleans()), max_size=30))
+def test_ledgers_of_different_streams_are_merged_to_the_ledger_of_all(
+    timestamps: list[int], sent: list[tuple[str, int, bool]]
+) -> None:
+    """As executors sum up streams, and the driver their sums."""
+    whole, parts = Ledger(), {name: Ledger() for name in "abcd"}
+    for number, (name, partition, is_last) in enumerate(sent):
+        delays = Delays()
+        delays.add(number * 10)
+        entry = Entry(bucket_of(timestamps[0], WIDTH), Tally(number, 1, 2, 3), partition, delays)
+        message = CountMessage(
+            "cluster", "orders", f"host-{partition}", name, StreamKind.SESSION, number // 2, number // 2 + 1,
+            number * 10_000, (entry,), WIDTH, expired=number, is_last=is_last,
+        )  # fmt: skip
+        for ledger in (whole, parts[name]):
+            ledger.apply(message, number)
+    merged = Ledger()
+    for each in parts.values():
+        merge(merged, dump(each))
+    assert merged.columns == whole.columns and merged.sessions == whole.sessions
+    assert (merged.expired, merged.totals) == (whole.expired, whole.totals)
+    assert sorted(merged.gaps()) == sorted(whole.gaps()) and merged.repeated == whole.repeated
 
 
 def test_an_overlap_that_cannot_be_resolved_counts_nothing_and_is_told() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import Address
+from barnabas.client.core.interceptors import ProducerInterceptor
 from barnabas.client.producer import Producer, ProducerSettings
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity
@@ -32,6 +33,7 @@ class KafkaSettings:
     )
     request_timeout_ms: float = 30_000
     api_timeout_ms: float = 15_000
+    interceptors: Sequence[ProducerInterceptor] = ()  # of the producers
 
 
 class Kafka:
@@ -43,7 +45,7 @@ class Kafka:
         self._security = security or settings.security
         self.cluster = self.new_cluster()
         self.admin = Admin(self.cluster)
-        self.producer = Producer(self.cluster, settings.producer)
+        self.producer = Producer(self.cluster, settings.producer, interceptors=settings.interceptors)
         self._cluster_id: str | None = None
 
     def new_cluster(self) -> Cluster:

@@ -39,7 +39,6 @@ class Cell:
     total: Tally = field(default_factory=Tally)
     shares: dict[tuple[str, int], Tally] = field(default_factory=dict)  # by host and partition
     delays: Delays = field(default_factory=Delays)
-    first_ms: int = 0
     last_ms: int = 0  # when the last count arrived, by the clock of the audit topic's broker
 
     def add(self, host: str, partition: int, tally: Tally, arrived_ms: int) -> None:
@@ -48,7 +47,6 @@ class Cell:
         if place not in self.shares and len(self.shares) >= SHARES_MAX:
             place = (OTHERS, NO_PARTITION)
         self.shares[place] = self.shares.get(place, Tally()).plus(tally)
-        self.first_ms = min(self.first_ms or arrived_ms, arrived_ms)
         self.last_ms = max(self.last_ms, arrived_ms)
 
     @property
@@ -88,11 +86,12 @@ class Ledger:
         self.expired: dict[tuple[str, str], int] = {}  # by tier and topic: offsets that nobody could count
         self.totals: dict[tuple[str, str], int] = {}  # by tier and topic: all records that were ever counted
         self.repeated = 0
+        self.merged_conflicts = 0  # of ledgers that were merged into this one
+        self.merged_gaps: list[tuple[str, str, int]] = []
         self._streams: dict[tuple[str, str], Stream] = {}
         self._keep_ms = keep_ms
         self._cells_max = cells_max
         self._cells = 0
-        self._newest_ms = 0
 
     def apply(self, message: CountMessage, arrived_ms: int) -> Applied:
         if message.kind is StreamKind.SESSION:
@@ -101,6 +100,7 @@ class Ledger:
         if abs(skew_ms) >= SKEW_NOTED_MS and message.kind is StreamKind.SESSION:
             self.skews_ms[message.host] = skew_ms
         stream = self._stream(message.tier, message.stream)
+        stream.may_have_gaps = message.kind is StreamKind.BATCHES
         fresh = stream.accept(message)
         if fresh is None:
             self.repeated += 1
@@ -110,23 +110,22 @@ class Ledger:
             self.expired[place] = self.expired.get(place, 0) + message.expired
         for (topic, partition, bucket), tally in fresh.items():
             if any(tally):
-                cell = self._cell(topic, bucket, message.tier, message.width_ms)
+                cell = self.cell(topic, bucket, message.tier, message.width_ms)
                 cell.add(message.host, partition, tally, arrived_ms)
                 key = (message.tier, topic)
                 self.totals[key] = self.totals.get(key, 0) + tally.counted
         for entry in message.entries:
             if entry.delays.counts:
-                cell = self._cell(message.topic, entry.bucket_ms, message.tier, message.width_ms)
+                cell = self.cell(message.topic, entry.bucket_ms, message.tier, message.width_ms)
                 cell.delays.merge(entry.delays)
         return Applied.COUNTED if message.entries else Applied.HEARTBEAT
 
-    def _cell(self, topic: str, bucket: int, tier: str, width_ms: int) -> Cell:
+    def cell(self, topic: str, bucket: int, tier: str, width_ms: int) -> Cell:
         column = self.columns.setdefault((topic, bucket), {})
         cell = column.get(tier)
         if cell is None:
             cell = column[tier] = Cell(width_ms)
             self._cells += 1
-            self._newest_ms = max(self._newest_ms, bucket)
             if self._cells > self._cells_max:
                 self._drop_oldest(topic, bucket)
         return cell
@@ -171,6 +170,7 @@ class Ledger:
 
     def gaps(self) -> Iterator[tuple[str, str, int]]:
         """Streams with ranges that nobody counted: tier, stream, size."""
+        yield from self.merged_gaps
         for (tier, name), stream in self._streams.items():
             missing = sum(end - start for start, end in stream.gaps)
             if missing:
@@ -178,7 +178,7 @@ class Ledger:
 
     @property
     def conflicts(self) -> int:
-        return sum(stream.conflicts for stream in self._streams.values())
+        return self.merged_conflicts + sum(stream.conflicts for stream in self._streams.values())
 
     def silent_sessions(self, now_ms: int, patience_ms: int) -> list[Session]:
         """Sessions that sent nothing for longer than they used to, and did not say that they end."""

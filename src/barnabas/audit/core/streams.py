@@ -1,98 +1,131 @@
 """Streams: ranges that were counted, so that each part of a stream counts once.
 
 In: count messages of one stream, in any order, some of them twice. Out: what is new in each. A range that is
-covered already is dropped. A range that overlaps the end of what is covered (two leaders counted the same
-partition for a moment) adds only what is behind: both counted the same log, so the counts of the remembered
-ranges inside of it are subtracted. Does not know: tiers, buckets' meaning.
+covered already adds nothing. A range that overlaps the end of what is covered (two leaders counted the same
+partition for a moment) adds only what is behind. Both counted the same log, so the sums at its *cuts*, where
+messages began and ended, are known: what is behind the end is the sum at one cut less the sum at another.
+Does not know: tiers, buckets' meaning.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import OrderedDict
+from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import pairwise
 
 from barnabas.audit.core.messages import CountMessage, Tally
 
-RANGES_REMEMBERED = 64  # of a stream, for subtraction
-GAPS_MAX = 1_000
+CUTS_REMEMBERED = 64  # of a covered range
+RANGES_MAX = 1_000  # with gaps between them
 
 Place = tuple[str, int, int]  # topic, partition, bucket
 Counts = Mapping[Place, Tally]
 
 
+class Covered:
+    """A range without gaps, and the sums from its start up to some cuts."""
+
+    __slots__ = ("cuts", "end", "start")
+
+    def __init__(self, start: int, end: int, counts: Counts) -> None:
+        self.start = start
+        self.end = end
+        self.cuts: dict[int, Counts] = {start: {}, end: counts}
+
+    @property
+    def total(self) -> Counts:
+        return self.cuts[self.end]
+
+    def remember(self, cut: int, counts: Counts) -> None:
+        self.cuts[cut] = counts
+        if len(self.cuts) > CUTS_REMEMBERED:
+            del self.cuts[next(each for each in self.cuts if each not in (self.start, self.end))]
+
+    def learn(self, start: int, end: int, counts: Counts) -> None:
+        """A range inside of this one was counted again: another cut may be known now."""
+        if start in self.cuts and end not in self.cuts:
+            self.remember(end, plus(self.cuts[start], counts))
+        elif end in self.cuts and start not in self.cuts:
+            self.remember(start, minus(self.cuts[end], counts))
+
+
 class Stream:
-    __slots__ = ("_ends", "_recent", "_starts", "conflicts")
+    __slots__ = ("_covered", "conflicts", "may_have_gaps")
 
     def __init__(self) -> None:
-        self._starts: list[int] = []  # of the covered ranges, which do not touch each other
-        self._ends: list[int] = []
-        self._recent: OrderedDict[tuple[int, int], Counts] = OrderedDict()
+        self._covered: list[Covered] = []  # in order
+        self.may_have_gaps = False  # numbers of batches: some hold nothing to count
         self.conflicts = 0  # ranges that overlap others in a way that cannot be resolved
 
     def accept(self, message: CountMessage) -> Counts | None:
         """What the message adds: None if it was counted before, or cannot be told apart from what was."""
-        start, end = message.start, message.end
-        counts = counts_of(message)
-        overlap = self._overlap(start, end)
-        if overlap == end - start:
+        start, end, counts = message.start, message.end, counts_of(message)
+        touched = [each for each in self._covered if each.start < end and start < each.end]
+        if not touched:
+            self._insert(Covered(start, end, counts))
+            return counts
+        if len(touched) == 1 and touched[0].start <= start and end <= touched[0].end:
+            touched[0].learn(start, end, counts)
             return None
-        if overlap:
-            inside = [each for each in self._recent if start <= each[0] and each[1] <= end]
-            if sum(high - low for low, high in inside) != overlap:
-                self.conflicts += 1
-                return None
-            for each in inside:
-                counts = minus(counts, self._recent[each])
-            missing = self._missing(start, end)
-            if len(missing) == 1:  # otherwise nobody knows which part has which counts
-                self._remember(*missing[0], counts)
+        fresh = self._extend(touched, start, end, counts)
+        if fresh is None:
+            self.conflicts += 1
+        return fresh
+
+    def _extend(self, touched: list[Covered], start: int, end: int, counts: Counts) -> Counts | None:
+        """Add a range that is covered in part. None if its parts cannot be told apart."""
+        known = touched[0]
+        if len(touched) == 1 and known.start <= start and start in known.cuts:
+            whole = plus(known.cuts[start], counts)
+            fresh: Counts = minus(whole, known.total)
+            known.end = end
+            known.remember(end, whole)
+        elif len(touched) == 1 and end <= known.end and end in known.cuts:
+            fresh = minus(counts, known.cuts[end])
+            known.cuts = {start: {}} | {cut: plus(sums, fresh) for cut, sums in known.cuts.items()}
+            known.start = start
+        elif all(start <= each.start and each.end <= end for each in touched):
+            fresh = counts
+            for each in touched:
+                fresh = minus(fresh, each.total)
+                self._covered.remove(each)
+            self._insert(Covered(start, end, counts))
+            return fresh
         else:
-            self._remember(start, end, counts)
-        self._cover(start, end)
-        return counts
+            return None
+        self._covered.remove(known)
+        self._insert(known)
+        return fresh
 
-    @property
-    def end(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    @property
-    def start(self) -> int:
-        return self._starts[0] if self._starts else 0
+    def _insert(self, new: Covered) -> None:
+        """Put a range at its place, joined with those that it touches."""
+        at = bisect_left(self._covered, new.start, key=lambda each: each.start)
+        if at and self._covered[at - 1].end == new.start:
+            at -= 1
+            new = joined(self._covered.pop(at), new)
+        if at < len(self._covered) and self._covered[at].start == new.end:
+            new = joined(new, self._covered.pop(at))
+        self._covered.insert(at, new)
+        if len(self._covered) > RANGES_MAX:  # the oldest gap is given up: what comes for it is a repetition
+            first, second = self._covered[:2]
+            self._covered[:2] = [Covered(first.start, second.end, plus(first.total, second.total))]
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
         """Ranges between the first and the last one that nobody counted."""
-        return list(zip(self._ends, self._starts[1:], strict=False))
+        if self.may_have_gaps:
+            return []
+        return [(before.end, behind.start) for before, behind in pairwise(self._covered)]
 
-    def _remember(self, start: int, end: int, counts: Counts) -> None:
-        self._recent[start, end] = counts
-        if len(self._recent) > RANGES_REMEMBERED:
-            self._recent.popitem(last=False)
 
-    def _overlap(self, start: int, end: int) -> int:
-        return end - start - sum(high - low for low, high in self._missing(start, end))
-
-    def _missing(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The parts of a range that are not covered."""
-        found = []
-        at = bisect_right(self._ends, start)
-        while start < end:
-            low, high = (self._starts[at], self._ends[at]) if at < len(self._starts) else (end, end)
-            if start < low:
-                found.append((start, min(low, end)))
-            start, at = max(start, high), at + 1
-        return found
-
-    def _cover(self, start: int, end: int) -> None:
-        starts, ends = self._starts, self._ends
-        first = last = bisect_right(ends, start - 1)
-        while last < len(starts) and starts[last] <= end:
-            start, end = min(start, starts[last]), max(end, ends[last])
-            last += 1
-        starts[first:last], ends[first:last] = [start], [end]
-        if len(starts) > GAPS_MAX:  # the oldest gap is given up
-            del starts[1], ends[0]
+def joined(before: Covered, behind: Covered) -> Covered:
+    """Two ranges side by side as one."""
+    base = before.total
+    before.end = behind.end
+    for cut, sums in behind.cuts.items():
+        if cut != behind.start:
+            before.remember(cut, plus(base, sums))
+    return before
 
 
 def counts_of(message: CountMessage) -> dict[Place, Tally]:
@@ -103,7 +136,14 @@ def counts_of(message: CountMessage) -> dict[Place, Tally]:
     return found
 
 
-def minus(counts: Counts, other: Counts) -> dict[Place, Tally]:
+def plus(counts: Counts, other: Counts) -> Counts:
+    found = dict(counts)
+    for place, tally in other.items():
+        found[place] = found.get(place, Tally()).plus(tally)
+    return found
+
+
+def minus(counts: Counts, other: Counts) -> Counts:
     found = dict(counts)
     for place, tally in other.items():
         # Compaction may have removed records before the second count: nothing is taken back for them.

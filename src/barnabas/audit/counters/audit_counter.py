@@ -36,6 +36,7 @@ from barnabas.security.errors import SecuritySettingsError
 log = logging.getLogger("barnabas.audit")
 WINDOW_MS = 10_000
 CLOSE_S = 10.0
+WARN_AGAIN_S = 30.0
 SECURITY_PREFIXES = ("sasl.", "ssl.", "security.")
 
 
@@ -84,14 +85,12 @@ class AuditCounter:
         self._lock = threading.Lock()
         self._sequence = 0
         self._unsent: list[CountMessage] = []  # of the last window, until they are stored
-        self._sending = threading.Lock()
         self._stop = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._flushed: list[threading.Event] = []
         self._thread: threading.Thread | None = None
-        self._ended = weakref.finalize(self, _nothing)  # its own atexit hook is not used
-        self._ended.atexit = False
+        self._warn_again_at = 0.0
 
     def __enter__(self) -> AuditCounter:
         return self
@@ -159,8 +158,7 @@ class AuditCounter:
     def close(self, timeout_s: float = CLOSE_S) -> bool:
         """Send the last counts and end the session. False if they are not stored in time."""
         self._stop.set()
-        with self._lock:
-            thread, self._thread = self._thread, self._thread
+        thread = self._thread
         if thread is None:
             return True
         self._wake_up()
@@ -217,12 +215,7 @@ class AuditCounter:
             try:
                 await publisher.send(self._unsent)
             except (KafkaError, ClientError, SecuritySettingsError, OSError) as error:
-                log.warning(
-                    "counts of %s cannot be sent to %s: %s. They are kept",
-                    self.tier,
-                    self.settings.topic,
-                    error,
-                )
+                self._warn(error)
                 with self._lock:
                     self._flushed += flushed
                 return False
@@ -232,6 +225,15 @@ class AuditCounter:
         for each in flushed:
             each.set()
         return True
+
+    def _warn(self, error: Exception) -> None:
+        """Not at each try: brokers may be away for hours."""
+        now = time.monotonic()
+        if now >= self._warn_again_at:
+            self._warn_again_at = now + WARN_AGAIN_S
+            log.warning(
+                "counts of %s cannot be sent to %s: %s. They are kept", self.tier, self.settings.topic, error
+            )
 
     def _messages(self, *, is_last: bool) -> list[CountMessage]:
         settings = self.settings
@@ -279,10 +281,6 @@ class TransactionCounts:
 
     def abort(self) -> None:
         self._counter.add_window(self._window, ABORTED)
-
-
-def _nothing() -> None:
-    return
 
 
 def _close_if_alive(reference: weakref.ref[AuditCounter]) -> None:

@@ -11,11 +11,12 @@ from typing import TypeVar
 from barnabas.client.consumers.fetcher import FetchSettings
 from barnabas.client.consumers.group_consumer import OffsetReset
 from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.interceptors import ProducerInterceptor
 from barnabas.client.producer import ProducerSettings
 from barnabas.records.compression import Compression
 from barnabas.rest.application.registry_source import RegistrySource
 from barnabas.rest.application.service import RestOptions, rest_service
-from barnabas.rest.kafka import TOPIC_WAIT_MS, Kafka, KafkaSettings
+from barnabas.rest.kafka import CLIENT_ID, TOPIC_WAIT_MS, Kafka, KafkaSettings
 from barnabas.rest.proxy import Proxy, ProxySettings
 from barnabas.rest.v2.consumers.instances import ConsumerSettings
 from barnabas.schemas.client.faces import AsyncSchemaRegistryClient
@@ -61,8 +62,22 @@ def kafka_settings(settings: ServiceSettings) -> KafkaSettings:
     except ValueError as error:
         raise SettingsError(f"bootstrap.servers: {error}", name="bootstrap.servers") from None
     return KafkaSettings(
-        bootstrap, client_security(properties), producer_settings(rest_client(settings, "producer"))
+        bootstrap,
+        client_security(properties),
+        producer_settings(rest_client(settings, "producer")),
+        interceptors=audit_of(properties) if settings["barnabas.audit.enable"] else (),
     )
+
+
+def audit_of(properties: Mapping[str, str]) -> tuple[ProducerInterceptor, ...]:
+    """Counts the records that the proxy produces, for the audit. It sends its last counts when the process
+    ends."""
+    from barnabas.audit.clients.interceptors import AuditProducer
+    from barnabas.audit.core.tiers import PRODUCER
+    from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings
+
+    settings = AuditSettings.of_client({"client.id": CLIENT_ID, **properties})
+    return (AuditProducer(AuditCounter(settings, PRODUCER)),)
 
 
 def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:

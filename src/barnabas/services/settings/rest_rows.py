@@ -75,6 +75,8 @@ SETTINGS: tuple[Row, ...] = (
      "How often a tail without records gets a sign of life."),
     ("barnabas.tail.fetch.max.bytes", "int", 1024 * 1024, "[1,...]",
      "Bytes that a tail fetches at once, which bounds what a slow reader costs."),
+    ("barnabas.audit.enable", "boolean", False, "",
+     "Count the records that the proxy produces, for `barnabas audit`."),
     ("crn.authority.name", "string", "", "",
      "The authority in resource names: crn://AUTHORITY/kafka=..."),
 )

@@ -10,8 +10,9 @@ the numbers come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from operator import mul
+from typing import NamedTuple
 
 from barnabas.monitor.lag.topics import UNKNOWN
 
@@ -48,8 +49,7 @@ OUTLOOKS = [
 DANGERS = [Danger.OVERTAKEN, Danger.OVERTAKES, Danger.UNKNOWN, Danger.NONE]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A straight line through points of a history; `fit` is the share of the movement that it explains."""
 
     rate: float  # a second
@@ -61,10 +61,10 @@ class Line:
         return self.fit * min(1.0, self.points / POINTS_TRUSTED)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionHistory:
+class PartitionHistory(NamedTuple):
     """Offsets at the same times; UNKNOWN where nobody knows one. `age_s` is the lag in time, `retention_ms`
-    is None where the topic's settings could not be read."""
+    is None where the topic's settings could not be read. `produced` is the line through the ends, if it is
+    known already: all groups of a partition share it."""
 
     times_ms: Sequence[int]
     committed: Sequence[int]
@@ -72,10 +72,10 @@ class PartitionHistory:
     starts: Sequence[int]
     age_s: float | None = None
     retention_ms: int | None = None
+    produced: Line | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(NamedTuple):
     """Seconds are None where the event never comes, or nobody can tell; the reasons say which."""
 
     outlook: Outlook
@@ -94,34 +94,35 @@ class Forecast:
 
 
 def line_through(times_ms: Sequence[int], values: Sequence[int]) -> Line | None:
-    """The line through the newest values, which belong to the newest times; None for too few points."""
+    """The line through the newest values, which belong to the newest times; None for too few points.
+
+    Sums are made of whole numbers, so that large offsets lose no digits.
+    """
     count = min(len(times_ms), len(values))
-    pairs = [
-        (time_ms, value)
-        for time_ms, value in zip(
-            times_ms[-count:] if count else (), values[-count:] if count else (), strict=True
-        )
-        if value != UNKNOWN
-    ]
-    if len(pairs) < POINTS_MIN:
+    times, points = times_ms[len(times_ms) - count :], values[len(values) - count :]
+    if UNKNOWN in points:
+        kept = [(time_ms, value) for time_ms, value in zip(times, points, strict=True) if value != UNKNOWN]
+        times, points = [each[0] for each in kept], [each[1] for each in kept]
+        count = len(kept)
+    if count < POINTS_MIN:
         return None
-    first_ms, first = pairs[0]
-    xs = [(time_ms - first_ms) / 1000 for time_ms, _ in pairs]
-    ys = [float(value - first) for _, value in pairs]
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    spread = sum((x - mean_x) ** 2 for x in xs)
+    first_ms, first = times[0], points[0]
+    if points[-1] == first and min(points) == max(points):
+        return Line(0.0, 1.0, count)
+    xs = [each - first_ms for each in times]
+    ys = [each - first for each in points]
+    sum_x, sum_y = sum(xs), sum(ys)
+    spread = count * sum(map(mul, xs, xs)) - sum_x * sum_x
     if spread == 0:
         return None
-    rate = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread
-    movement = sum((y - mean_y) ** 2 for y in ys)
-    left = sum((y - mean_y - rate * (x - mean_x)) ** 2 for x, y in zip(xs, ys, strict=True))
-    fit = 1.0 if movement == 0 else max(0.0, 1.0 - left / movement)
-    return Line(rate, fit, len(pairs))
+    together = count * sum(map(mul, xs, ys)) - sum_x * sum_y
+    movement = count * sum(map(mul, ys, ys)) - sum_y * sum_y
+    return Line(together / spread * 1000, min(1.0, together / spread * (together / movement)), count)
 
 
 def forecast(history: PartitionHistory) -> Forecast:
     consumed = line_through(history.times_ms, history.committed)
-    produced = line_through(history.times_ms, history.ends)
+    produced = history.produced or line_through(history.times_ms, history.ends)
     outlook, caught_up_s, reason = catching_up(history, consumed, produced)
     danger, overtaken_s, danger_reason = overtaking(history, consumed, produced)
     known = [line.confidence for line in (consumed, produced) if line is not None]

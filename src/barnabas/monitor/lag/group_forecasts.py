@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from barnabas.metadata.steps import Steps
 from barnabas.monitor.lag.cluster_lag import ClusterLag
-from barnabas.monitor.lag.forecast import Forecast, PartitionHistory, forecast, of_group
+from barnabas.monitor.lag.forecast import Forecast, Line, PartitionHistory, forecast, line_through, of_group
 from barnabas.monitor.lag.groups import Group, GroupPartition
 from barnabas.monitor.lag.statuses import time_lag
+from barnabas.monitor.lag.topics import PartitionOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +23,33 @@ class GroupForecast:
     partitions: tuple[tuple[str, int, Forecast], ...]
 
 
-def history_of(cluster: ClusterLag, topic: str, place: GroupPartition, now_ms: int) -> PartitionHistory:
+class Shared:
+    """What forecasts of one moment share: the times of samples, and the line through the ends of a
+    partition."""
+
+    def __init__(self, cluster: ClusterLag, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.times_ms = [*cluster.sampled_ms, now_ms]
+        self._produced: dict[PartitionOffsets, Line | None] = {}
+
+    def produced(self, offsets: PartitionOffsets) -> Line | None:
+        if offsets not in self._produced:
+            ends = with_present(offsets.ends_seen, offsets.end)
+            self._produced[offsets] = line_through(self.times_ms, ends)
+        return self._produced[offsets]
+
+
+def history_of(cluster: ClusterLag, topic: str, place: GroupPartition, shared: Shared) -> PartitionHistory:
     """The samples of a partition, and as the newest one what is known now."""
     known = cluster.topics.get(topic)
     return PartitionHistory(
-        [*cluster.sampled_ms, now_ms],
+        shared.times_ms,
         with_present(place.committed_seen, place.committed),
         with_present(place.offsets.ends_seen, place.offsets.end),
         with_present(place.offsets.starts_seen, place.offsets.start),
-        time_lag(place, now_ms).seconds,
+        time_lag(place, shared.now_ms).seconds,
         retention(known.retention_ms, known.cleanup_policy) if known is not None else None,
+        shared.produced(place.offsets),
     )
 
 
@@ -46,10 +64,14 @@ def retention(retention_ms: int | None, cleanup_policy: str | None) -> int | Non
     return retention_ms
 
 
-def forecasts_of(cluster: ClusterLag, group: Group, now_ms: int) -> Steps[GroupForecast]:
+def forecasts_of(
+    cluster: ClusterLag, group: Group, now_ms: int, shared: Shared | None = None
+) -> Steps[GroupForecast]:
+    """`shared` is made once by a caller that asks for many groups."""
+    shared = shared or Shared(cluster, now_ms)
     found: list[tuple[str, int, Forecast]] = []
     for topic, index, place in list(group.partitions()):
         if place.window:
-            found.append((topic, index, forecast(history_of(cluster, topic, place, now_ms))))
+            found.append((topic, index, forecast(history_of(cluster, topic, place, shared))))
             yield
     return GroupForecast(of_group(each for _, _, each in found), tuple(found))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from barnabas.metadata.steps import Steps
 from barnabas.monitor.lag.cluster_lag import ClusterLag
@@ -29,8 +30,7 @@ class Method(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLag:
+class TimeLag(NamedTuple):
     seconds: float | None
     method: Method
 
@@ -39,8 +39,7 @@ NO_TIME = TimeLag(None, Method.NONE)
 NOTHING_BEHIND = TimeLag(0.0, Method.EXACT)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
+class PartitionStatus(NamedTuple):
     """`start` and `end` are the oldest and the newest commit of the window."""
 
     topic: str

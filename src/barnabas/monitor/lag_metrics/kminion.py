@@ -90,6 +90,8 @@ def write_topic(page: Page, topic: Topic, extras: Extras, prefix: str, more: str
         name = f"{prefix}_log_dir_size_total_bytes"
         sizes = page.family(name, "Bytes of all replicas of a topic.")
         sizes.append(f"{name}{{{labels}}} {extras.topic_bytes[topic.name]}")
+    if topic.is_internal:
+        return  # kminion reads no offsets of internal topics
     for mark, text in (("low", "Start"), ("high", "End")):
         values = [each.start if mark == "low" else each.end for each in topic.partitions]
         name = f"{prefix}_partition_{mark}_water_mark"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from barnabas.metadata.steps import Steps
 from barnabas.monitor.lag.cluster_lag import ClusterLag
-from barnabas.monitor.lag.group_forecasts import forecasts_of
+from barnabas.monitor.lag.group_forecasts import Shared, forecasts_of
 from barnabas.monitor.lag.statuses import status_of
 from barnabas.monitor.lag_metrics.page import Page, escaped, number
 
@@ -32,6 +32,7 @@ def write(page: Page, clusters: Sequence[ClusterLag], now_ms: int) -> Steps[None
     for cluster in clusters:
         of_cluster = f'cluster="{escaped(cluster.name)}"'
         watched.append(f"{PREFIX}_groups{{{of_cluster}}} {len(cluster.groups)}")
+        shared = Shared(cluster, now_ms)
         for group in list(cluster.groups.values()):
             labels = f'{{{of_cluster},group="{escaped(group.group_id)}",type="{escaped(group.kind)}"}}'
             found = yield from status_of(cluster, group, now_ms)
@@ -42,7 +43,7 @@ def write(page: Page, clusters: Sequence[ClusterLag], now_ms: int) -> Steps[None
             if not found.lag:  # nothing to forecast, and most groups are here
                 caught_up.append(f"{PREFIX}_group_caught_up_seconds{labels} 0")
                 continue
-            whole = (yield from forecasts_of(cluster, group, now_ms)).whole
+            whole = (yield from forecasts_of(cluster, group, now_ms, shared)).whole
             if whole is not None and whole.caught_up_s is not None:
                 caught_up.append(f"{PREFIX}_group_caught_up_seconds{labels} {number(whole.caught_up_s)}")
             if whole is not None and whole.overtaken_s is not None:

@@ -18,6 +18,7 @@ from barnabas.protocol import KafkaError
 
 TOPICS_AT_ONCE = 20
 UNKNOWN_VERSION = "unknown"
+SETTINGS = "the settings of topics"
 
 log = logging.getLogger("barnabas.lag")
 
@@ -34,7 +35,7 @@ class ClusterDetails:
     async def read(self) -> None:
         for name, part in (
             ("its version", self._read_version),
-            ("the settings of topics", self.read_settings),
+            (SETTINGS, self.read_settings),
             ("the sizes of logs", self._read_sizes),
         ):
             try:
@@ -43,6 +44,8 @@ class ClusterDetails:
                 if name not in self._refused:
                     log.info("%s: %s cannot be read: %s", self._lag.name, name, error)
                 self._refused.add(name)
+            else:
+                self._refused.discard(name)
 
     async def _read_version(self) -> None:
         level = (await self._admin.describe_features()).finalized.get(METADATA_VERSION)
@@ -50,8 +53,12 @@ class ClusterDetails:
         if level in names:
             self.version = f"v{names[level].partition('-')[0]}"
 
-    async def read_settings(self) -> None:
-        names = [topic.name for topic in self._lag.topics.values() if topic.is_known]
+    async def read_settings(self, *, only_new: bool = False) -> None:
+        names = [
+            topic.name
+            for topic in self._lag.topics.values()
+            if topic.is_known and not (only_new and topic.cleanup_policy is not None)
+        ]
         for at in range(0, len(names), TOPICS_AT_ONCE):
             part = [ConfigResource(ResourceType.TOPIC, each) for each in names[at : at + TOPICS_AT_ONCE]]
             for resource, entries in (await self._admin.describe_configs(part)).items():
@@ -61,6 +68,11 @@ class ClusterDetails:
                 values = {each.name: each.value for each in entries}
                 topic.cleanup_policy = values.get("cleanup.policy")
                 topic.retention_ms = int(values.get("retention.ms") or -1)
+
+    async def read_new_settings(self) -> None:
+        """Learn the settings of topics that were made since the last reading, unless they are refused."""
+        if SETTINGS not in self._refused:
+            await self.read_settings(only_new=True)
 
     async def _read_sizes(self) -> None:
         topology = self._admin.cluster.topology

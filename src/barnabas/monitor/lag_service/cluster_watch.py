@@ -146,6 +146,8 @@ class ClusterWatch:
 
     async def _read_topics(self) -> None:
         self._apply_topology(await self.client.retrying(lambda: self.client.refresh(None)))
+        if self._topics_known.is_set():
+            await self.jobs.run("settings of new topics", self.details.read_new_settings)
         self._topics_known.set()
 
     def _apply_topology(self, topology: Topology) -> None:
@@ -279,6 +281,7 @@ class ClusterWatch:
             for group in self.lag.groups.values():
                 for _, _, place in group.partitions():
                     del place.window[:]
+                    place.commit_count = 0
         if reason:
             log.info(
                 "%s: commits are read by requests, because %s cannot be read: %s",

@@ -22,7 +22,10 @@ from barnabas.runtime.pieces import Pieces
 TOPIC = "__consumer_offsets"
 POLL_MS = 1_000.0
 RECORDS_A_STEP = 100
+# A fetch costs more than the records of a busy topic that it brings: it waits for some, but not for long.
 CONSUMING = ConsumerSettings(
+    fetch_wait_ms_max=250,
+    fetch_bytes_min=32_768,
     fetch_bytes_max=131_072,
     partition_fetch_bytes_max=65_536,
     read_committed=True,

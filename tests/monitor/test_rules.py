@@ -45,7 +45,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         OF_BROKER,
     ),
     "BarnabasLoopBusy": (
-        {f"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{{{BROKER}}}": "0.1x60"},
+        {f"kafka_network_socketserver_networkprocessoravgidlepercent{{{BROKER}}}": "0.1x60"},
         OF_BROKER,
     ),
     "BarnabasMetadataBehind": ({f"{CONTROLLER}_lastappliedrecordlagms{{{BROKER}}}": "20000x60"}, OF_BROKER),

@@ -81,8 +81,7 @@ BROKER = Dashboard(
                     "Idle share",
                     [
                         Query(
-                            "<c kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent>"
-                            "{[[S]]}",
+                            "<g kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent>{[[S]]}",
                             "{{instance}}",
                         )
                     ],

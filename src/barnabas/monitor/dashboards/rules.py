@@ -13,7 +13,7 @@ REPLICAS = "kafka.server:type=ReplicaManager,name"
 CONTROLLER = "kafka.controller:type=KafkaController,name"
 TOPICS = "kafka.server:type=BrokerTopicMetrics,name"
 TIMES = "kafka.network:type=RequestMetrics,name=TotalTimeMs"
-IDLE = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
+IDLE = "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent"
 PRODUCE_MS_MAX = 500
 HOUR_S = 3600
 
@@ -122,7 +122,7 @@ ALERTS = (
     ),
     Alert(
         "BarnabasLoopBusy",
-        f"<c {IDLE}> < 0.2",
+        f"<g {IDLE}> < 0.2",
         600,
         WARNING,
         "the event loop of {{ $labels.instance }} is idle only {{ $value | humanizePercentage }} of the time",

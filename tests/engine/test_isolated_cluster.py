@@ -121,6 +121,14 @@ def test_a_copy_and_a_pipeline_work_where_executors_have_only_pyspark(tmp_path: 
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
+def test_a_copy_and_a_pipeline_work_on_a_server_that_has_only_pyspark(tmp_path: Path, far: FarAway) -> None:
+    pytest.importorskip("grpc", reason="needs the extra `connect`")
+    with Broker(in_process=False) as broker, isolated_server(far) as remote:
+        copy_and_run(tmp_path / "driver", tmp_path / "lake", broker, remote)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
 def test_a_copy_works_where_executors_lack_even_what_pyspark_needs(tmp_path: Path) -> None:
     skip_unless_possible()
     (tmp_path / "driver").mkdir()
@@ -128,11 +136,3 @@ def test_a_copy_works_where_executors_lack_even_what_pyspark_needs(tmp_path: Pat
     far = FarAway(tmp_path / "far", [tmp_path / "driver"], python)
     with Broker(in_process=False) as broker, isolated_cluster(far) as master:
         copy(tmp_path / "driver", broker, master)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1500)
-def test_a_copy_and_a_pipeline_work_on_a_server_that_has_only_pyspark(tmp_path: Path, far: FarAway) -> None:
-    pytest.importorskip("grpc", reason="needs the extra `connect`")
-    with Broker(in_process=False) as broker, isolated_server(far) as remote:
-        copy_and_run(tmp_path / "driver", tmp_path / "lake", broker, remote)

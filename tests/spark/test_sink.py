@@ -112,6 +112,17 @@ def test_mistakes_are_named(
         writing(spark.range(1).selectExpr(*columns), broker, **options).save()
 
 
+def test_columns_that_are_no_part_of_a_record_are_left_out(broker: Broker) -> None:
+    topic, other = new_topic(broker), new_topic(broker)
+    kafka = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.acks": "1"}
+    rows = StructType([StructField(name, StringType()) for name in ("value", "topic", "timestamp", "more")])
+    options = sink_options({**kafka, "topic": topic}, rows)
+    row = {"value": "first", "topic": other, "timestamp": "yesterday", "more": "x"}
+    assert write_rows(options, iter([pa.RecordBatch.from_pylist([row])]), None).rows == 1
+    assert [each.value() for each in consumed(broker, topic)] == [b"first"]
+    assert consumed(broker, other) == []
+
+
 def test_a_topic_that_does_not_exist_is_created_where_the_cluster_does_so(broker: Broker) -> None:
     kafka = {"kafka.bootstrap.servers": broker.bootstrap}
     rows = StructType([StructField("value", BinaryType())])

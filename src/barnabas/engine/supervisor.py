@@ -41,7 +41,7 @@ class Program:
 
     name: str
     command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # secrets among them
     outlives: bool = False
     may_end: bool = False
     silent_s_max: float | None = None

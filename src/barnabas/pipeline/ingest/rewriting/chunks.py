@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from barnabas.engine.session import is_remote
+from barnabas.engine.session import is_remote, parallelism
 from barnabas.pipeline.ingest.judging.parsed_batch import ROWS_ON_DRIVER_MAX
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def rows_per_chunk(spark: SparkSession) -> int:
     driver."""
     if is_remote(spark):
         return ROWS_ON_DRIVER_MAX
-    return ROWS_PER_CORE_MAX * max(int(spark.sparkContext.defaultParallelism), 1)
+    return ROWS_PER_CORE_MAX * parallelism(spark)
 
 
 def chunks(rows: DataFrame, rows_max: int, span_us: int | None = None) -> Iterator[Chunk]:

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.metrics import Histogram, Kind, Registry, metric_of
 from barnabas.metrics.rates import TICK_S
-from barnabas.metrics.registry import METERS_MAX
+from barnabas.metrics.registry import METERS_MAX, ROWS_WITH_RATES
 
 SIZE = metric_of("kafka.log", "Log", "Size", Kind.GAUGE, "Bytes of a log.", is_detail=True)
 END = metric_of("kafka.log", "Log", "LogEndOffset", Kind.GAUGE, "The next offset.", is_detail=True)
@@ -95,16 +95,19 @@ def test_a_meter_has_the_attributes_of_kafkas() -> None:
 
 
 def test_rates_are_bounded_and_those_of_deleted_topics_forgotten() -> None:
-    clock, topics = Clock(), METERS_MAX + 100
-    registry = Registry(clock)
-    registry.add(BYTES, lambda: [((("topic", str(index)),), index) for index in range(topics)])
-    for _ in registry.tick():
-        pass
+    topics = 10_000
+    registry = Registry(Clock())
+    for number in range(METERS_MAX // ROWS_WITH_RATES + 1):
+        metric = metric_of(
+            "kafka.server", "BrokerTopicMetrics", f"{number}PerSec", Kind.COUNTER, "Something."
+        )
+        registry.add(metric, lambda: [((("topic", str(index)),), index) for index in range(topics)])
+    list(registry.tick())
     assert len(registry._rates) == METERS_MAX
     topics = 3
-    for _ in registry.tick():
-        pass
-    assert len(registry._rates) == 3
+    list(registry.tick())
+    list(registry.tick())
+    assert len(registry._rates) == 3 * (METERS_MAX // ROWS_WITH_RATES + 1)
 
 
 def test_a_histogram_has_the_attributes_of_kafkas() -> None:

@@ -10,6 +10,7 @@ for those who ask. Does not know: formats, the network, clocks other than the on
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.metrics.histogram import Snapshot
@@ -22,7 +23,7 @@ Row = tuple[Labels, Any]
 Wanted = Callable[[Metric], bool]
 T = TypeVar("T")
 METERS_MAX = 2_000  # that have rates by ticks; those of others are computed between two looks
-PAUSE_AFTER = 64  # rows
+ROWS_WITH_RATES = 50  # of a metric
 NS_A_SECOND = 1e9
 
 
@@ -127,16 +128,13 @@ class Registry:
         return found.attributes(count, now_s, NS_A_SECOND if metric.rate_unit == NANOSECONDS else 1.0)
 
     def tick(self) -> Generator[None, None, None]:
-        """Bring rates up to date, in steps. Call it every five seconds; counts without rates yet get some as
-        long as there is room."""
+        """Bring rates up to date, in steps. Call it every five seconds. The first rows of each metric have
+        rates, as long as there is room; the first one is that of all topics together."""
         now_s = self._now_s()
         gone = set(self._rates)
-        number = 0
         for metric, rows in self.readings(lambda metric: metric.kind is Kind.COUNTER):
-            for tags, count in rows:
-                number += 1
-                if not number % PAUSE_AFTER:
-                    yield
+            yield
+            for tags, count in islice(rows, ROWS_WITH_RATES):
                 key = (metric, tags)
                 found = self._rates.get(key)
                 if found is not None:
@@ -144,11 +142,8 @@ class Registry:
                     gone.discard(key)
                 elif len(self._rates) < METERS_MAX:
                     self._rates[key] = Rates(count, now_s, self._started_s)
-            if number > 2 * METERS_MAX:
-                break  # so many topics that looking at all of them would cost more than rates are worth
-        else:
-            for key in gone:
-                del self._rates[key]
+        for key in gone:
+            del self._rates[key]
 
 
 class Shared:

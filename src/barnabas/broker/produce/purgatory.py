@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 Wait = tuple["Partition", int]
 """A partition and the base offset of a batch: batches are replicated whole."""
 SWEEP_SECONDS = 0.5
-SAMPLED = 15  # the phases of a request are measured if its correlation id has none of these bits
 WAITS = 1  # instead of the time when it was written: it waits, and is not measured
 
 
@@ -54,7 +53,8 @@ class CommittedResponse:
         self._waits = waits
         self._missing = 0
         self._started_ns = perf_counter_ns()
-        self._written_ns = self._ready_ns = 0  # measured of one request of 16
+        # Measured if the correlation id has none of the bits of `Tick.sampled`.
+        self._written_ns = self._ready_ns = 0
 
     def finish(self, failed: dict[Partition, KafkaError]) -> None:
         """Wait for the followers. The leader has written everything except the partitions that failed."""
@@ -72,7 +72,7 @@ class CommittedResponse:
                 partition.wait_for_commit(base_offset, self)
         channel = self.channel
         if missing:
-            self._written_ns = WAITS if self._correlation_id & SAMPLED else perf_counter_ns()
+            self._written_ns = WAITS if self._correlation_id & channel.tick.sampled else perf_counter_ns()
             self._missing = missing
             channel.wait_in_purgatory(self)
         else:
@@ -151,9 +151,8 @@ class CommittedResponse:
         times.observe_committed(now_ns - started_ns)
         if written_ns != WAITS:
             ready_ns = self._ready_ns or now_ns
-            times.observe_phases(
-                written_ns - started_ns, ready_ns - written_ns, now_ns - ready_ns, SAMPLED + 1
-            )
+            weight = channel.tick.sampled + 1
+            times.observe_phases(written_ns - started_ns, ready_ns - written_ns, now_ns - ready_ns, weight)
 
 
 class Purgatory:

@@ -217,3 +217,15 @@ def test_metrics_that_clients_push_go_on_to_outlets(world: World) -> None:
         return found
 
     wait_until(pushed, 30, "metrics of the producer")
+
+
+def test_an_outlet_may_be_named_while_the_broker_runs() -> None:
+    graphite = TcpReceiver()
+    settings = {"barnabas.outlets.interval.ms": 100, "barnabas.graphite.port": graphite.port}
+    with opened(graphite), Broker(overrides=settings) as broker:
+        command = (
+            "configs --alter --entity-type brokers --entity-default --add-config metric.reporters=graphite"
+        )
+        arguments = [*command.split(), "--bootstrap-server", broker.bootstrap]
+        subprocess.run([sys.executable, "-m", "barnabas", *arguments], check=True, capture_output=True)
+        wait_until(lambda: graphite.lines, what="lines of the new outlet")

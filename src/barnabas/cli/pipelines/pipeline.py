@@ -24,10 +24,12 @@ EXAMPLES = (
 )
 DEFAULT_FILE = "pipeline.yaml"
 WATCH_S = 1.0
+SCHEMA_HELP = "print the JSON Schema of the file, for editors"
 
 COMMANDS = {
     "init": "pipeline_show",
     "validate": "pipeline_show",
+    "schema": "pipeline_show",
     "plan": "pipeline_show",
     "run": "pipeline_do",
     "status": "pipeline_show",
@@ -62,6 +64,7 @@ def add_arguments(parser: ToolParser) -> None:
     init = with_file("init", "write a first file")
     init.add_argument("--force", action="store_true", help="replace an existing file")
     with_file("validate", "list all problems of the file, with lines and hints")
+    commands.add_parser("schema", help=SCHEMA_HELP, description=SCHEMA_HELP)
     with_file("plan", "show what a run would create, change and remove")
     run = with_file("run", "run the pipeline: serving, batch and streaming, each restarted when it dies")
     run.add_argument("--once", action="store_true", help="do everything that is due in this process, and end")

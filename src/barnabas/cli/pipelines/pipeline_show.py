@@ -1,4 +1,4 @@
-"""The commands of `pipeline` that do not change the lake: init, validate, plan, status, lineage, report.
+"""Commands of `pipeline` that do not change the lake: init, validate, schema, plan, status, lineage, report.
 
 In: options. Out: lines, tables, pages. None of them starts Spark.
 """
@@ -51,6 +51,13 @@ def validate(options: argparse.Namespace, out: Output) -> int:
     ]
     shown = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in counts)
     out.line(f"{options.file}: no problems: {shown}")
+    return 0
+
+
+def schema(options: argparse.Namespace, out: Output) -> int:
+    from barnabas.pipeline.file.shape import json_schema
+
+    out.line(json.dumps(json_schema(), indent=2, ensure_ascii=False))
     return 0
 
 

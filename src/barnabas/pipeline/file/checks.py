@@ -21,6 +21,7 @@ from barnabas.pipeline.spec.model import (
     MASK_HINT,
     MASKS,
     Drift,
+    LineageServer,
     Merging,
     Pipeline,
     Refined,
@@ -42,6 +43,7 @@ from barnabas.pipeline.spec.refined_sql import (
     tables_in,
 )
 from barnabas.pipeline.views.definition import problems_of as definition_problems
+from barnabas.security.clients.references import REFERENCE
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 RULES_MAX = 62
@@ -344,6 +346,16 @@ def serving_problems(serving: Serving) -> Iterator[Problem]:
         yield Problem("serving.host", closed)
 
 
+def lineage_problems(lineage: LineageServer) -> Iterator[Problem]:
+    url = reference(lineage.url)
+    if url and not url.startswith(("http://", "https://", "${")):
+        yield Problem("lineage.url", f"is {url.partition('://')[0]!r}", "http://… or https://…")
+    if IN_ADDRESS.search(REFERENCE.sub("", url)):
+        yield Problem("lineage.url", "holds a password", "give token beside it, as ${env:NAME}")
+    yield from references_wrong("lineage.url", url)
+    yield from references_wrong("lineage.token", reference(lineage.token))
+
+
 def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
     store = reference(pipeline.serving.store)
     if IN_ADDRESS.search(store) and "${" not in store:
@@ -352,6 +364,7 @@ def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
         shown = f"is {store.partition('://')[0]}://…" if "://" in store else f"is {store!r}"
         yield Problem("serving.store", shown, "duckdb, or postgresql://…")
     yield from serving_problems(pipeline.serving)
+    yield from lineage_problems(pipeline.lineage)
     for name, value in pipeline.spark.settings.items():
         yield from references_wrong(f"spark.settings.{name}", reference(value))
     for zone in pipeline.retention_s:

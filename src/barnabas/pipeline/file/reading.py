@@ -12,31 +12,38 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.nodes import MappingNode, ScalarNode
 
-from barnabas.engine.secrets import Text, is_literal_secret, text
+from barnabas.engine.secrets import Text, text
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline.file.checks import problems_of
-from barnabas.pipeline.file.document import Document, Section
+from barnabas.pipeline.file.document import Document, plain_tree
 from barnabas.pipeline.file.problems import FileProblems, Problem, did_you_mean, with_lines
-from barnabas.pipeline.file.reading_rules import read_rule
-from barnabas.pipeline.lake.tables import Zone
-from barnabas.pipeline.spec import durations, model
+from barnabas.pipeline.file.shape import (
+    FilesShape,
+    PipelineShape,
+    RefinedShape,
+    SchemaShape,
+    ServingShape,
+    SourceShape,
+    StagingShape,
+    TableShape,
+    TopicShape,
+    TrustedShape,
+    ViewShape,
+)
+from barnabas.pipeline.file.shape_problems import read_shape
+from barnabas.pipeline.spec import model
 from barnabas.pipeline.spec.model import (
-    Drift,
-    FileKind,
     FilesSource,
-    Format,
     Frequency,
+    LineageServer,
     Maintenance,
     Pipeline,
     Refined,
-    Refresh,
     Schema,
     Serving,
     Source,
     Staging,
-    TableMode,
     TableSource,
     TopicSource,
     Trusted,
@@ -46,7 +53,6 @@ from barnabas.pipeline.spec.model import (
 __all__ = ["FileProblems", "Problem", "pipeline_from", "read_pipeline", "read_text"]
 
 KINDS = ("topic", "table", "files")
-KEEP_SECRETS_OUT = "write ${env:NAME}, ${file:/path} or ${file:/path:key}: the file must not hold secrets"
 
 
 def read_pipeline(path: str | Path) -> Pipeline:
@@ -65,17 +71,16 @@ def pipeline_from(document: Mapping[str, Any]) -> Pipeline:
 
 
 def read_text(content: str, file: Path | None = None) -> Pipeline:
-    document = Document()
-    root = document.root(content)
-    if root is None:
-        raise FileProblems(document.problems, file)
-    pipeline = read_root(root, file)
-    found = with_lines(problems_of(pipeline), document.lines)
+    document = Document(content)
+    shape = read_shape(document)
+    if shape is None:
+        raise FileProblems(with_lines(document.problems, document.lines), file)
+    pipeline = made(shape, document, file)
     # A section that could not be read would be reported again as missing.
     read_wrong = {each.path for each in document.problems}
-    found = [each for each in found if not within(each.path, read_wrong)]
+    found = [each for each in problems_of(pipeline) if not within(each.path, read_wrong)]
     if document.problems or found:
-        raise FileProblems([*document.problems, *found], file)
+        raise FileProblems(with_lines([*document.problems, *found], document.lines), file)
     return pipeline
 
 
@@ -83,213 +88,160 @@ def within(path: str, sections: set[str]) -> bool:
     return any(path == section or path.startswith((f"{section}.", f"{section}[")) for section in sections)
 
 
-def read_root(root: Section, file: Path | None) -> Pipeline:
-    pipeline = Pipeline(
-        name=root.text("name", required=True, hint="a short name: letters, digits, _"),
-        lake=root.text("lake", required=True, hint="a folder or URL, as in ./lake"),
-        spark=read_spark(root),
-        sources=tuple(read_source(name, section, file) for name, section in root.sections("sources")),
-        staging=tuple(read_staging(name, section) for name, section in root.sections("staging")),
-        trusted=tuple(read_trusted(name, section) for name, section in root.sections("trusted")),
-        refined=tuple(read_refined(name, section) for name, section in root.sections("refined")),
-        views=tuple(read_view(name, section) for name, section in root.sections("views")),
-        serving=read_serving(root),
-        retention_s=read_retention(root),
-        maintenance=read_maintenance(root),
+def made(shape: PipelineShape, document: Document, file: Path | None) -> Pipeline:
+    """The pipeline of a shape."""
+    tree = document.tree or {}
+    if "sources" not in tree:
+        document.wrong("sources", "is missing", "name at least one source")
+    lineage = shape.lineage
+    return Pipeline(
+        name=shape.name,
+        lake=shape.lake,
+        spark=SparkSettings(shape.spark.master, shape.spark.remote, texts(shape.spark.settings)),
+        sources=tuple(source(name, each, document, file) for name, each in shape.sources.items()),
+        staging=tuple(staging(name, each) for name, each in shape.staging.items()),
+        trusted=tuple(trusted(name, each) for name, each in shape.trusted.items()),
+        refined=tuple(refined(name, each) for name, each in shape.refined.items()),
+        views=tuple(view(name, each) for name, each in shape.views.items()),
+        serving=serving(shape.serving),
+        retention_s={zone: value for zone, value in shape.retention.model_dump().items() if value},
+        maintenance=Maintenance(
+            shape.maintenance.compact, shape.maintenance.vacuum, shape.maintenance.file_size
+        ),
+        lineage=LineageServer()
+        if lineage is None
+        else LineageServer(text(lineage.url), lineage.endpoint, text(lineage.token), lineage.timeout),
         file=file,
     )
-    if "sources" not in root:
-        root.wrong("sources", "is missing", "name at least one source")
-    root.finish()
-    return pipeline
 
 
-def read_spark(root: Section) -> SparkSettings:
-    section = root.section("spark")
-    if section is None:
-        return SparkSettings()
-    found = SparkSettings(
-        section.text("master", "local[*]"), section.text("remote"), secrets(section, "settings")
-    )
-    section.finish()
-    return found
+def texts(settings: Mapping[str, str]) -> dict[str, Text]:
+    return {name: text(value) for name, value in settings.items()}
 
 
 # -- sources ----------------------------------------------------------------------------------------
 
 
-def read_source(name: str, section: Section, file: Path | None) -> Source:
-    kinds = [kind for kind in KINDS if kind in section]
-    if len(kinds) != 1:
+def source(name: str, shape: SourceShape, document: Document, file: Path | None) -> Source:
+    path = f"sources.{name}"
+    kinds = [kind for kind in KINDS if getattr(shape, kind) is not None]
+    given = list(((document.tree or {}).get("sources") or {}).get(name) or ())
+    if len(kinds) != 1 and not set(given) & set(KINDS) - set(kinds):
         said = f"has {' and '.join(kinds)}" if kinds else "has no place to read from"
-        close = [
-            did_you_mean(each, KINDS)
-            for each in section.values
-            if did_you_mean(each, KINDS).startswith("did you")
-        ]
-        section.wrong("", said, close[0] if close else f"give exactly one of {', '.join(KINDS)}")
+        close = [did_you_mean(each, KINDS) for each in given]
+        close = [each for each in close if each.startswith("did you")]
+        document.wrong(path, said, close[0] if close else f"give exactly one of {', '.join(KINDS)}")
+    kind = next(iter(kinds), "files")
+    default = {"topic": model.REAL_TIME, "table": model.EVERY_MINUTE, "files": model.EVERY_TEN_SECONDS}[kind]
     common: dict[str, Any] = {
         "name": name,
-        "format": section.choice("format", Format, Format.JSON),
-        "schema": read_schema(section, file),
-        "event_time": section.text("event_time"),
-        "lateness_s": section.read("lateness", durations.seconds, None),
-        "bandwidth_bytes_s": section.read("bandwidth", durations.bytes_per_second, None),
-        "changes": section.text("changes"),
-        "rows_per_batch_max": section.number("rows_per_batch", None, 1),
+        "format": shape.format,
+        "schema": schema(shape.record_schema, f"{path}.schema", document, file),
+        "event_time": shape.event_time,
+        "lateness_s": shape.lateness,
+        "bandwidth_bytes_s": shape.bandwidth,
+        "changes": shape.changes,
+        "rows_per_batch_max": shape.rows_per_batch,
+        "frequency": frequency(shape, default, f"{path}.frequency", document),
     }
-    kind = kinds[0] if kinds else "files"
-    default = {"topic": model.REAL_TIME, "table": model.EVERY_MINUTE, "files": model.EVERY_TEN_SECONDS}[kind]
-    common["frequency"] = read_frequency(section, default)
-    inner = section.section(kind)
-    for other in kinds[1:]:
-        section.section(other)
-    section.finish(KINDS)
-    if inner is None:
-        return FilesSource(path="", **common)
-    readers = {"topic": read_topic, "table": read_table, "files": read_files}
-    found = readers[kind](inner, common)
-    inner.finish()
-    return found
+    if shape.topic is not None:
+        return topic(shape.topic, common)
+    if shape.table is not None:
+        return table(shape.table, common)
+    return files(shape.files, common)
 
 
-def secret(section: Section, name: str, default: str = "", *, required: bool = False) -> Text:
-    """A text that may refer to secrets. A literal secret is a problem."""
-    value = section.text(name, default, required=required)
-    if is_literal_secret(name, value):
-        section.wrong(name, "holds a secret", KEEP_SECRETS_OUT)
-    return text(value)
-
-
-def secrets(section: Section, name: str) -> dict[str, Text]:
-    found = section.settings(name)
-    for key, value in found.items():
-        if is_literal_secret(key, value):
-            section.wrong(name, f"{key} holds a secret", KEEP_SECRETS_OUT)
-    return {key: text(value) for key, value in found.items()}
-
-
-def read_topic(section: Section, common: dict[str, Any]) -> Source:
-    servers = "bootstrap_servers" if "bootstrap_servers" in section else "bootstrap.servers"
+def topic(shape: TopicShape, common: dict[str, Any]) -> Source:
     return TopicSource(
-        bootstrap_servers=secret(section, servers, required=True),
-        subscribe=section.text("subscribe"),
-        pattern=section.text("pattern"),
-        starting=section.text("starting", "earliest"),
-        settings=secrets(section, "settings"),
+        bootstrap_servers=text(shape.bootstrap_servers),
+        subscribe=shape.subscribe,
+        pattern=shape.pattern,
+        starting=shape.starting,
+        settings=texts(shape.settings),
         **common,
     )
 
 
-def read_table(section: Section, common: dict[str, Any]) -> Source:
+def table(shape: TableShape, common: dict[str, Any]) -> Source:
     return TableSource(
-        url=secret(section, "url", required=True),
-        table=section.text("table", required=True),
-        user=secret(section, "user"),
-        password=secret(section, "password"),
-        mode=section.choice("mode", TableMode, TableMode.SNAPSHOT),
-        incrementing=section.text("incrementing"),
-        timestamp=section.text("timestamp"),
-        window_s=section.read("window", durations.seconds, model.WINDOW_S),
-        snapshot_below=section.number("snapshot_below", model.SNAPSHOT_BELOW),
-        settings=secrets(section, "settings"),
+        url=text(shape.url),
+        table=shape.table,
+        user=text(shape.user),
+        password=text(shape.password),
+        mode=shape.mode,
+        incrementing=shape.incrementing,
+        timestamp=shape.timestamp,
+        window_s=shape.window,
+        snapshot_below=shape.snapshot_below,
+        connections=shape.connections,
+        split_by=shape.split_by,
+        settings=texts(shape.settings),
         **common,
     )
 
 
-def read_files(section: Section, common: dict[str, Any]) -> Source:
+def files(shape: FilesShape | None, common: dict[str, Any]) -> Source:
+    if shape is None:
+        return FilesSource(path="", **common)
     return FilesSource(
-        path=section.text("path", required=True, hint="a folder, a file or a URL"),
-        kind=section.choice("kind", FileKind, FileKind.JSON),
-        pattern=section.text("pattern"),
-        recursive=section.flag("recursive", True),
-        settings=section.settings("settings"),
+        path=shape.path,
+        kind=shape.kind,
+        pattern=shape.pattern,
+        recursive=shape.recursive,
+        settings=shape.settings,
         **common,
     )
 
 
-def read_frequency(section: Section, default: Frequency) -> Frequency:
-    node = section.node_of("frequency")
-    if node is None:
+def frequency(shape: SourceShape, default: Frequency, path: str, document: Document) -> Frequency:
+    found = shape.frequency
+    if found is None:
         return default
-    if isinstance(node, ScalarNode):
-        word = str(node.value)
-        if word == model.Pace.REAL_TIME:
-            return model.REAL_TIME
-        hint = 'real_time, {near_real_time: 1 minute} or {batch: "0 2 * * *"}'
-        section.wrong("frequency", f"is {word!r}", hint)
+    given = (document.tree or {})["sources"][path.split(".", 2)[1]]["frequency"]
+    if isinstance(given, dict) and (found.near_real_time is None) == (found.batch is None):
+        if not any(each.path.startswith(f"{path}.") for each in document.problems):
+            document.wrong(path, "must be one of near_real_time and batch")
         return default
-    inner = section.section("frequency")
-    if inner is None:
-        return default
-    if len(inner.values) != 1:
-        section.wrong("frequency", "must be one of near_real_time and batch")
-    found = default
-    if "near_real_time" in inner:
-        found = model.every(inner.read("near_real_time", durations.seconds, 60.0))
-    elif "batch" in inner:
-        found = model.on_schedule(inner.text("batch"))
-    inner.finish(("near_real_time", "batch"))
-    return found
+    if found.near_real_time is not None:
+        return model.every(found.near_real_time)
+    return model.on_schedule(found.batch) if found.batch is not None else model.REAL_TIME
 
 
-def read_schema(section: Section, file: Path | None) -> Schema:
-    node = section.node_of("schema")
-    if node is None:
+def schema(shape: SchemaShape | None, path: str, document: Document, file: Path | None) -> Schema:
+    if shape is None:
         return Schema()
-    if isinstance(node, ScalarNode):
-        return Schema(infer_samples=1000) if node.value == "infer" else Schema(ddl=str(node.value))
-    inner = section.section("schema")
-    if inner is None:
-        return Schema()
-    found = Schema()
-    if "infer" in inner:
-        samples = inner.section("infer")
-        found = Schema(infer_samples=samples.number("samples", 1000, 1, 1_000_000) if samples else 1000)
-        if samples:
-            samples.finish()
-    elif "avro" in inner:
-        found = Schema(avro=read_avro(inner, file))
-    elif "registry" in inner:
-        found = Schema(
-            registry=secret(inner, "registry", required=True),
-            subject=inner.text("subject"),
-            version=read_version(inner),
-            message=inner.text("message"),
-            registry_settings=secrets(inner, "settings"),
+    if shape.infer is not None:
+        return Schema(infer_samples=shape.infer.samples)
+    if shape.avro is not None:
+        return Schema(avro=avro(shape.avro, f"{path}.avro", document, file))
+    if shape.registry:
+        return Schema(
+            registry=text(shape.registry),
+            subject=shape.subject,
+            version=shape.version,
+            message=shape.message,
+            registry_settings=texts(shape.settings),
         )
-    elif "protobuf" in inner:
-        path = beside(file, inner.text("protobuf"))
-        if not path.exists():
-            inner.wrong("protobuf", f"{path} does not exist", "make it with protoc --descriptor_set_out")
-        found = Schema(protobuf=str(path), message=inner.text("message", required=True))
-    else:
-        found = Schema(ddl=inner.text("ddl", required=True, hint="or avro, protobuf, registry, infer"))
-    inner.finish(("ddl", "avro", "protobuf", "registry", "infer"))
-    return found
+    if shape.protobuf:
+        place = beside(file, shape.protobuf)
+        if not place.exists():
+            hint = "make it with protoc --descriptor_set_out"
+            document.wrong(f"{path}.protobuf", f"{place} does not exist", hint)
+        if not shape.message:
+            document.wrong(f"{path}.message", "is missing")
+        return Schema(protobuf=str(place), message=shape.message)
+    return Schema(ddl=shape.ddl)
 
 
-def read_version(section: Section) -> int:
-    """The number of a version; 0 stands for `latest`."""
-    if section.text("version", "latest").strip().lower() == "latest":
-        return 0
-    return section.number("version", 0, 1)
-
-
-def read_avro(section: Section, file: Path | None) -> str:
-    node = section.node_of("avro")
-    if isinstance(node, MappingNode):
-        from barnabas.pipeline.file.document import plain
-
-        return json.dumps(plain(node))
-    written = section.text("avro")
+def avro(written: Any, path: str, document: Document, file: Path | None) -> str:
+    if not isinstance(written, str):
+        return json.dumps(plain_tree(written))
     if written.lstrip().startswith(("{", "[", '"')):
-        return written
-    path = beside(file, written)
+        return str(written)
     try:
-        return path.read_text()
+        return beside(file, written).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        section.wrong("avro", f"is neither a schema in JSON nor a file that can be read: {error}")
+        document.wrong(path, f"is neither a schema in JSON nor a file that can be read: {error}")
         return ""
 
 
@@ -300,135 +252,63 @@ def beside(file: Path | None, path: str) -> Path:
 # -- zones and views --------------------------------------------------------------------------------
 
 
-def read_key(section: Section) -> tuple[tuple[str, ...], float | None]:
-    """`key: [id]`, or `key: {columns: [id], within: 7 days}`: the columns and the horizon in seconds."""
-    if not isinstance(section.node_of("key"), MappingNode):
-        return section.texts("key"), None
-    inner = section.section("key")
-    assert inner is not None
-    columns, within_s = inner.texts("columns"), inner.read("within", durations.seconds, None)
-    if not columns:
-        inner.wrong("columns", "is missing", "name the columns of the key, as in [order_id]")
-    inner.finish()
-    return columns, within_s
-
-
-def read_staging(name: str, section: Section) -> Staging:
-    key, within_s = read_key(section)
-    found = Staging(
+def staging(name: str, shape: StagingShape) -> Staging:
+    return Staging(
         name=name,
-        source=section.text("source", name),
-        key=key,
-        within_s=within_s,
-        drift=section.choice("drift", Drift, Drift.RESCUE),
+        source=shape.source or name,
+        key=shape.key.columns,
+        within_s=shape.key.within,
+        drift=shape.drift,
     )
-    section.finish()
-    return found
 
 
-def read_trusted(name: str, section: Section) -> Trusted:
-    # A placeholder for an unreadable rule keeps the numbers of those behind it.
-    rules = [
-        read_rule(each) or model.expression("true", f"unreadable {index}")
-        for index, each in enumerate(section.items("rules"))
-    ]
-    found = Trusted(
+def trusted(name: str, shape: TrustedShape) -> Trusted:
+    return Trusted(
         name=name,
-        staging=section.text("from", name).removeprefix("staging."),
-        rules=tuple(rules),
-        mask=section.settings("mask"),
-        hash=section.texts("hash"),
-        salt=text(section.text("salt")),
-        encrypt=section.texts("encrypt"),
-        tokenise=section.texts("tokenise"),
-        key=text(section.text("key")),
+        staging=(shape.staging or name).removeprefix("staging."),
+        rules=tuple(shape.rules),
+        mask=shape.mask,
+        hash=shape.hash,
+        salt=text(shape.salt),
+        encrypt=shape.encrypt,
+        tokenise=shape.tokenise,
+        key=text(shape.key),
     )
-    for name in ("salt", "key"):
-        if is_literal_secret("secret", section.text(name)):
-            section.wrong(name, "holds a secret", KEEP_SECRETS_OUT)
-    section.finish()
-    return found
 
 
-def read_refined(name: str, section: Section) -> Refined:
-    found = Refined(
+def refined(name: str, shape: RefinedShape) -> Refined:
+    return Refined(
         name=name,
-        sql=section.text("sql"),
-        python=section.text("python"),
-        inputs=section.texts("inputs"),
-        refresh=section.choice("refresh", Refresh, Refresh.AUTO),
-        schedule=section.text("schedule"),
+        sql=shape.sql,
+        python=shape.python,
+        inputs=shape.inputs,
+        refresh=shape.refresh,
+        schedule=shape.schedule,
     )
-    section.finish()
-    return found
 
 
-def read_view(name: str, section: Section) -> View:
-    found = View(
+def view(name: str, shape: ViewShape) -> View:
+    return View(
         name=name,
-        source=section.text("from", required=True, hint="trusted.NAME or refined.NAME"),
-        sql=section.text("sql", required=True),
-        keys=section.texts("keys"),
-        measures=section.settings("measures"),
-        batch=section.text("batch"),
-        settings=section.settings("settings"),
+        source=shape.source,
+        sql=shape.sql,
+        keys=shape.keys,
+        measures=shape.measures,
+        batch=shape.batch,
+        settings=shape.settings,
     )
-    section.finish()
-    return found
 
 
-def read_serving(root: Section) -> Serving:
-    section = root.section("serving")
-    if section is None:
-        return Serving()
-    found = Serving(
-        store=secret(section, "store", "duckdb"),
-        host=section.text("host", "127.0.0.1"),
-        port=section.number("port", 8088, 0, 65535),
-        token=secret(section, "token"),
-        tokens=read_tokens(section),
-        users=read_users(section),
-        certificate=section.text("certificate"),
-        private_key=section.text("private_key"),
-        plaintext=section.flag("plaintext", False),
-        keep_horizons=section.number("keep_horizons", 3, 1, 10_000),
+def serving(shape: ServingShape) -> Serving:
+    return Serving(
+        store=text(shape.store),
+        host=shape.host,
+        port=shape.port,
+        token=text(shape.token),
+        tokens=tuple(text(each) for each in shape.tokens),
+        users=texts(shape.users),
+        certificate=shape.certificate,
+        private_key=shape.private_key,
+        plaintext=shape.plaintext,
+        keep_horizons=shape.keep_horizons,
     )
-    section.finish()
-    return found
-
-
-def read_tokens(section: Section) -> tuple[Text, ...]:
-    found = section.texts("tokens")
-    if any(is_literal_secret("token", each) for each in found):
-        section.wrong("tokens", "hold a secret", KEEP_SECRETS_OUT)
-    return tuple(text(each) for each in found)
-
-
-def read_users(section: Section) -> dict[str, Text]:
-    found = section.settings("users")
-    for name, password in found.items():
-        if is_literal_secret("password", password):
-            section.wrong("users", f"{name} has a password", KEEP_SECRETS_OUT)
-    return {name: text(password) for name, password in found.items()}
-
-
-def read_retention(root: Section) -> dict[str, float]:
-    section = root.section("retention")
-    if section is None:
-        return {}
-    found = {zone: section.read(zone, durations.seconds, 0.0) for zone in Zone}
-    section.finish()
-    return {str(zone): value for zone, value in found.items() if value}
-
-
-def read_maintenance(root: Section) -> Maintenance:
-    section = root.section("maintenance")
-    if section is None:
-        return Maintenance()
-    found = Maintenance(
-        compact=section.text("compact"),
-        vacuum_s=section.read("vacuum", durations.seconds, Maintenance().vacuum_s),
-        file_bytes_target=section.read("file_size", durations.size_bytes, Maintenance().file_bytes_target),
-    )
-    section.finish()
-    return found

@@ -1,14 +1,15 @@
 """Reads rules of trusted tables: `{range: {amount: [0, 10000]}}`.
 
-In: an entry of the list. Out: a `Rule`, or None and problems. Does not know: columns.
+In: an entry of the list. Out: a `Rule`, or a problem. Does not know: columns.
 """
 
 from __future__ import annotations
 
-from yaml.nodes import MappingNode, Node
+from typing import Any
 
-from barnabas.pipeline.file.document import Section, plain
+from barnabas.pipeline.file.document import kind_of, plain_tree
 from barnabas.pipeline.file.problems import did_you_mean
+from barnabas.pipeline.file.shape_types import problem, word
 from barnabas.pipeline.spec import durations
 from barnabas.pipeline.spec.model import Rule, RuleKind
 
@@ -21,29 +22,56 @@ EXAMPLES = {
     RuleKind.EXPRESSION: '{expression: "amount > 0", name: positive}',
     RuleKind.FRESHNESS: "{freshness: {at: 1 hour}}",
 }
+TEXT = {"type": "string"}
+COLUMNS = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 
 
-def read_rule(section: Section) -> Rule | None:
-    kinds = [name for name in section.values if name in set(RuleKind)]
+def of_one_column(value: Any) -> dict[str, Any]:
+    return {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": value}
+
+
+SHAPES: dict[RuleKind, Any] = {
+    RuleKind.NOT_NULL: COLUMNS,
+    RuleKind.RANGE: of_one_column({"type": "array", "minItems": 2, "maxItems": 2}),
+    RuleKind.PATTERN: of_one_column(TEXT),
+    RuleKind.UNIQUE: COLUMNS,
+    RuleKind.REFERENCE: of_one_column(TEXT),
+    RuleKind.EXPRESSION: TEXT,
+    RuleKind.FRESHNESS: of_one_column(TEXT),
+}
+RULES_SCHEMA = {
+    "oneOf": [
+        {
+            "type": "object",
+            "properties": {str(kind): {**shape, "description": EXAMPLES[kind]}, "name": TEXT},
+            "required": [str(kind)],
+            "additionalProperties": False,
+        }
+        for kind, shape in SHAPES.items()
+    ]
+}
+
+
+def read_rule(value: Any) -> Rule:
+    if isinstance(value, Rule):
+        return value
+    if not isinstance(value, dict):
+        raise problem(f"must hold names with values, this is {kind_of(value)}")
+    kinds = [name for name in value if name in set(RuleKind)]
+    others = [name for name in value if name != "name" and name not in kinds]
     if len(kinds) != 1:
-        others = [name for name in section.values if name != "name"]
         hint = did_you_mean(others[0], RuleKind) if others and not kinds else "one rule an entry"
-        section.document.wrong(
-            section.path, "is not a rule" if not kinds else "is more than one rule", hint, section.node
-        )
-        return None
+        raise problem("is not a rule" if not kinds else "is more than one rule", hint)
+    if others:
+        raise problem(f"{others[0]} is unknown here", did_you_mean(others[0], [*RuleKind, "name"]))
     kind = RuleKind(kinds[0])
-    node = section.node_of(kind)
-    name = section.text("name")
-    section.finish(RuleKind)
-    rule = made(kind, node, name)
+    rule = made(kind, plain_tree(value[kind]), word(value.get("name") or ""))
     if rule is None:
-        section.wrong(kind, "cannot be understood", f"write it as in {EXAMPLES[kind]}")
+        raise problem(f"{kind} cannot be understood", f"write it as in {EXAMPLES[kind]}")
     return rule
 
 
-def made(kind: RuleKind, node: Node | None, name: str) -> Rule | None:
-    value = plain(node) if node is not None else None
+def made(kind: RuleKind, value: Any, name: str) -> Rule | None:
     if kind in (RuleKind.NOT_NULL, RuleKind.UNIQUE):
         columns = [value] if isinstance(value, str) else value
         if not isinstance(columns, list) or not columns or not all(isinstance(each, str) for each in columns):
@@ -51,7 +79,7 @@ def made(kind: RuleKind, node: Node | None, name: str) -> Rule | None:
         return Rule(kind, tuple(columns), name=name)
     if kind is RuleKind.EXPRESSION:
         return Rule(kind, text=value, name=name) if isinstance(value, str) else None
-    if not isinstance(node, MappingNode) or not isinstance(value, dict) or len(value) != 1:
+    if not isinstance(value, dict) or len(value) != 1:
         return None
     [(column, limit)] = value.items()
     if kind is RuleKind.RANGE:
@@ -63,4 +91,6 @@ def made(kind: RuleKind, node: Node | None, name: str) -> Rule | None:
             return Rule(kind, (str(column),), age_s=durations.seconds(str(limit)), name=name)
         except ValueError:
             return None
+    if isinstance(limit, dict | list):
+        return None
     return Rule(kind, (str(column),), text=str(limit), name=name)

@@ -15,6 +15,7 @@ from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import (
     FilesSource,
     Frequency,
+    LineageServer,
     Maintenance,
     Pace,
     Pipeline,
@@ -77,6 +78,7 @@ def document(pipeline: Pipeline) -> Document:
     found["serving"] = serving_document(pipeline.serving)
     found["retention"] = {zone: duration_text(value) for zone, value in pipeline.retention_s.items()}
     found["maintenance"] = maintenance_document(pipeline.maintenance)
+    found["lineage"] = lineage_document(pipeline.lineage)
     return without_empty(found)
 
 
@@ -107,6 +109,9 @@ def source_document(source: Source) -> Document:
         )
         found["table"]["snapshot_below"] = source.snapshot_below
         found["table"]["window"] = duration_text(source.window_s)
+        found["table"]["connections"] = source.connections
+        if source.split_by:
+            found["table"]["split_by"] = source.split_by
     elif isinstance(source, FilesSource):
         found["files"] = without_empty(
             {
@@ -218,6 +223,19 @@ def maintenance_document(maintenance: Maintenance) -> Document:
             "compact": maintenance.compact,
             "vacuum": duration_text(maintenance.vacuum_s),
             "file_size": f"{maintenance.file_bytes_target} B",
+        }
+    )
+
+
+def lineage_document(lineage: LineageServer) -> Document:
+    if not lineage.url:
+        return {}
+    return without_empty(
+        {
+            "url": reference(lineage.url),
+            "endpoint": lineage.endpoint,
+            "token": reference(lineage.token),
+            "timeout": duration_text(lineage.timeout_s),
         }
     )
 

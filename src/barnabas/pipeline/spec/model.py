@@ -21,14 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from barnabas.engine.secrets import Text, reference
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
-
-if TYPE_CHECKING:
-    pass
 
 Named = TypeVar("Named", bound="_Named")
 
@@ -122,6 +119,10 @@ class Format(StrEnum):
 DEBEZIUM = "debezium"
 SNAPSHOT_BELOW = 10_000
 WINDOW_S = 300.0
+CONNECTIONS = 4  # to a database, for one read of a table
+CONNECTIONS_MAX = 256
+LINEAGE_ENDPOINT = "api/v1/lineage"
+LINEAGE_TIMEOUT_S = 5.0
 # Ways to mask a column.
 MASKS = re.compile(r"all|email|null|year|(last|first)(\d{1,2})")
 MASK_HINT = "all, last4 (any number), first1, email, year, null"
@@ -187,6 +188,8 @@ class TableSource(Source):
     timestamp: str = ""
     window_s: float = WINDOW_S  # mode `timestamp` reads rows of so many seconds again
     snapshot_below: int = SNAPSHOT_BELOW
+    connections: int = CONNECTIONS  # that read the table side by side, each a range of numbers
+    split_by: str = ""  # the column of these ranges; by default `incrementing`, or the primary key
     frequency: Frequency = EVERY_MINUTE
     settings: Mapping[str, Text] = field(default_factory=dict)
 
@@ -356,6 +359,16 @@ class Maintenance:
     file_bytes_target: int = 128 * 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class LineageServer:
+    """Where OpenLineage events are sent, beside the file that always has them."""
+
+    url: Text = ""
+    endpoint: str = LINEAGE_ENDPOINT
+    token: Text = ""
+    timeout_s: float = LINEAGE_TIMEOUT_S
+
+
 def by_name(values: Iterable[Named], name: str) -> Named:
     for each in values:
         if each.name == name:
@@ -375,6 +388,7 @@ class Pipeline(_Named):
     serving: Serving = Serving()
     retention_s: Mapping[str, float] = field(default_factory=dict)  # zone -> seconds
     maintenance: Maintenance = Maintenance()
+    lineage: LineageServer = LineageServer()
     file: Path | None = None  # the file it was read from
 
     @property

@@ -13,7 +13,7 @@ pytest.importorskip("sqlglot", reason="needs the extra `pipeline`")
 from barnabas.engine.timeline import Entry, Kind
 from barnabas.pipeline.lineage.columns import From, columns_of, tables_of
 from barnabas.pipeline.lineage.graph import Column, Use
-from barnabas.pipeline.lineage.openlineage import event
+from barnabas.pipeline.lineage.openlineage import event, plain
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe import lineage_picture
 
@@ -63,7 +63,7 @@ def test_events_are_openlineage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SHOP_PASSWORD", "sesame")
     graph = graph_of(shop(tmp_path))
     entry = Entry(Kind.VIEW_BATCH, "countries", "7", 1.0, 2.0, rows_out=3)
-    found = event(graph, graph.nodes["view.countries"], entry, streaming=False)
+    found = plain(event(graph, graph.nodes["view.countries"], entry, streaming=False))
     assert found["eventType"] == "COMPLETE"
     assert found["job"]["name"] == "shop.view.countries"
     assert found["inputs"][0]["name"].endswith("/refined/enriched")
@@ -72,15 +72,16 @@ def test_events_are_openlineage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (field["field"], field["transformations"][0]["subtype"]) == ("amount", "AGGREGATION")
     assert (
         found["run"]["runId"]
-        == event(graph, graph.nodes["view.countries"], entry, streaming=False)["run"]["runId"]
+        == plain(event(graph, graph.nodes["view.countries"], entry, streaming=False))["run"]["runId"]
     )
     failed = Entry(Kind.VIEW_BATCH, "countries", "8", 1.0, 2.0, error="no space")
-    assert event(graph, graph.nodes["view.countries"], failed, streaming=False)["eventType"] == "FAIL"
-    customers = event(graph, graph.nodes["raw.customers"], entry, streaming=False)
-    assert customers["inputs"][0] | {"facets": {}} == {
+    assert plain(event(graph, graph.nodes["view.countries"], failed, streaming=False))["eventType"] == "FAIL"
+    customers = plain(event(graph, graph.nodes["raw.customers"], entry, streaming=False))
+    assert customers["inputs"][0] | {"facets": {}, "inputFacets": {}} == {
         "namespace": "postgresql://127.0.0.1",
         "name": "shop.customers",
         "facets": {},
+        "inputFacets": {},
     }
     assert "sesame" not in json.dumps([found, customers])
     assert "hidden" not in json.dumps([found, customers])

@@ -1,17 +1,20 @@
 """Records the work of a pipeline: an entry in the timeline, a state, the catalogue, and a lineage event.
 
 In: results of batches, outcomes of views, recomputed tables, failures. Out: the timeline and the event
-log, which outlive the process. A failure to record never stops the work. Does not know: how the work is
-done.
+log, which outlive the process; events for a lineage server, where the file names one. A failure to record
+never stops the work. Does not know: how the work is done.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+
+from openlineage.client.event_v2 import RunState
 
 from barnabas.engine.catalogue.reporter import Reporter
 from barnabas.engine.errors import brief
@@ -19,8 +22,9 @@ from barnabas.engine.timeline import BestEffortTimeline, Entry, Kind, State, Tim
 from barnabas.pipeline.ingest.results import BatchResult, RewriteResult
 from barnabas.pipeline.lake.tables import Zone
 from barnabas.pipeline.lineage.log import EventLog
-from barnabas.pipeline.lineage.openlineage import event
+from barnabas.pipeline.lineage.openlineage import event, plain
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
+from barnabas.pipeline.lineage.sending import LineageSender
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
 from barnabas.pipeline.views.layers import Layer, Outcome
@@ -37,6 +41,16 @@ class RunRecorder:
         self._events = EventLog(folder)
         self._graph = graph_of(pipeline)
         self._stands: dict[tuple[Kind, str], tuple[State, str]] = {}
+        self._sender: LineageSender | None = None
+        if pipeline.lineage.url:
+            self._sender = LineageSender(pipeline.lineage)
+            atexit.register(self.close)
+
+    def close(self) -> None:
+        """Send the last events. The end of the process does it too."""
+        if self._sender is not None:
+            self._sender.close()
+            atexit.unregister(self.close)
 
     # -- sources -----------------------------------------------------------------------------------
 
@@ -162,9 +176,12 @@ class RunRecorder:
             return
         if streaming and not self._events.is_news(key):
             return
+        kind = RunState.RUNNING if streaming else RunState.COMPLETE
+        found = event(self._graph, node, entry, kind, streaming=streaming)
+        if self._sender is not None:
+            self._sender.send(found)
         with contextlib.suppress(OSError):
-            kind = "RUNNING" if streaming else "COMPLETE"
-            self._events.append(event(self._graph, node, entry, kind, streaming=streaming))
+            self._events.append(plain(found))
 
 
 def query_of(kind: str, name: str) -> str:

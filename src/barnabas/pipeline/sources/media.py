@@ -1,7 +1,8 @@
 """Metadata of binary files, and rows of Avro files. Runs in Spark's Python workers.
 
-In: Arrow batches of Spark's `binaryFile`. Out: Arrow batches in the columns of the raw zone. Width and height
-come from the headers of PNG, GIF and JPEG; pictures are not decoded. Does not know: where files are.
+In: Arrow batches of Spark's `binaryFile`. Out: Arrow batches in the columns of the raw zone. The kind of a
+file comes from its first bytes (`filetype`), width and height from the headers of pictures (`imagesize`), as
+a viewer shows them: pictures are not decoded. Does not know: where files are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import hashlib
 import io
 import json
 import mimetypes
-import struct
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "metadata")
 ROWS_PER_BATCH = 10_000
-MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
-    (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"), (b"PK\x03\x04", "application/zip"),
-    (b"\x1f\x8b", "application/gzip"),
-)  # fmt: skip
-# JPEG segments that begin with the size of the picture.
-JPEG_SIZES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 
 
 def described(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,36 +86,20 @@ def facts_of(path: str, modified: datetime, content: bytes) -> dict[str, Any]:
 
 def media_type(name: str, content: bytes) -> str:
     """By the first bytes; by the name where they are unknown."""
-    for magic, kind in MAGIC:
-        if content.startswith(magic):
-            return kind
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+    import filetype
+
+    found: str | None = filetype.guess_mime(content)
+    return found or mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def dimensions(content: bytes, kind: str) -> tuple[int | None, int | None]:
-    try:
-        if kind == "image/png":
-            return struct.unpack(">II", content[16:24])
-        if kind == "image/gif":
-            return struct.unpack("<HH", content[6:10])
-        if kind == "image/jpeg":
-            return jpeg_dimensions(content)
-    except (struct.error, IndexError):
-        pass
-    return None, None
+    """Width and height of a picture, rotated as its camera says."""
+    if not kind.startswith("image/"):
+        return None, None
+    import imagesize
 
-
-def jpeg_dimensions(content: bytes) -> tuple[int | None, int | None]:
-    at = 2
-    while at + 9 < len(content):
-        if content[at] != 0xFF:
-            return None, None
-        marker = content[at + 1]
-        if marker in JPEG_SIZES:
-            height, width = struct.unpack(">HH", content[at + 5 : at + 9])
-            return width, height
-        at += 2 + int(struct.unpack(">H", content[at + 2 : at + 4])[0])
-    return None, None
+    width, height = imagesize.get(io.BytesIO(content))
+    return (round(width), round(height)) if width > 0 and height > 0 else (None, None)
 
 
 def as_json(value: Any) -> Any:

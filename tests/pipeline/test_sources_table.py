@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,10 @@ from barnabas.engine.errors import NeedsDecision, SourceUnavailable
 from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
 from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.ingest.source_runner import SourceRunner
+from barnabas.pipeline.sources import jdbc
+from barnabas.pipeline.sources.jdbc import JdbcTable
+from barnabas.pipeline.sources.source_slice import Stamp
+from barnabas.pipeline.sources.table import TableReader
 from barnabas.testing import mysql
 from pipeline.orders import rows
 
@@ -68,6 +72,34 @@ def test_a_small_table_is_mirrored_and_read_again_only_when_it_changed(
     assert len(rows(spark, pipeline, "raw", "customers", "value")) == 5
     again = SourceRunner(spark, pipeline, "customers")
     assert again.step() is None and again.step() is None
+
+
+def test_connections_share_a_table_by_ranges_of_its_key(
+    spark: Any, sqlite: tuple[str, Execute], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, execute = sqlite
+    execute("CREATE TABLE sales (id INTEGER, shop INTEGER, amount TEXT)")
+    execute("INSERT INTO sales VALUES (NULL, 1, 'a'), (-7, 2, 'b'), (0, 3, 'c'), (90, 4, 'd'), (91, 5, 'e')")
+    monkeypatch.setattr(jdbc, "NUMBERS_PER_CONNECTION", 10)
+
+    def table(name: str, **given: Any) -> JdbcTable:
+        return JdbcTable(spark, TableSource(name="sales", url=url, table=name, **given))
+
+    sales = table("sales", split_by="id", connections=4)
+    split = sales.split()
+    assert split == jdbc.Split("id", -7, 91, 4)
+    found = sales.rows("", split)
+    assert found.rdd.getNumPartitions() == 4
+    assert sorted(row["amount"] for row in found.collect()) == ["a", "b", "c", "d", "e"]
+    some = sales.rows("id > 0", sales.split("id > 0"))  # too few for a second connection
+    assert (some.rdd.getNumPartitions(), some.count()) == (1, 2)
+    # The primary key is found; a table without one is read by one connection, and so is any if told.
+    execute("INSERT INTO customers VALUES (1, 'a', NULL), (100, 'b', NULL)")
+    assert table("customers").split() == jdbc.Split("id", 1, 100, 4)
+    assert table("sales").split() is None
+    assert table("customers", connections=1).split() is None
+    with pytest.raises(NeedsDecision, match="the column amount is of type string: name a column of whole"):
+        table("sales", split_by="amount").split()
 
 
 def test_new_and_changed_rows_are_found_by_number_and_time(
@@ -158,6 +190,7 @@ def test_a_real_postgresql_with_secrets_by_reference(
         [batch] = runner.drain()
         assert batch.rows_in >= 1
         assert rows(spark, pipeline, "trusted", "customers", "id", "name")[:2] == [(1, "c1"), (2, "changed")]
+        check_shared_snapshot(spark, f"{lake}-shared", url, connection, access)
         wrong = replace(pipeline, sources=[replace(pipeline.sources[0], table="nobody_made_this")])
         with pytest.raises(SourceUnavailable, match="nobody_made_this"):
             SourceRunner(spark, replace(wrong, lake=f"{lake}-wrong"), "customers").step()
@@ -167,6 +200,36 @@ def test_a_real_postgresql_with_secrets_by_reference(
     monkeypatch.delenv("SHOP_PASSWORD")
     with pytest.raises(NeedsDecision, match="SHOP_PASSWORD is not set"):
         runner.step()
+
+
+def check_shared_snapshot(spark: Any, lake: str, url: str, database: Any, access: dict[str, Any]) -> None:
+    """Rows of a snapshot leave the database once, over several connections at the same time."""
+    database.execute(
+        "CREATE SEQUENCE reads; CREATE TABLE readers (pid int);"
+        " CREATE TABLE numbers (id bigint PRIMARY KEY, name text, updated_at timestamptz);"
+        " INSERT INTO numbers SELECT n, 'n' || n, now() FROM generate_series(1, 60000) n;"
+        # Each row that is read counts, and who reads it is noted.
+        " CREATE FUNCTION seen(bigint) RETURNS boolean VOLATILE LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM nextval('reads'); IF $1 % 20000 = 1 THEN INSERT INTO readers VALUES (pg_backend_pid());"
+        " END IF; RETURN true; END $$;"
+        " CREATE VIEW customers_seen AS SELECT * FROM numbers WHERE seen(id)"
+    )
+    given = {"split_by": "id", "connections": 2, "schema": Schema(DDL), "snapshot_below": 0, **access}
+    source = TableSource(name="customers", url=url, table="customers_seen", **given)
+    pipeline = replace(customers(lake, url), sources=[source], trusted=[])
+    reader = TableReader(spark, source, pipeline.lake_location)
+    source_slice = reader.next(None)
+    assert source_slice is not None and source_slice.position["snapshot"][0] == 60_000
+    stamp = Stamp("customers", 1, datetime.now(UTC))
+    found = source_slice.read(stamp)
+    offsets = found.select("offset").distinct().count()
+    assert (found.count(), offsets) == (60_000, 60_000)
+    [(reads,)] = database.execute("SELECT last_value FROM reads").fetchall()
+    assert 60_000 <= reads < 61_000  # each row once, and a few for the bounds, which an index has
+    reader.done(source_slice, 1)
+    assert reader.next(source_slice.position) is None  # unchanged
+    [(readers,)] = database.execute("SELECT count(DISTINCT pid) FROM readers").fetchall()
+    assert readers >= 3  # one for the bounds, two for each snapshot
 
 
 @pytest.mark.long
@@ -196,6 +259,11 @@ def test_a_real_mysql_in_every_mode(spark: Any, lake: str, monkeypatch: pytest.M
             for mode, given in modes.items()
         }
         runners = {mode: SourceRunner(spark, pipeline, "customers") for mode, pipeline in pipelines.items()}
+        shared = JdbcTable(spark, pipelines[TableMode.SNAPSHOT].sources[0])
+        monkeypatch.setattr(jdbc, "NUMBERS_PER_CONNECTION", 1)
+        split = shared.split()
+        assert split == jdbc.Split("id", 1, 2, 2)  # by the primary key, which is found
+        assert sorted(row["id"] for row in shared.rows("", split).collect()) == [1, 2]
         for runner in runners.values():
             assert [batch.rows_in for batch in runner.drain()] == [2]
         server.execute(

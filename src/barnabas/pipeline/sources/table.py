@@ -1,37 +1,35 @@
 """Tables of databases over JDBC: whole, or the rows that are new by a number, a time of change, or both.
 
 In: the source, a position. Out: slices whose rows are JSON. Small tables are always read whole: that shows
-deleted rows, and needs no position. A whole table that has not changed gives no slice. By a time of change,
-a window of the last rows is read again, because transactions commit late (`late_window`); rows that raw has
-are left out. Does not know: what is done with rows.
+deleted rows, and needs no position. A whole table is read once and kept by executors while it is compared
+with the last one; if it has not changed, it gives no slice. By a time of change, a window of the last rows is
+read again, because transactions commit late (`late_window`); rows that raw has are left out. Does not know:
+what is done with rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.engine.errors import NeedsDecision, SourceUnavailable, brief
-from barnabas.engine.secrets import SecretError, reveal, revealed
+from barnabas.engine.secrets import SecretError
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
+from barnabas.pipeline.sources.jdbc import JdbcTable, literal
 from barnabas.pipeline.sources.late_window import Step, following, read_since, window_start
 from barnabas.pipeline.sources.pacing import Pacing
 from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, Position, SourceSlice, Stamp, stamped
-from barnabas.pipeline.spec.model import Merging, TableMode, TableSource
+from barnabas.pipeline.spec.model import CONNECTIONS_MAX, Merging, TableMode, TableSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-DRIVERS = {
-    "jdbc:postgresql:": "org.postgresql.Driver",
-    "jdbc:sqlite:": "org.sqlite.JDBC",
-    "jdbc:mysql:": "com.mysql.cj.jdbc.Driver",
-}
 ROWS_PER_BATCH_MAX = 1_000_000
-FETCH_ROWS = 10_000
-BATCH_SHIFT = 2**40  # offsets are unique in a source: the batch in the high bits, then the row
+# Offsets are unique in a source: the batch in the high bits, then the row as Spark numbers it, with the task
+# from bit 33 on. CONNECTIONS_MAX tasks fit.
+BATCH_SHIFT = CONNECTIONS_MAX * 2**33
 JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
@@ -40,8 +38,9 @@ class TableReader:
         self._lake = lake
         self._spark = spark
         self._source = source
+        self._table = JdbcTable(spark, source)
         self._pacing = Pacing(source.bandwidth_bytes_s)
-        self._custom: str | None = None
+        self._kept: DataFrame | None = None  # the rows of a snapshot, with their JSON
 
     @property
     def waits_s(self) -> float:
@@ -51,14 +50,21 @@ class TableReader:
         return None
 
     def next(self, position: Position | None) -> SourceSlice | None:
+        self._release()
         if not self._pacing.may_read():
             return None
         return self._asked(lambda: self._next(position or {}))
 
+    def _release(self) -> None:
+        if self._kept is not None:
+            self._kept.unpersist()
+            self._kept = None
+
     def _next(self, position: Position) -> SourceSlice | None:
         mode = self._source.mode
-        if mode is TableMode.SNAPSHOT or self._is_small():
-            return self._snapshot(position)
+        is_small = self._is_small()
+        if mode is TableMode.SNAPSHOT or is_small:
+            return self._snapshot(position, is_small=is_small)
         if mode is TableMode.TIMESTAMP:
             return self._by_time(position)
         return self._by_number(position) if mode is TableMode.INCREMENTING else self._by_both(position)
@@ -75,26 +81,27 @@ class TableReader:
         return goal is None or place_in(position) >= place_in(goal)
 
     def _last_number(self) -> Position | None:
-        column = self._quoted(self._source.incrementing)
-        last = self._one(f"SELECT max({column}) AS n FROM {self._source.table}", "n BIGINT")
+        column = self._table.quoted(self._source.incrementing)
+        last = self._table.one(f"SELECT max({column}) AS n FROM {self._source.table}", "n BIGINT")
         return None if last is None else {"number": int(last)}
 
     def _last_of_both(self) -> Position | None:
-        time, number = self._quoted(self._source.timestamp), self._quoted(self._source.incrementing)
+        time, number = self._columns()
         inner = f"SELECT {time} AS t, {number} AS n FROM {self._source.table} WHERE {time} IS NOT NULL"
         inner += f" ORDER BY {time} DESC, {number} DESC LIMIT 1"
-        query = f"SELECT {self._text('t')} AS t, n FROM ({inner}) x"
-        last = self._query(query, customSchema="t STRING, n BIGINT").first()
+        query = f"SELECT {self._table.text('t')} AS t, n FROM ({inner}) x"
+        last = self._table.query(query, customSchema="t STRING, n BIGINT").first()
         return None if last is None else {"time": str(last[0]), "number": int(last[1])}
 
     def lag(self, position: Position | None) -> int | None:
         """Rows above the last number; None in the other modes."""
         if self._source.mode is not TableMode.INCREMENTING or not position or "number" not in position:
             return None
-        condition = f"{self._quoted(self._source.incrementing)} > {int(position['number'])}"
-        return self._asked(lambda: self._count(f"{self._source.table} WHERE {condition}"))
+        condition = f"{self._table.quoted(self._source.incrementing)} > {int(position['number'])}"
+        return self._asked(lambda: self._table.count(f"{self._source.table} WHERE {condition}"))
 
     def done(self, source_slice: SourceSlice, bytes_read: int) -> None:
+        self._release()
         self._pacing.was_read(bytes_read, source_slice.facts.get("rows", 0))
 
     # -- modes -------------------------------------------------------------------------------------
@@ -102,44 +109,45 @@ class TableReader:
     def _is_small(self) -> bool:
         limit = self._source.snapshot_below
         inner = f"SELECT 1 AS one FROM {self._source.table} LIMIT {limit}"
-        return limit > 0 and self._count(f"({inner}) x") < limit
+        return limit > 0 and self._table.count(f"({inner}) x") < limit
 
-    def _snapshot(self, position: Position) -> SourceSlice | None:
-        fingerprint = self._fingerprint("")
+    def _snapshot(self, position: Position, *, is_small: bool) -> SourceSlice | None:
+        from pyspark import StorageLevel
+
+        # A bandwidth limit is of the source, so one connection keeps to it.
+        shares = not is_small and self._source.bandwidth_bytes_s is None
+        rows = self._table.rows("", self._table.split() if shares else None)
+        self._kept = as_json(rows).persist(StorageLevel.DISK_ONLY)
+        fingerprint, size = fingerprint_of(self._kept)
         if position.get("snapshot") == fingerprint:
+            self._release()
+            self._pacing.was_read(size, fingerprint[0])
             return None
-        return self._slice("", {"snapshot": fingerprint}, Merging.REPLACE_ALL, fingerprint[0])
-
-    def _fingerprint(self, where: str) -> list[int]:
-        """The number of rows and two sums of their hashes: other rows give other numbers."""
-        from pyspark.sql import functions as F
-
-        hashed = F.xxhash64(F.to_json(F.struct("*"), JSON_OPTIONS))
-        rows = self._rows(where).select(hashed.alias("h"))
-        found = rows.agg(F.count("h"), F.bit_xor("h"), F.sum("h")).first()
-        return [0, 0, 0] if found is None else [int(each or 0) for each in found]
+        return self._slice(self._kept, {"snapshot": fingerprint}, Merging.REPLACE_ALL, fingerprint[0])
 
     def _by_number(self, position: Position) -> SourceSlice | None:
-        column = self._quoted(self._source.incrementing)
+        column = self._table.quoted(self._source.incrementing)
         after = position.get("number")
         above = f"{column} > {int(after)}" if after is not None else "1 = 1"
         inner = f"SELECT {column} AS n FROM {self._source.table} WHERE {above}"
         inner += f" ORDER BY {column} LIMIT {self._limit()}"
-        last = self._one(f"SELECT max(n) AS n FROM ({inner}) x", "n BIGINT")
+        last = self._table.one(f"SELECT max(n) AS n FROM ({inner}) x", "n BIGINT")
         if last is None:
             return None
         where = f"{above} AND {column} <= {int(last)}"
-        return self._slice(where, {"number": int(last)}, Merging.INSERT_NEW)
+        return self._slice(self._read(where), {"number": int(last)}, Merging.INSERT_NEW)
 
     def _by_time(self, position: Position) -> SourceSlice | None:
         """Read the rows of the window again: others may have been committed with earlier times."""
-        column = self._quoted(self._source.timestamp)
-        last = self._one(f"SELECT {self._text(f'max({column})')} AS t FROM {self._source.table}", "t STRING")
+        column = self._table.quoted(self._source.timestamp)
+        newest = self._table.text(f"max({column})")
+        last = self._table.one(f"SELECT {newest} AS t FROM {self._source.table}", "t STRING")
         if last is None:
             return None
         window_s, read = self._source.window_s, position.get("time")
         until = f"{column} <= {literal(last)}"
-        fingerprint = self._fingerprint(f"{column} >= {literal(window_start(last, window_s))} AND {until}")
+        window = f"{column} >= {literal(window_start(last, window_s))} AND {until}"
+        fingerprint, _ = fingerprint_of(as_json(self._table.rows(window)))
         if read == last and position.get("window") == fingerprint:
             return None
         steps: list[Step] = position.get("steps", [])
@@ -149,15 +157,14 @@ class TableReader:
             "steps": following(steps, last, datetime.now(UTC), window_s),
         }
         if read is None:
-            return self._slice(until, after, Merging.UPSERT)
+            return self._slice(self._read(until), after, Merging.UPSERT)
         start = window_start(read, window_s)
         since = read_since(steps, start)
-        return self._slice(
-            f"{column} >= {literal(start)} AND {until}", after, Merging.UPSERT, known_since=since
-        )
+        rows = self._read(f"{column} >= {literal(start)} AND {until}")
+        return self._slice(rows, after, Merging.UPSERT, known_since=since)
 
     def _by_both(self, position: Position) -> SourceSlice | None:
-        time, number = self._quoted(self._source.timestamp), self._quoted(self._source.incrementing)
+        time, number = self._columns()
         above = f"{time} IS NOT NULL"
         if position.get("time") is not None:
             since = literal(position["time"])
@@ -166,13 +173,18 @@ class TableReader:
             f"SELECT {time} AS t, {number} AS n FROM {self._source.table} WHERE {above}"
             f" ORDER BY {time}, {number} LIMIT {self._limit()}"
         )
-        query = f"SELECT {self._text('t')} AS t, n FROM ({inner}) x ORDER BY x.t DESC, n DESC LIMIT 1"
-        last = self._query(query, customSchema="t STRING, n BIGINT").first()
+        query = f"SELECT {self._table.text('t')} AS t, n FROM ({inner}) x ORDER BY x.t DESC, n DESC LIMIT 1"
+        last = self._table.query(query, customSchema="t STRING, n BIGINT").first()
         if last is None:
             return None
         until = literal(str(last[0]))
         where = f"{above} AND ({time} < {until} OR ({time} = {until} AND {number} <= {int(last[1])}))"
-        return self._slice(where, {"time": str(last[0]), "number": int(last[1])}, Merging.UPSERT)
+        position = {"time": str(last[0]), "number": int(last[1])}
+        return self._slice(self._read(where), position, Merging.UPSERT)
+
+    def _columns(self) -> tuple[str, str]:
+        """The names of the time of change and of the growing number, quoted."""
+        return self._table.quoted(self._source.timestamp), self._table.quoted(self._source.incrementing)
 
     def _limit(self) -> int:
         rows_max = self._source.rows_per_batch_max or ROWS_PER_BATCH_MAX
@@ -180,9 +192,12 @@ class TableReader:
 
     # -- reading -----------------------------------------------------------------------------------
 
+    def _read(self, where: str) -> DataFrame:
+        return as_json(self._table.rows(where, self._table.split(where)))
+
     def _slice(
         self,
-        where: str,
+        values: DataFrame,
         position: Position,
         merging: Merging,
         rows: int = 0,
@@ -191,7 +206,7 @@ class TableReader:
         """`known_since`: rows that raw has since this time are left out."""
 
         def read(stamp: Stamp) -> DataFrame:
-            found = self._raw_rows(self._rows(where), stamp)
+            found = self._raw_rows(values, stamp)
             return stamped(found if known_since is None else self._without_known(found, known_since), stamp)
 
         return SourceSlice(read, position, merging, facts={"rows": rows})
@@ -213,56 +228,12 @@ class TableReader:
         number = F.lit(stamp.batch * BATCH_SHIFT) + F.monotonically_increasing_id()
         return rows.select(
             F.lit(None).cast("binary").alias("key"),
-            F.to_json(F.struct("*"), JSON_OPTIONS).cast("binary").alias("value"),
+            F.col("value").cast("binary").alias("value"),
             F.lit(self._source.table).alias("topic"),
             F.lit(0).alias("partition"),
             number.cast("bigint").alias("offset"),
             F.lit(stamp.ingested_at).cast("timestamp").alias("timestamp"),
         )
-
-    def _rows(self, where: str) -> DataFrame:
-        query = f"SELECT * FROM {self._source.table}" + (f" WHERE {where}" if where else "")
-        if self._custom is None:
-            self._custom = self._custom_types(query)
-        return self._query(query, customSchema=self._custom) if self._custom else self._query(query)
-
-    def _custom_types(self, query: str) -> str:
-        """SQLite stores times as text of any form and integers of 64 bits, whatever the column declares."""
-        if not self._source.address.startswith("jdbc:sqlite:"):
-            return ""
-        kinds = {"timestamp": "STRING", "date": "STRING", "integer": "BIGINT"}
-        fields = [(each.name, each.dataType.typeName()) for each in self._query(query).schema.fields]
-        return ", ".join(f"`{name}` {kinds[kind]}" for name, kind in fields if kind in kinds)
-
-    def _query(self, query: str, **options: str) -> DataFrame:
-        url = reveal(self._source.url)
-        driver = next((name for prefix, name in DRIVERS.items() if url.startswith(prefix)), None)
-        if driver is None:
-            raise NeedsDecision(
-                f"source {self._source.name}: there is no driver for {url.partition('//')[0]}"
-            )
-        given = {"url": url, "query": query, "driver": driver, "fetchsize": str(FETCH_ROWS), **options}
-        for name, value in (("user", self._source.user), ("password", self._source.password)):
-            if value:
-                given[name] = reveal(value)
-        return self._spark.read.format("jdbc").options(**given, **revealed(self._source.settings)).load()
-
-    def _one(self, query: str, types: str) -> Any:
-        """One value. The type is given, because SQLite's driver knows types of expressions only if there
-        is a row."""
-        row = self._query(query, customSchema=types).first()
-        return None if row is None else row[0]
-
-    def _count(self, what: str) -> int:
-        return int(self._one(f"SELECT count(*) AS n FROM {what}", "n BIGINT") or 0)
-
-    def _quoted(self, name: str) -> str:
-        mark = "`" if reveal(self._source.url).startswith("jdbc:mysql:") else '"'
-        return f"{mark}{name.replace(mark, mark * 2)}{mark}"
-
-    def _text(self, expression: str) -> str:
-        kind = "CHAR" if reveal(self._source.url).startswith("jdbc:mysql:") else "TEXT"
-        return f"CAST({expression} AS {kind})"
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
@@ -280,5 +251,17 @@ def place_in(position: Position) -> tuple[str, int]:
     return str(position.get("time", "")), int(position.get("number", -(2**63)))
 
 
-def literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+def as_json(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows.select(F.to_json(F.struct("*"), JSON_OPTIONS).alias("value"))
+
+
+def fingerprint_of(values: DataFrame) -> tuple[list[int], int]:
+    """The number of rows and two sums of their hashes: other rows give other numbers. And their bytes."""
+    from pyspark.sql import functions as F
+
+    hashed = values.select(F.xxhash64("value").alias("h"), F.octet_length("value").alias("size"))
+    found = hashed.agg(F.count("h"), F.bit_xor("h"), F.sum("h"), F.coalesce(F.sum("size"), F.lit(0))).first()
+    numbers = [0, 0, 0, 0] if found is None else [int(each or 0) for each in found]
+    return numbers[:3], numbers[3]

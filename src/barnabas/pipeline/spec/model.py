@@ -120,7 +120,7 @@ DEBEZIUM = "debezium"
 SNAPSHOT_BELOW = 10_000
 WINDOW_S = 300.0
 CONNECTIONS = 4  # to a database, for one read of a table
-CONNECTIONS_MAX = 256
+CONNECTIONS_MAX = 128
 LINEAGE_ENDPOINT = "api/v1/lineage"
 LINEAGE_TIMEOUT_S = 5.0
 # Ways to mask a column.
@@ -393,7 +393,7 @@ class Pipeline(_Named):
 
     @property
     def lake_location(self) -> Lake:
-        return Lake.at(self.lake, self.file.parent if self.file is not None else None)
+        return Lake.at(self.lake, self.file.parent if self.file is not None else None, self.spark.settings)
 
     def source(self, name: str) -> Source:
         return by_name(self.sources, name)

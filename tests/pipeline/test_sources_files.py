@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import struct
 import zlib
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fastavro
 import pytest
@@ -15,6 +17,13 @@ import pytest
 from barnabas.engine.errors import CommitConflict, IngestError, SourceUnavailable
 from barnabas.pipeline import FileKind, FilesSource, Pipeline, Schema, Staging, Trusted, not_null
 from barnabas.pipeline.ingest.source_runner import SourceRunner
+from barnabas.pipeline.lake.tables import Lake
+from barnabas.pipeline.sources import files
+from barnabas.pipeline.sources.file_manifest import FileManifest
+from barnabas.pipeline.sources.files import FilesReader
+from barnabas.pipeline.sources.line_numbers import numbered
+from barnabas.pipeline.sources.listing import ListedPlace, listed_on_executors
+from barnabas.pipeline.sources.source_slice import Stamp
 from pipeline.orders import rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -79,6 +88,85 @@ def test_lines_of_json_also_in_gz_come_once_and_with_their_numbers(
     assert rows(spark, pipeline, "trusted", "people", "id") == [(1,), (3,), (4,), (6,)]
 
 
+def test_lines_are_numbered_where_they_are_read_block_by_block() -> None:
+    import pyarrow as pa
+
+    def batch(*rows: tuple[str, str, int]) -> pa.RecordBatch:
+        value, topic, block = ([row[index] for row in rows] for index in range(3))
+        at = pa.array([0] * len(rows), pa.timestamp("us", tz="UTC"))
+        return pa.RecordBatch.from_arrays(
+            [pa.array(value), pa.array(topic), at, pa.array(block, pa.int64())],
+            names=["value", "topic", "timestamp", "block"],
+        )
+
+    given = [
+        batch(("a", "x", 0), ("b", "x", 0), ("c", "y", 0)),
+        batch(("d", "y", 0), ("e", "y", 100), ("f", "y", 100)),
+        batch(("g", "y", 100), ("h", "z", 0)),
+    ]
+    found = [row for each in numbered(iter(given)) for row in each.to_pylist()]
+    assert [(row["value"], row["offset"]) for row in found] == [
+        ("a", 1), ("b", 2), ("c", 1), ("d", 2), ("e", 101), ("f", 102), ("g", 103), ("h", 1),
+    ]  # fmt: skip
+
+
+def test_lines_of_a_file_that_several_tasks_read_have_growing_numbers(
+    spark: Any, lake: str, tmp_path: Path
+) -> None:
+    lines = [f"line {number}" + "x" * (number % 7) for number in range(20_000)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("\n".join(lines) + "\n\n")
+    session = spark.newSession()
+    session.conf.set("spark.sql.files.maxPartitionBytes", "30000")
+    source = of_files(lake, tmp_path / "in", kind=FileKind.TEXT, schema=Schema()).sources[0]
+    assert isinstance(source, FilesSource)
+    reader = FilesReader(session, source, Lake(lake))
+    source_slice = reader.next(None)
+    assert source_slice is not None
+    frame = source_slice.read(Stamp("people", 1, datetime.now(UTC)))
+    assert frame.rdd.getNumPartitions() > 5
+    found = sorted((row["offset"], bytes(row["value"]).decode()) for row in frame.collect())
+    assert [value for _, value in found] == [*lines, ""]
+    assert len({offset for offset, _ in found}) == len(found) and found[0][0] == 1
+
+
+def test_names_of_many_files_stay_on_executors_and_each_file_is_read_once(
+    spark: Any, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a million files: the driver may hold five names, a batch may have three."""
+    monkeypatch.setattr(files, "LISTED_HERE_MAX", 5)
+    monkeypatch.setattr(files, "FILES_PER_BATCH_MAX", 3)
+    folder = tmp_path / "in"
+    for number in range(12):
+        place = folder / f"{number % 3} %41" / f"{number:02} a+b.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f'{{"id": {number}, "name": "n"}}\n' if number else "\n")  # the first has no rows
+        os.utime(place, (1_700_000_000 + number, 1_700_000_000 + number))
+    pipeline = of_files(lake, folder)
+    reader = FilesReader(spark, cast(FilesSource, pipeline.sources[0]), pipeline.lake_location)
+    runner = SourceRunner(spark, pipeline, "people", reader=reader)
+    first = runner.step()
+    assert first is not None and first.rows_in == 2
+    assert max(len(reader._waiting), len(reader._read_or_known)) <= 5
+    # A process that dies leaves the manifest behind raw; the next one finds what is missing in raw.
+    again = SourceRunner(spark, pipeline, "people")
+    read = [each.rows_in for each in again.drain()]
+    assert sum(read) == 9 and max(read) <= 3
+    assert len(rows(spark, pipeline, "raw", "people", "offset")) == 11
+    (folder / "later.json").write_text('{"id": 100, "name": "later"}\n')
+    for number in range(1, 6):
+        (folder / f"{number % 3} %41" / f"{number:02} a+b.json").unlink()
+    monkeypatch.setattr(files, "LISTED_HERE_MAX", 100)  # few files now: the driver lists them
+    third = SourceRunner(spark, pipeline, "people")
+    assert [each.rows_in for each in third.drain()] == [1]
+    manifest = FileManifest(spark, pipeline.lake_location, "people")
+    manifest.catch_up()
+    assert manifest.files().count() == 13  # the file without rows too
+    manifest.prune(listed_on_executors(spark, ListedPlace(str(folder))))
+    assert manifest.files().count() == 8
+    assert SourceRunner(spark, pipeline, "people").step() is None
+
+
 def test_csv_parquet_and_avro(spark: Any, lake: str, tmp_path: Path) -> None:
     folder = tmp_path / "csv"
     folder.mkdir()
@@ -108,14 +196,16 @@ def test_binary_files_are_kept_with_their_metadata(spark: Any, lake: str, tmp_pa
     folder.mkdir()
     (folder / "photo one.png").write_bytes(png(640, 480))
     (folder / "notes.pdf").write_bytes(b"%PDF-1.7 and so on")
+    (folder / "no name").write_bytes(b"RIFF\x1a\0\0\0WEBPVP8L\r\0\0\0\x2f\x1f\xc0\x07\0" + bytes(9))
     pipeline = of_files(lake, folder, kind=FileKind.BINARY, schema=Schema())
     SourceRunner(spark, pipeline, "people").drain()
     found = rows(spark, pipeline, "trusted", "people", "name", "media_type", "width", "height", "size_bytes")
     assert found == [
+        ("no name", "image/webp", 32, 32, 34),
         ("notes.pdf", "application/pdf", None, None, 18),
         ("photo one.png", "image/png", 640, 480, len(png(640, 480))),
     ]
     values = {bytes(value) for (value,) in rows(spark, pipeline, "raw", "people", "value")}
-    assert values == {png(640, 480), b"%PDF-1.7 and so on"}
-    [facts] = [json.loads(row[0]) for row in rows(spark, pipeline, "raw", "people", "metadata")][1:]
-    assert len(facts["sha256"]) == 64
+    assert {png(640, 480), b"%PDF-1.7 and so on"} < values
+    facts = [json.loads(row[0]) for row in rows(spark, pipeline, "raw", "people", "metadata")]
+    assert [len(each["sha256"]) for each in facts] == [64] * 3

@@ -61,7 +61,7 @@ def open_reader(spark: SparkSession, pipeline: Pipeline, source: Source) -> Read
     if isinstance(source, TableSource):
         return TableReader(spark, source, pipeline.lake_location)
     if isinstance(source, FilesSource):
-        return FilesReader(spark, source, pipeline.lake_location)
+        return FilesReader(spark, source, pipeline.lake_location, pipeline.spark.settings)
     raise NeedsDecision(f"source {source.name}: there is no reader for {type(source).__name__}")
 
 

@@ -22,6 +22,7 @@ IN_BLOCK = re.compile(r"^ *(?:\$ )?(barnabas [a-z][^#\n]*)", re.MULTILINE)
 IN_TEXT = re.compile(r"`(barnabas [a-z][^`]*)`|<code>(barnabas [a-z][^<]*)</code>|: (barnabas [a-z].*)$")
 ENDS = re.compile(r" && | \| | &$|;| > |──| # ")
 OPTION_WITH_PLACEHOLDER = re.compile(r"(--[a-z-]+ )(?:…|\.\.\.)")
+IN_ANGLES = re.compile(r"<[^<>\n|]+>")  # as in <broker>: a number, or a name
 PLACEHOLDERS = re.compile(r"…|\.\.\.")
 UNREAD = "\N{MIDDLE DOT}"  # stands for a value that is known at run time
 
@@ -32,7 +33,7 @@ def parts(text: str) -> Iterator[str]:
 
 def in_documents() -> Iterator[tuple[str, str, bool]]:
     for document in DOCUMENTS:
-        text = document.read_text()
+        text = document.read_text().replace("\\\n", " ")  # a command may go on in the next line
         pieces = text.split("```")  # every second one is in a fence
         fenced = "\n".join(pieces[1::2])
         indented = "\n".join(re.findall(r"^    .*$", "\n".join(pieces[::2]), re.MULTILINE))
@@ -70,6 +71,7 @@ def in_messages() -> Iterator[tuple[str, str, bool]]:
 
 def problem_of(command: str, *, whole: bool) -> str:
     """Why the tool would refuse these options; empty if it would not. `whole`: nothing may be missing."""
+    command = IN_ANGLES.sub("1", command)
     command = PLACEHOLDERS.sub("", OPTION_WITH_PLACEHOLDER.sub(r"\1x", command))
     words = shlex.split(command.replace(UNREAD, "x"))[1:]
     words = ["1" if word == "N" else word for word in words]
@@ -105,3 +107,34 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert problem_of("barnabas pipeline replay orders --staging", whole=False)
     assert problem_of("barnabas pipelines run", whole=False)
     assert problem_of("barnabas pipeline replay", whole=True)
+
+
+# Commands that need neither Spark nor a broker: they are run, in a folder with the file that `init` writes.
+RUN_HERE = {"init", "validate", "schema", "plan", "status", "lineage", "report", "key"}
+ENDLESS = ("--watch",)
+
+
+def to_run() -> list[str]:
+    found = {command for _, command, _ in PROPOSALS if command.startswith("barnabas pipeline ")}
+    commands = {each for each in found if (each.split()[2:] or [""])[0] in RUN_HERE}
+    return sorted(
+        each for each in commands if not any(word in each for word in ENDLESS) and UNREAD not in each
+    )
+
+
+def test_cheap_proposals_are_among_those_that_are_run() -> None:
+    assert {each.split()[2] for each in to_run()} >= {"init", "plan", "schema", "report", "key"}
+
+
+@pytest.mark.parametrize("command", to_run())
+def test_a_proposed_command_does_what_it_says(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pydantic", reason="needs the extra `pipeline`")
+    from barnabas.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(PLACEHOLDERS.sub("", command))[1:]
+    if words[1] != "init":
+        assert main(["pipeline", "init"], "barnabas") == 0
+    assert main(words, "barnabas") == 0, capsys.readouterr().err

@@ -11,16 +11,19 @@ import pytest
 pytest.importorskip("yaml", reason="needs the extra `pipeline`")
 pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 
+import jsonschema
 import yaml
 
 from barnabas.engine.secrets import reference
 from barnabas.pipeline.file.reading import read_pipeline
+from barnabas.pipeline.file.shape import json_schema
 from barnabas.pipeline.ingest.refined_zone import DEFAULT_SCHEDULE
 from barnabas.pipeline.spec.model import TopicSource
 from barnabas.spark.basics.settings import client_settings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "pipelines.md"
+EDITOR = jsonschema.Draft202012Validator(json_schema())
 SHOP = ROOT / "examples" / "shop" / "pipeline.yaml"
 
 
@@ -38,10 +41,14 @@ def test_a_piece_of_a_file_in_the_document_is_read_as_part_of_the_example(block:
     if "topic" in shown:  # a source without its name
         shown = {"sources": {"payments": {**whole["sources"]["payments"], **shown}}}
     for section, values in shown.items():
+        if not isinstance(values, dict):
+            whole[section] = values
+            continue
         for name, value in values.items():
             there = whole.setdefault(section, {}).get(name)
             is_part = isinstance(there, dict) and isinstance(value, dict)
             whole[section][name] = {**there, **value} if is_part else value
+    assert [each.message for each in EDITOR.iter_errors(whole)] == []
     file = tmp_path / "pipeline.yaml"
     file.write_text(yaml.safe_dump(whole, sort_keys=False))
     pipeline = read_pipeline(file)

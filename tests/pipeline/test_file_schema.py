@@ -97,7 +97,7 @@ def test_one_problem_does_not_hide_another() -> None:
         "1 name: must be a single value, this is a list",
         "4 sources.x.topic.bootstrap.servers: must be a single value, this is names with values",
         "4 sources.x.schema: has no schema",
-        "5 sources.y.table.connections: is 0, it must be from 1 to 256",
+        "5 sources.y.table.connections: is 0, it must be from 1 to 128",
         "5 sources.y.table.table: is missing",
         "5 sources.y.table.tabel: is unknown here",
         "6 trusted.x.rules[0]: is not a rule",

@@ -10,6 +10,7 @@ import pytest
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.commits import CHANGES, Appender, Txn
 from barnabas.pipeline.lake.delta_log import newest_version, transactions_in
+from barnabas.pipeline.lake.tables import Lake
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -27,7 +28,7 @@ def test_a_batch_is_committed_once_by_any_writer_with_its_id(
     monkeypatch.setattr(commits, "append", spied)
     path, log = str(tmp_path / "table"), str(tmp_path / "table" / "_delta_log")
     session = spark.newSession()
-    first = Appender(is_local=True)
+    first = Appender(Lake(str(tmp_path)))
     for batch in (1, 2, 3):
         properties = CHANGES if batch == 1 else None
         first.append(
@@ -40,10 +41,10 @@ def test_a_batch_is_committed_once_by_any_writer_with_its_id(
         (f"m{n}", "WRITE") for n in (1, 2, 3)
     ]
     # Another process that carries the same batch again changes nothing.
-    Appender(is_local=True).append(session.range(9), path, Txn("feed", 3))
+    Appender(Lake(str(tmp_path))).append(session.range(9), path, Txn("feed", 3))
     assert newest_version(log) == 2
     # Another writer committed, perhaps this very batch: Delta searches its log.
-    second = Appender(is_local=True)
+    second = Appender(Lake(str(tmp_path)))
     second.append(session.range(4), path, Txn("feed", 4))
     first.append(session.range(9), path, Txn("feed", 4))
     first.append(session.range(5), path, Txn("feed", 5))

@@ -1,7 +1,7 @@
 """Java libraries that Spark needs beside its own: fetched once from Maven Central, checked, kept.
 
-In: names of sets (`delta`, `postgresql`, `sqlite`, `mysql`). Out: paths for `spark.jars`. Only HTTPS and
-Python are needed: no Maven. `BARNABAS_MAVEN_URL` names a mirror; with `BARNABAS_OFFLINE=1` nothing is
+In: names of sets (`delta`, `postgresql`, `sqlite`, `mysql`, `s3`). Out: paths for `spark.jars`. Only HTTPS
+and Python are needed: no Maven. `BARNABAS_MAVEN_URL` names a mirror; with `BARNABAS_OFFLINE=1` nothing is
 fetched, and what is missing is named. Does not know: what the jars are for.
 """
 
@@ -16,6 +16,8 @@ import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from barnabas.spark.s3_jars import S3_JARS
 
 CENTRAL = "https://repo1.maven.org/maven2"
 MIRROR = "BARNABAS_MAVEN_URL"
@@ -89,6 +91,7 @@ SETS: dict[str, tuple[Jar, ...]] = {
             "f2ca3dfaf00d4aa311470db7ea3051962944ba0cb60005a2f75467549c39f425",
         ),
     ),
+    "s3": tuple(Jar(*each) for each in S3_JARS),
 }  # fmt: skip
 
 Say = Callable[[str], None]

@@ -253,11 +253,12 @@ def beside(file: Path | None, path: str) -> Path:
 
 
 def staging(name: str, shape: StagingShape) -> Staging:
+    key = shape.key
     return Staging(
         name=name,
         source=shape.source or name,
-        key=shape.key.columns,
-        within_s=shape.key.within,
+        key=() if key is None else tuple(each for each in key.columns if each),
+        within_s=None if key is None else key.within,
         drift=shape.drift,
     )
 

@@ -206,8 +206,8 @@ class SourceShape(Shape):
 
 
 class KeyShape(Shape):
-    columns: Words = described("columns that tell rows apart", ())
-    within: Seconds | None = described("how long a key is remembered, as in 7 days; for ever without it", None)
+    columns: Words = described("columns that tell rows apart")
+    within: Seconds | None = described("how long a key is remembered, as in 7 days; always without it", None)
 
 
 def key_names(value: Any) -> Any:
@@ -217,8 +217,8 @@ def key_names(value: Any) -> Any:
 
 class StagingShape(Shape):
     source: Word | None = described("the source; by default that of the same name", None)
-    key: Annotated[KeyShape, BeforeValidator(key_names), OrText(), OrWords()] = described(
-        "columns that tell rows apart", KeyShape()
+    key: Annotated[KeyShape, BeforeValidator(key_names), OrText(), OrWords()] | None = described(
+        "columns that tell rows apart", None
     )
     drift: Annotated[Drift, choice(Drift)] = described("fields that the schema does not name", Drift.RESCUE)
 

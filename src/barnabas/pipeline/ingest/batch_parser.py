@@ -84,7 +84,7 @@ class BatchParser:
         self._is_large = False  # the batch that is parsed now
         self._writer_state = WriterState(
             {trusted.name: refined_zone.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
-            commits.Appender(self._lake.is_local),
+            commits.Appender(self._lake),
             listener,
             lease_status(state_folder(pipeline)).epoch if epoch is None else epoch,
         )

@@ -115,7 +115,7 @@ class RawZone:
         self._source = source
         self.table = TableName(Zone.RAW, source)
         self.path = lake.path(self.table)
-        self._appender = commits.Appender(lake.is_local)
+        self._appender = commits.Appender(lake)
 
     def newest_checkpoint(self) -> RawCheckpoint | None:
         """The checkpoint of the last batch; None if the source was never read."""

@@ -96,8 +96,8 @@ def append(
 class Appender:
     """Appends of one writer, one after another. It remembers the version of its last commit to each table."""
 
-    def __init__(self, is_local: bool) -> None:
-        self._is_local = is_local
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
         self._left: dict[str, int] = {}
 
     def append(
@@ -118,9 +118,10 @@ class Appender:
                 self._left[path] = version
                 return
         append(rows, path, txn, metadata=metadata, properties=properties, widens=widens)
-        if self._is_local:
-            version = newest_version(f"{path}/_delta_log")
-            if transactions_in(f"{path}/_delta_log", version) == [(txn.app, txn.version)]:
+        if self._lake.is_read_by_us:
+            log, store = f"{path}/_delta_log", self._lake.store
+            version = newest_version(log, store)
+            if transactions_in(log, version, store) == [(txn.app, txn.version)]:
                 self._left[path] = version
 
 

@@ -1,23 +1,37 @@
-"""Reads Delta's log as files of JSON and Parquet, without Spark.
+"""Reads versions and single commits of Delta's log, without Spark and without the table's state.
 
-In: the folder of a table, or of its log. Out: versions, transactions, the files of a version.
-Does not know: zones, tables behind a URL.
+In: the folder or URL of a table's log, settings of object stores. Out: the newest version, the actions of a
+commit. A look costs one or two requests, however long the log is: it begins where the last one ended. What
+needs the state of a table asks `table_files`. Does not know: zones.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from barnabas.engine.places.object_store import open_store
+from barnabas.engine.secrets import Text, revealed
 
 # The last version that this process saw in each log. The search continues from there, because a log of a
 # week has hundreds of thousands of files.
 _SEEN: dict[str, int] = {}
 COMPACTIONS_SEEN_MAX = 10
+COMMIT = re.compile(r"(\d{20})\.json$")
+URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+STORES_MAX = 100
+
+Store = Mapping[str, Text]
 
 
-def newest_version(log: str) -> int:
+def newest_version(log: str, store: Store | None = None) -> int:
     """The newest version in a folder of Delta's log; -1 if there is none. Versions have no gaps."""
+    if URL.match(log):
+        return newest_in_store(log, store)
     version = _SEEN.get(log, -1)
     if (
         version < 0 or not commit_path(log, version).exists()
@@ -30,26 +44,65 @@ def newest_version(log: str) -> int:
     return version
 
 
-def transactions_in(log: str, version: int) -> list[tuple[str, int]]:
-    """Transaction ids in a commit: the writer, and the number of its transaction."""
+def newest_in_store(log: str, store: Store | None) -> int:
+    client, opened, prefix = opened_store(log, store)
+    last = _SEEN.get(log, -1)
+    # The listing begins with the version that was seen last: if it is gone, the table was made anew.
+    version = listed_newest(client, opened, prefix, f"{prefix}/{last - 1:020}.json") if last > 0 else -1
+    if version < 0:
+        version = listed_newest(client, opened, prefix, None)
+    _SEEN[log] = version
+    return version
+
+
+def listed_newest(client: Any, opened: Any, prefix: str, offset: str | None) -> int:
+    newest = -1
+    for page in client.list(opened, prefix=prefix, offset=offset):
+        for each in page:
+            match = COMMIT.search(str(each["path"]))
+            if match is not None and str(each["path"]) == f"{prefix}/{match[0]}":
+                newest = max(newest, int(match[1]))
+    return newest
+
+
+def opened_store(log: str, store: Store | None) -> tuple[Any, Any, str]:
+    root, _, prefix = log.partition("://")[2].partition("/")
+    given = tuple(sorted(revealed(store or {}).items()))
+    client, opened, _ = _store(f"{log.partition('://')[0]}://{root}", given)
+    return client, opened, prefix
+
+
+@lru_cache(STORES_MAX)
+def _store(root: str, settings: tuple[tuple[str, str], ...]) -> tuple[Any, Any, str]:
+    client, opened, prefix = open_store(root, dict(settings))
+    return client, opened, prefix
+
+
+def commit_text(log: str, version: int, store: Store | None = None) -> str | None:
+    """A commit as it was written; None if it is not there any more."""
     try:
-        lines = commit_path(log, version).read_text().splitlines()
-    except OSError:
-        return []
+        if not URL.match(log):
+            return commit_path(log, version).read_text()
+        client, opened, prefix = opened_store(log, store)
+        found = client.get(opened, f"{prefix}/{version:020}.json")
+        return bytes(found.bytes()).decode()
+    except (OSError, UnicodeDecodeError):  # the client's NotFoundError is a FileNotFoundError
+        return None
+
+
+def transactions_in(log: str, version: int, store: Store | None = None) -> list[tuple[str, int]]:
+    """Transaction ids in a commit: the writer, and the number of its transaction."""
+    lines = (commit_text(log, version, store) or "").splitlines()
     found = [json.loads(line)["txn"] for line in lines if line.startswith('{"txn":')]
     return [(txn["appId"], txn["version"]) for txn in found]
 
 
-def are_compactions(log: str, after: int, until: int) -> bool:
+def are_compactions(log: str, after: int, until: int, store: Store | None = None) -> bool:
     """Whether all commits behind a version, up to another, only compacted files. False if unknown."""
     if not 0 <= after < until <= after + COMPACTIONS_SEEN_MAX:
         return False
     for version in range(after + 1, until + 1):
-        try:
-            text = commit_path(log, version).read_text()
-        except OSError:
-            return False
-        if '"operation":"OPTIMIZE"' not in text:
+        if '"operation":"OPTIMIZE"' not in (commit_text(log, version, store) or ""):
             return False
     return True
 
@@ -62,53 +115,3 @@ def table_version(folder: Path) -> int:
     """The newest version of a Delta table; -1 if there is none."""
     found = [int(path.stem) for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit()]
     return max(found, default=-1)
-
-
-def rows_of(file: dict[str, Any]) -> int | None:
-    """Rows of a file by its statistics, without those that a deletion vector removes; None if unknown."""
-    stats = file.get("stats")
-    try:
-        found = json.loads(stats)["numRecords"] if isinstance(stats, str) else None
-    except (ValueError, KeyError, TypeError):
-        return None
-    if found is None:
-        return None
-    vector = file.get("deletionVector") or {}
-    return int(found) - int(vector.get("cardinality") or 0)
-
-
-def live_files(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
-    """The files of a table's newest version by path, and that version."""
-    log = folder / "_delta_log"
-    start, files = last_checkpoint(log)
-    version = start
-    for path in sorted(log.glob("*.json")):
-        if not path.stem.isdigit() or int(path.stem) <= start:
-            continue
-        version = int(path.stem)
-        for line in path.read_text().splitlines():
-            action = json.loads(line) if line.strip() else {}
-            if (added := action.get("add")) is not None:
-                files[added["path"]] = added
-            elif (removed := action.get("remove")) is not None:
-                vector = removed.get("deletionVector")
-                current = files.get(removed["path"])
-                if current is not None and (current.get("deletionVector") or None) == (vector or None):
-                    del files[removed["path"]]
-    return files, version
-
-
-def last_checkpoint(log: Path) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The newest checkpoint's version and files; -1 if there is none."""
-    found = sorted(log.glob("*.checkpoint*.parquet"))
-    if not found:
-        return -1, {}
-    import pyarrow.parquet as parquet
-
-    version = found[-1].name.split(".")[0]
-    files: dict[str, dict[str, Any]] = {}
-    for path in log.glob(f"{version}.checkpoint*.parquet"):
-        for row in parquet.read_table(path, columns=["add"]).to_pylist():
-            if row.get("add") is not None:
-                files[row["add"]["path"]] = row["add"]
-    return int(version), files

@@ -1,7 +1,7 @@
 """The lake: where its tables lie, and how to read them.
 
-In: the lake's folder or URL. Out: paths; rows by zone and name. A table is a folder `<zone>/<name>` in
-Delta's format. Does not know: what is in the tables.
+In: the lake's folder or URL, and settings of object stores. Out: paths; rows by zone and name. A table is a
+folder `<zone>/<name>` in Delta's format. Does not know: what is in the tables.
 
     <lake>/raw/<source>            bytes as they came
     <lake>/staging/<staging>       parsed, typed, deduplicated
@@ -13,14 +13,16 @@ Delta's format. Does not know: what is in the tables.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.engine.places.object_store import SCHEMES
+from barnabas.engine.secrets import Text
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
-from barnabas.pipeline.lake.delta_log import newest_version
+from barnabas.pipeline.lake.delta_log import URL, newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +37,7 @@ class Zone(StrEnum):
 
 
 OWN = "_barnabas"
-URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+STORE_SETTINGS = "spark.hadoop.fs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,17 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """The lake at a folder or URL."""
+    """The lake at a folder or URL. `store` has Spark's settings, of which a URL needs some."""
 
     root: str
+    store: Mapping[str, Text] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def at(cls, place: str, base: Path | None = None) -> Lake:
+    def at(cls, place: str, base: Path | None = None, store: Mapping[str, Text] | None = None) -> Lake:
         """A relative folder is relative to `base`, the folder of the pipeline's file."""
         if URL.match(place):
-            return cls(place.rstrip("/"))
+            given = {name: value for name, value in (store or {}).items() if name.startswith(STORE_SETTINGS)}
+            return cls(place.rstrip("/"), given)
         return cls(str((base or Path.cwd()).joinpath(Path(place).expanduser()).absolute()))
 
     @property
@@ -87,9 +91,16 @@ class Lake:
         """The table's name in SQL: delta.`path`."""
         return f"delta.`{self.path(table)}`"
 
+    @property
+    def is_read_by_us(self) -> bool:
+        """Whether logs of tables are read without Spark."""
+        return self.is_local or self.root.partition("://")[0] in SCHEMES
+
     def exists(self, spark: SparkSession, table: TableName) -> bool:
         if self.is_local:
             return (Path(self.path(table)) / "_delta_log").is_dir()
+        if self.is_read_by_us:
+            return self.version(spark, table) >= 0
         from pyspark.errors import AnalysisException
 
         try:
@@ -106,8 +117,8 @@ class Lake:
 
     def version(self, spark: SparkSession, table: TableName) -> int:
         """The newest version of a table; -1 if the table does not exist."""
-        if self.is_local:
-            return newest_version(f"{self.path(table)}/_delta_log")
+        if self.is_read_by_us:
+            return newest_version(f"{self.path(table)}/_delta_log", self.store)
         if not self.exists(spark, table):
             return -1
         newest = spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").first()

@@ -1,19 +1,17 @@
 """Collects the facts of the report: the timeline, served views, tables of the lake, the quarantine.
 
-In: a pipeline, its lake and its serving process. Out: `report.Facts`. Reads Delta's log as files, so that
-a report needs no Spark. Does not know: how the page looks.
+In: a pipeline, its lake and its serving process. Out: `report.Facts`. Tables are read by the library
+`deltalake`, so that a report needs no Spark. Does not know: how the page looks.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from barnabas.engine.timeline import Timeline
-from barnabas.pipeline.lake.delta_log import live_files, rows_of
+from barnabas.pipeline.lake.table_files import answer, table_files
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe.lineage_picture import svg
@@ -26,6 +24,7 @@ from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
 
 ENTRIES_MAX = 5000
+REFUSED = "SELECT rule, count(*) AS n FROM t WHERE released_at IS NULL GROUP BY rule"
 
 
 def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
@@ -85,34 +84,23 @@ def tables(pipeline: Pipeline) -> Iterator[TableName]:
 
 def tables_of(pipeline: Pipeline) -> Iterator[TableFacts]:
     lake = pipeline.lake_location
-    if not lake.is_local:
+    if not lake.is_read_by_us:
         return
     for table in tables(pipeline):
-        folder = Path(lake.path(table))
-        if (folder / "_delta_log").is_dir():
-            files, version = live_files(folder)
-            rows = [rows_of(each) for each in files.values()]
-            known = None if None in rows else sum(each for each in rows if each is not None)
-            size = sum(int(each.get("size") or 0) for each in files.values())
-            yield TableFacts(str(table.zone), table.name, known, len(files), size, version)
+        found = table_files(lake.path(table), lake.store)
+        if found is not None:
+            size, version = found.size_bytes, found.version
+            yield TableFacts(str(table.zone), table.name, found.rows, found.files, size, version)
 
 
 def quarantined(pipeline: Pipeline) -> dict[tuple[str, str], int]:
     """The number of quarantined rows by table and rule, without released ones."""
     lake = pipeline.lake_location
-    if not lake.is_local:
+    if not lake.is_read_by_us:
         return {}
-    import pyarrow.parquet as parquet
-
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: dict[tuple[str, str], int] = {}
     for table in tables(pipeline):
-        folder = Path(lake.path(table))
-        if table.zone is not Zone.QUARANTINE or not (folder / "_delta_log").is_dir():
-            continue
-        for path in live_files(folder)[0]:
-            try:
-                rows = parquet.read_table(folder / path, columns=["rule", "released_at"]).to_pylist()
-            except (OSError, KeyError, ValueError):
-                continue  # compacted meanwhile
-            counts.update((table.name, str(row["rule"])) for row in rows if row["released_at"] is None)
-    return dict(counts)
+        if table.zone is Zone.QUARANTINE:
+            for row in answer(lake.path(table), REFUSED, lake.store):
+                counts[table.name, str(row["rule"])] = int(row["n"])
+    return counts

@@ -146,9 +146,10 @@ class KnownKeys:
 
     def _only_compacted(self, version: int) -> bool:
         """Whether the commits since ours only compacted files."""
-        if not self._lake.is_local or version <= self._version:
+        if not self._lake.is_read_by_us or version <= self._version:
             return False
-        return are_compactions(f"{self._lake.path(self._table)}/_delta_log", self._version, version)
+        log = f"{self._lake.path(self._table)}/_delta_log"
+        return are_compactions(log, self._version, version, self._lake.store)
 
 
 def arrays(rows: DataFrame) -> list[Any]:

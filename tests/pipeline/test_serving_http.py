@@ -140,6 +140,9 @@ def test_a_view_is_answered_with_rows_and_freshness(http: httpx.Client) -> None:
             "dearest": 1,
             "customers": 1,
             "status": "new",
+            "average": 1.0,
+            "spread": 0.0,
+            "place": 2,
             "mean": 1.0,
         }
     ]

@@ -12,11 +12,13 @@ import pytest
 
 from barnabas.pipeline import Pipeline, Staging, TableName, TopicSource, Trusted, View
 from barnabas.pipeline.ingest.results import AddedRows
+from barnabas.pipeline.lake.tables import Lake
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import Store
 from barnabas.pipeline.serving.store.query import Query
 from barnabas.pipeline.views.definition import DefinitionError
 from barnabas.pipeline.views.layers import Layer, Outcome, Views
+from barnabas.pipeline.views.part_files import LakeParts
 from barnabas.pipeline.views.parts import BatchPart, ViewState
 from pipeline.views_model import MEASURES, SQL, Order, by_key, expected
 
@@ -60,7 +62,8 @@ class Shop:
         self.spark = spark
         self.views_of = views
         self.lake = folder / "lake"
-        self.store: Store = open_store("duckdb", name="shop", folder=folder / "store")
+        parts = LakeParts(Lake(str(self.lake)))
+        self.store: Store = open_store("duckdb", name="shop", folder=folder / "store", lake=parts)
         self.views = self.defined(*views)
 
     def defined(self, *views: View, parts: Any = None) -> Views:

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.serving.store import view_updates
-from barnabas.pipeline.views import row_merge
+from barnabas.pipeline.serving.store import merging
+from barnabas.pipeline.serving.store.view_updates import Updates
 from barnabas.pipeline.views.layout import Merge
-from pipeline.views_model import LAYOUT
 from pipeline.views_world import Place, World, live
 
 pytestmark = pytest.mark.timeout(1800)
@@ -51,18 +50,18 @@ def test_serving_answers_what_the_model_answers_after_each_step(
 
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
     """Speed parts that the new horizon covers are merged onto it once more."""
-    beyond = view_updates.beyond
-    patch.setattr(view_updates, "beyond", lambda session, entry, horizon: beyond(session, entry, -1))
+    beyond = Updates._beyond
+    patch.setattr(Updates, "_beyond", lambda self, entry, covered: beyond(self, entry, -1))
 
 
 def forgotten(patch: pytest.MonkeyPatch) -> None:
     """A planted bug: rows after the new horizon are lost when it moves."""
-    nothing = view_updates.key_schema(LAYOUT).empty_table()
-    patch.setattr(view_updates, "beyond", lambda session, entry, horizon: (nothing, []))
+    beyond = Updates._beyond
+    patch.setattr(Updates, "_beyond", lambda self, entry, covered: beyond(self, entry, 10**9))
 
 
 def maxima_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(row_merge.SIMPLE, Merge.MAX, row_merge.add)
+    patch.setitem(merging.AGGREGATES, Merge.MAX, merging.added)
 
 
 @pytest.mark.long

@@ -28,6 +28,7 @@ from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import Store
 from barnabas.pipeline.serving.store.query import Query
 from barnabas.pipeline.views.layers import Views
+from barnabas.pipeline.views.part_files import lake_parts
 from barnabas.pipeline.views.parts import BatchPart, ViewState
 from pipeline.views_model import MEASURES, SQL, Order, by_key, expected
 
@@ -240,7 +241,8 @@ class World:
         self.pipeline = self._described()
         self.runner = SourceRunner(self._place.spark, self.pipeline, "orders", listener=self)
         self._added: list[AddedRows] = []
-        self.store: Store = open_store("duckdb", name="shop", folder=self._place.folder / "store")
+        parts = lake_parts(self.pipeline)
+        self.store: Store = open_store("duckdb", name="shop", folder=self._place.folder / "store", lake=parts)
         self.views = Views(self._place.spark, self.pipeline, self.store)
 
     def _described(self) -> Pipeline:

@@ -312,4 +312,7 @@ def serving(shape: ServingShape) -> Serving:
         private_key=shape.private_key,
         plaintext=shape.plaintext,
         keep_horizons=shape.keep_horizons,
+        memory_bytes=shape.memory,
+        threads=shape.threads,
+        temp_folder=shape.temp,
     )

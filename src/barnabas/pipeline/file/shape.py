@@ -278,6 +278,9 @@ class ServingShape(Shape):
     keep_horizons: Annotated[int, Whole(1, 10_000)] = described(
         "how many versions of a view are kept for as_of", Serving().keep_horizons
     )
+    memory: Size = described("the memory of the store", Serving().memory_bytes)
+    threads: Annotated[int, Whole(0, 1024)] = described("the threads of the store; 0: as many as cores", 0)
+    temp: Word = described("a folder for what does not fit into memory", "")
 
 
 class LineageShape(Shape):

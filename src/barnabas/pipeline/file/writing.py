@@ -213,6 +213,9 @@ def serving_document(serving: Serving) -> Document:
             "private_key": serving.private_key,
             "plaintext": serving.plaintext,
             "keep_horizons": serving.keep_horizons,
+            "memory": f"{serving.memory_bytes} B",
+            "threads": serving.threads,
+            "temp": serving.temp_folder,
         }
     )
 

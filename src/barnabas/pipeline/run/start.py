@@ -32,11 +32,18 @@ from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
 from barnabas.pipeline.run.program import reporting
 from barnabas.pipeline.run.worker import RowProgress, Worker, jobs_of, streaming_sources
-from barnabas.pipeline.serving.access import READY_FILE, beside_file, open_pipeline_store, token_of
+from barnabas.pipeline.serving.access import (
+    READY_FILE,
+    beside_file,
+    limits_of,
+    open_pipeline_store,
+    token_of,
+)
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.lake_lock import lake_lock, state_place
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.spec.state_folder import state_folder
+from barnabas.pipeline.views.part_files import lake_settings
 
 FILE_NAME = "pipeline.yaml"
 PROGRAMS = ("serving", "streaming", "batch")
@@ -204,6 +211,7 @@ def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
         "BARNABAS_SERVING_TOKEN": token_of(pipeline),
         "BARNABAS_SERVING_STORE": reveal(serving.store),
         "BARNABAS_SERVING_GUESTS": guests_of(pipeline),
+        "BARNABAS_SERVING_LAKE": json.dumps(lake_settings(pipeline)),
     }
     python = [sys.executable, "-m"]
     command = [*python, "barnabas.pipeline.serving", "--name", pipeline.name, "--folder", str(folder)]
@@ -212,6 +220,9 @@ def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
         command += ["--certificate", str(beside_file(pipeline, serving.certificate))]
         command += ["--private-key", str(beside_file(pipeline, serving.private_key))]
     command += ["--plaintext"] if serving.plaintext else []
+    limits = limits_of(pipeline)
+    command += ["--lake", pipeline.lake_location.root, "--memory-bytes", str(limits.memory_bytes_max)]
+    command += ["--threads", str(limits.threads), "--temp-folder", limits.temp_folder]
     command += ["--keep-horizons", str(serving.keep_horizons), "--ready", str(folder / READY_FILE)]
     command += ["--ends-with", str(os.getpid())]
     found = [Program("serving", command, environment, outlives=True)]

@@ -1,8 +1,9 @@
 """`python -m barnabas.pipeline.serving`: the serving process of a pipeline.
 
 In: arguments. Secrets come by environment only, so that no process list shows them: BARNABAS_SERVING_TOKEN
-(lets the applications write parts), BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`) and
-BARNABAS_SERVING_GUESTS (who may ask, as JSON: {"tokens": [...], "users": {name: password}}; none: everybody).
+(lets the applications write parts), BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`),
+BARNABAS_SERVING_GUESTS (who may ask, as JSON: {"tokens": [...], "users": {name: password}}; none: everybody)
+and BARNABAS_SERVING_LAKE (settings of a lake behind a URL, as JSON, in Spark's names).
 Out: an exit code. Does not know: the pipeline's file.
 
     python -m barnabas.pipeline.serving --name shop --folder lake/_barnabas --port 8088
@@ -43,6 +44,10 @@ def settings_of(arguments: Sequence[str] | None = None) -> Settings:
     )
     parser.add_argument("--statement-ms-max", type=int, default=Limits().statement_ms_max)
     parser.add_argument("--rows-max", type=int, default=Limits().rows_max)
+    parser.add_argument("--lake", default="", help="the lake, in which large parts lie as files")
+    parser.add_argument("--memory-bytes", type=int, default=Limits().memory_bytes_max)
+    parser.add_argument("--threads", type=int, default=Limits().threads, help="0: one for each core")
+    parser.add_argument("--temp-folder", default="", help="where an embedded store puts what exceeds memory")
     parser.add_argument("--certificate", type=Path, help="PEM file: the certificate chain, for TLS")
     parser.add_argument("--private-key", type=Path, help="PEM file: the key of the certificate")
     parser.add_argument("--plaintext", action="store_true", help="something in front of it does TLS")
@@ -58,7 +63,15 @@ def settings_of(arguments: Sequence[str] | None = None) -> Settings:
         keep_horizons=given.keep_horizons,
         ready=given.ready,
         parent=given.ends_with,
-        limits=Limits(statement_ms_max=given.statement_ms_max, rows_max=given.rows_max),
+        limits=Limits(
+            statement_ms_max=given.statement_ms_max,
+            rows_max=given.rows_max,
+            memory_bytes_max=given.memory_bytes,
+            threads=given.threads,
+            temp_folder=given.temp_folder,
+        ),
+        lake=given.lake,
+        lake_settings=json.loads(os.environ.get("BARNABAS_SERVING_LAKE") or "{}"),
         guests=guests(allowed.get("tokens", ()), allowed.get("users")),
         certificate=given.certificate,
         private_key=given.private_key,

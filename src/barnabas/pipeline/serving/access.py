@@ -20,10 +20,11 @@ from barnabas.engine.secrets import reveal
 from barnabas.pipeline.serving.http import answers
 from barnabas.pipeline.serving.http.client import PATIENCE_S, ServingClient, ServingError
 from barnabas.pipeline.serving.store.opening import open_store
-from barnabas.pipeline.serving.store.port import Store
+from barnabas.pipeline.serving.store.port import Limits, Store
 from barnabas.pipeline.serving.store.query import parse, parse_as_of
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
+from barnabas.pipeline.views.part_files import lake_parts
 
 READY_FILE = "serving.json"
 TOKEN_FILE = "serving.token"
@@ -99,8 +100,19 @@ def open_pipeline_store(pipeline: Pipeline) -> Store:
     folder.mkdir(parents=True, exist_ok=True)
     serving = pipeline.serving
     return open_store(
-        reveal(serving.store), name=pipeline.name, folder=folder, keep_horizons=serving.keep_horizons
+        reveal(serving.store),
+        name=pipeline.name,
+        folder=folder,
+        keep_horizons=serving.keep_horizons,
+        limits=limits_of(pipeline),
+        lake=lake_parts(pipeline),
     )
+
+
+def limits_of(pipeline: Pipeline) -> Limits:
+    serving = pipeline.serving
+    temp = str(beside_file(pipeline, serving.temp_folder)) if serving.temp_folder else ""
+    return Limits(memory_bytes_max=serving.memory_bytes, threads=serving.threads, temp_folder=temp)
 
 
 def serving_url(pipeline: Pipeline) -> str | None:

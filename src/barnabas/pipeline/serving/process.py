@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from barnabas.pipeline.serving.http.guests import Guests, ServingGuard
 from barnabas.pipeline.serving.http.service import serving_service
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits, Store, StoreError
+from barnabas.pipeline.lake.tables import Lake
 from barnabas.pipeline.spec.exposure import why_closed
+from barnabas.pipeline.views.part_files import LakeParts
 from barnabas.security.tls.contexts import ServerTls, server_tls, tls_settings
 from barnabas.services.app import ServiceApp
 from barnabas.services.hosting.binding import Bound, ListenError, bind
@@ -45,6 +48,8 @@ class Settings:
     certificate: Path | None = None  # PEM files: with both, the service speaks TLS
     private_key: Path | None = None
     plaintext: bool = False  # something in front of the service does TLS
+    lake: str = ""  # where files of parts lie
+    lake_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def has_tls(self) -> bool:
@@ -76,6 +81,7 @@ def serve(settings: Settings) -> int:
             folder=settings.folder,
             keep_horizons=settings.keep_horizons,
             limits=settings.limits,
+            lake=LakeParts(Lake(settings.lake), settings.lake_settings) if settings.lake else None,
         )
     except StoreError as problem:
         bound[0].socket.close()

@@ -345,6 +345,9 @@ class Serving:
     private_key: str = ""
     plaintext: bool = False  # something in front of the service does TLS
     keep_horizons: int = 3
+    memory_bytes: int = 1 << 30  # of the embedded store
+    threads: int = 0  # of the embedded store; 0: one for each core
+    temp_folder: str = ""  # for what exceeds its memory; empty: beside the store
 
     @property
     def is_guarded(self) -> bool:

@@ -1,20 +1,38 @@
 """The batch layer: a view recomputed from its whole table, as of one version.
 
-In: a definition and the view's table. Out: a `BatchPart` whose horizon is that version.
+In: a definition, the view's table, versions of the joined tables. Out: a `BatchPart` whose horizon is that
+version. Executors compute it; `deliver` brings it to where the store finds it.
 Does not know: the store, the speed layer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.increments.scopes import Scope
+from barnabas.pipeline.increments.source_table import SourceTable, TableVersion
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition
-from barnabas.pipeline.views.parts import BatchPart, TableVersion
-from barnabas.pipeline.views.source_table import SourceTable
+from barnabas.pipeline.views.layout import Layout
+from barnabas.pipeline.views.parts import BatchPart, Joined, PartRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Deliver = Callable[["DataFrame"], PartRows]
 
 
 def compute(
-    computing: Computing, definition: Definition, source_table: SourceTable, horizon: TableVersion
+    computing: Computing,
+    definition: Definition,
+    source_table: SourceTable,
+    layout: Layout,
+    horizon: TableVersion,
+    joined: Joined,
+    deliver: Deliver,
 ) -> BatchPart:
-    with computing.over(definition, source_table.rows(horizon.version)) as view:
-        layout = computing.layout(definition, view, source_table.identity())
-        return BatchPart(layout, horizon, view.toArrow())
+    rows = source_table.rows(horizon.version)
+    with Scope(rows.sparkSession) as scope:
+        view = computing.over(scope, definition, rows, joined)
+        return BatchPart(layout, horizon, deliver(view), joined)

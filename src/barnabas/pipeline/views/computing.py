@@ -6,23 +6,19 @@ Does not know: versions, which layer it is.
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from barnabas.pipeline.increments.scopes import Scope
 from barnabas.pipeline.lake.tables import Lake, TableName
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.refined_sql import resolve
 from barnabas.pipeline.views import sql
 from barnabas.pipeline.views.definition import Definition, DefinitionError, names_of
 from barnabas.pipeline.views.layout import Column, Layout, Role, arrow_type
+from barnabas.pipeline.views.parts import Joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-NUMBERS = itertools.count()
 
 
 class Computing:
@@ -32,25 +28,14 @@ class Computing:
         self._pipeline = pipeline
         self._lake: Lake = pipeline.lake_location
 
-    @contextmanager
-    def over(self, definition: Definition, rows: DataFrame) -> Iterator[DataFrame]:
-        """The view over these rows. The frame is valid until the block ends."""
-        # Sessions may be shared, so names are unique across threads and processes.
-        prefix = f"_barnabas_{os.getpid()}_{next(NUMBERS)}"
-        places = dict.fromkeys(names_of(definition.table), f"{prefix}_rows")
-        made = [f"{prefix}_rows"]
-        spark = rows.sparkSession  # rows of a batch belong to the session of their source
-        rows.createOrReplaceTempView(made[0])
-        try:
-            for number, name in enumerate(definition.lookups):
-                places[name] = f"{prefix}_{number}"
-                frame = self._lake.read(spark, self.find(definition, name))
-                frame.createOrReplaceTempView(places[name])
-                made.append(places[name])
-            yield spark.sql(sql.render(definition, places))
-        finally:
-            for name in made:
-                spark.catalog.dropTempView(name)
+    def over(self, scope: Scope, definition: Definition, rows: DataFrame, joined: Joined) -> DataFrame:
+        """The view over these rows, and joined tables as of these versions."""
+        places = dict.fromkeys(names_of(definition.table), scope.place(rows))
+        for name in definition.lookups:
+            table = self.find(definition, name)
+            frame = self._lake.read(scope.spark, table, joined.get(str(table)))
+            places[name] = scope.place(frame)
+        return scope.spark.sql(sql.render(definition, places))
 
     def find(self, definition: Definition, name: str) -> TableName:
         """The table that a name in the SQL means: with its zone, or in the first zone that has it."""
@@ -62,23 +47,25 @@ class Computing:
     def layout(self, definition: Definition, frame: DataFrame, identity: str) -> Layout:
         """The layout of the view; `frame` is the view over any rows of its table."""
         types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-        columns = []
-        for name, type in types.items():
-            try:
-                arrow_type(type)
-            except ValueError as problem:
-                raise DefinitionError(f"view {definition.name}: the column {name}: {problem}") from None
-            if name in definition.keys:
-                columns.append(Column(name, type, Role.KEY))
-            elif name in definition.measures:
-                columns.append(Column(name, type, Role.MEASURE, definition.measures[name]))
-            else:
-                columns.append(Column(name, type, Role.HIDDEN))
         if definition.derived:
             shown = [f"{text} AS `{name}`" for name, text in definition.derived.items()]
-            for field in frame.selectExpr(*shown).schema.fields:
-                text = definition.derived[field.name]
-                columns.append(
-                    Column(field.name, field.dataType.simpleString(), Role.DERIVED, expression=text)
-                )
-        return Layout(definition.name, tuple(columns), f"{definition.table} {identity}: {definition.sql}")
+            derived = frame.selectExpr(*shown).schema.fields
+            types |= {field.name: field.dataType.simpleString() for field in derived}
+        selected = [each.alias_or_name for each in definition.tree.expressions]
+        columns = [self._column(definition, name, types[name]) for name in dict.fromkeys([*selected, *types])]
+        source = f"{definition.table} {identity}: {definition.sql}"
+        return Layout(definition.name, tuple(columns), source, definition.condition)
+
+    def _column(self, definition: Definition, name: str, type: str) -> Column:
+        try:
+            arrow_type(type)
+        except ValueError as problem:
+            raise DefinitionError(f"view {definition.name}: the column {name}: {problem}") from None
+        if name in definition.keys:
+            return Column(name, type, Role.KEY)
+        if name in definition.derived:
+            return Column(name, type, Role.DERIVED, expression=definition.derived[name])
+        if name in definition.measures:
+            return Column(name, type, Role.MEASURE, definition.measures[name])
+        merges = {each.name: each.merge for each in definition.hidden}
+        return Column(name, type, Role.HIDDEN, merges.get(name))

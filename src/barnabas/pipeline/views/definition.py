@@ -17,10 +17,12 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
+from barnabas.pipeline.increments.star import NoStar, Star, star_of, written
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.views import measures
-from barnabas.pipeline.views.layout import Merge
+from barnabas.pipeline.views.decomposing import Decomposer, Hidden, NotDecomposable, aggregate_of
+from barnabas.pipeline.views.layout import MERGES, Computed, Merge
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 UNSTEADY = (exp.Rand, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime, exp.Uuid)
@@ -33,6 +35,9 @@ UNSTEADY_NAMES = {
     "input_file_name",
     "shuffle",
 }
+# sqlglot reads `window` as a keyword, unless it is quoted. Texts in quotes stay as they are.
+TIME_WINDOW = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\bwindow\s*\(""", re.IGNORECASE)
+WINDOW_BOUNDS = ("start", "end")
 
 
 class DefinitionError(Exception):
@@ -41,7 +46,10 @@ class DefinitionError(Exception):
 
 @dataclass(frozen=True)
 class Definition:
-    """A view that both layers can compute."""
+    """A view that both layers can compute.
+
+    `derived` has the columns that are computed when the view is queried, over keys, measures and `hidden`
+    columns; `condition` is its HAVING."""
 
     name: str
     table: TableName
@@ -50,33 +58,108 @@ class Definition:
     measures: Mapping[str, Merge]
     derived: Mapping[str, str]
     event_time: str
+    hidden: tuple[Hidden, ...] = ()
+    condition: str = ""
 
     @cached_property
     def tree(self) -> exp.Select:
-        tree = sqlglot.parse_one(self.sql, dialect="spark")
+        (tree,) = parsed(self.sql)
         assert isinstance(tree, exp.Select)
         return tree
 
     @cached_property
     def lookups(self) -> tuple[str, ...]:
-        """Other tables that the SQL joins; a part sees them as they are when it is computed."""
+        """Other tables that the SQL joins."""
         own = names_of(self.table)
         return tuple(dict.fromkeys(name for name in map(written, tables_of(self.tree)) if name not in own))
+
+    @cached_property
+    def star(self) -> Star | None:
+        """How other tables are joined, if changes in them can be followed; None if not, or without any."""
+        return None if not self.lookups or why_not_followed(self) else star_of(self.tree)
+
+
+def why_not_followed(definition: Definition) -> str:
+    """Why changes of joined tables reach the view with the next batch part only; empty if they do not."""
+    if not definition.lookups:
+        return ""
+    try:
+        star = star_of(definition.tree)
+    except NoStar as reason:
+        return str(reason)
+    if star.name not in names_of(definition.table):
+        return f"FROM does not begin with {definition.table.name}"
+    return ""
+
+
+def parsed(sql: str) -> list[exp.Expr | None]:
+    """The statements of a text; SqlglotError if it is no SQL."""
+    text = TIME_WINDOW.sub(lambda found: found[1] or "`window`(", sql)
+    return list(sqlglot.parse(text, dialect="spark"))
 
 
 def define(view: View, event_time: str = "") -> Definition:
     """DefinitionError where the view has problems."""
     if problems := problems_of(view, event_time):
         raise DefinitionError("\n".join(f"view {view.name}: {problem}" for problem in problems))
-    merges = {name: Merge(text) for name, text in view.measures.items() if text in set(Merge)}
-    derived = {name: text for name, text in view.measures.items() if name not in merges}
-    return Definition(view.name, view.table, view.sql, tuple(view.keys), merges, derived, event_time)
+    merges = {name: Merge(text) for name, text in view.measures.items() if text in MERGES}
+    (tree,) = parsed(view.sql)
+    assert isinstance(tree, exp.Select)
+    decomposer = decomposer_of(view, tree)
+    for name, projection in computed_of(view, tree).items():
+        decomposer.derived[name] = decomposer.over_columns(projection.unalias())
+    derived = {name: each.sql(dialect="spark") for name, each in decomposer.derived.items()}
+    for name, text in view.measures.items():
+        if text not in MERGES and text not in set(Computed):
+            whole = sqlglot.parse_one(text, dialect="spark")
+            derived[name] = with_computed(whole, decomposer.derived).sql(dialect="spark")
+            decomposer.derived[name] = sqlglot.parse_one(derived[name], dialect="spark")
+    having = tree.args.get("having")
+    condition = "" if having is None else decomposer.over_columns(having.this).sql(dialect="spark")
+    return Definition(
+        view.name,
+        view.table,
+        view.sql,
+        tuple(view.keys),
+        merges,
+        derived,
+        event_time,
+        tuple(decomposer.hidden.values()),
+        condition,
+    )
+
+
+def decomposer_of(view: View, tree: exp.Select) -> Decomposer:
+    stored = {name for name, text in view.measures.items() if text in MERGES} | set(view.keys)
+    given = {each.unalias(): each.alias_or_name for each in tree.expressions if each.alias_or_name in stored}
+    return Decomposer(given)
+
+
+def computed_of(view: View, tree: exp.Select) -> dict[str, exp.Expr]:
+    """Columns of the SQL that are computed when the view is queried."""
+    kinds = set(Computed)
+    return {
+        each.alias_or_name: each
+        for each in tree.expressions
+        if view.measures.get(each.alias_or_name) in kinds
+    }
+
+
+def with_computed(tree: exp.Expr, computed: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The expression with computed columns in place of their names."""
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in computed:
+            return exp.Paren(this=computed[node.name].copy())
+        return node
+
+    return tree.transform(replaced)
 
 
 def problems_of(view: View, event_time: str = "") -> list[str]:
     """Every problem that the text of a view shows, in one sentence each."""
     try:
-        trees = sqlglot.parse(view.sql, dialect="spark")
+        trees = parsed(view.sql)
     except SqlglotError as problem:
         return [f"the SQL cannot be read: {str(problem).splitlines()[0]}"]
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
@@ -85,18 +168,46 @@ def problems_of(view: View, event_time: str = "") -> list[str]:
     found = [*columns_wrong(view, tree), *shape_wrong(view, tree)]
     projections = {each.alias_or_name: each for each in tree.expressions}
     for name, text in view.measures.items():
-        if text not in set(Merge):
-            found += measures.derived_wrong(view, name, text)
-        elif name in projections:
+        if text in MERGES and name in projections:
             found += measures.measure_wrong(name, Merge(text), projections[name], event_time)
-    return found
+        elif text not in MERGES and text not in set(Computed):
+            found += measures.derived_wrong(view, name, text)
+    return [*found, *computed_wrong(view, tree)]
+
+
+def computed_wrong(view: View, tree: exp.Select) -> Iterator[str]:
+    """Problems of columns and conditions that are computed from merged columns."""
+    decomposer = decomposer_of(view, tree)
+    kinds: dict[Computed, tuple[type[exp.Expr], ...]] = {Computed.AVG: (exp.Avg,), Computed.VARIANCE: (exp.Variance, exp.VariancePop),
+             Computed.STDDEV: (exp.Stddev, exp.StddevPop, exp.StddevSamp)}  # fmt: skip
+    for name, projection in computed_of(view, tree).items():
+        value = projection.unalias()
+        kind = Computed(view.measures[name])
+        inner = aggregate_of(measures.aggregate(value))
+        if kind in kinds and not isinstance(inner, kinds[kind]):
+            yield f"{name} merges by {kind}, so it is {kind}(…), not {value.sql(dialect='spark')}"
+            continue
+        try:
+            decomposer.derived[name] = decomposer.over_columns(value)
+        except NotDecomposable as problem:
+            yield f"{name}: {problem}"
+    having = tree.args.get("having")
+    if having is None:
+        return
+    derived = {name: text for name, text in view.measures.items()
+               if text not in MERGES and text not in set(Computed)}  # fmt: skip
+    decomposer.derived.update((name, exp.null()) for name in (*derived, *computed_of(view, tree)))
+    try:
+        decomposer.over_columns(having.this)
+    except NotDecomposable as problem:
+        yield f"HAVING: {problem}"
 
 
 def columns_wrong(view: View, tree: exp.Select) -> Iterator[str]:
     if not view.measures:
         yield "it has no measures: say how each column that is not a key merges, as in {orders: count}"
     given = [each.alias_or_name for each in tree.expressions]
-    merged = [name for name, text in view.measures.items() if text in set(Merge)]
+    merged = [name for name, text in view.measures.items() if text in {*MERGES, *Computed}]
     if tree.is_star or "" in given or "*" in given:
         yield "each column of the SQL needs a name: write AS name, and no *"
         return
@@ -124,7 +235,7 @@ def shape_wrong(view: View, tree: exp.Select) -> Iterator[str]:
     uses = [table for table in tables_of(tree) if written(table) in own]
     if len(uses) != 1:
         yield f"the SQL names its table {view.table} {len(uses)} times: once, as {view.table.name}"
-    for word in ("having", "distinct", "limit", "offset", "order", "qualify"):
+    for word in ("distinct", "limit", "offset", "order", "qualify", "windows"):
         if tree.args.get(word):
             yield f"{word.upper()} is for questions: a view holds all its keys, so that parts can be merged"
     yield from groups_wrong(view, tree)
@@ -143,9 +254,13 @@ def shape_wrong(view: View, tree: exp.Select) -> Iterator[str]:
             yield f"{cte.alias} is used {times} times: each row of {view.table.name} counts once"
     if uses and uses[0].find_ancestor(exp.SetOperation):
         yield f"{view.table.name} is inside a UNION: a view is one SELECT over its table"
+    computed = [id(each) for each in computed_of(view, tree).values()]
     for node in tree.walk():
-        if isinstance(node, exp.Window):
-            yield "window functions need all rows at once: compute them in a refined table"
+        if isinstance(node, exp.Window) and not any(id(each) in computed for each in above(node)):
+            yield (
+                "window functions work on the rows of the view: give the column the measure `computed`, "
+                "or compute them in a refined table"
+            )
         if isinstance(node, UNSTEADY) or (
             isinstance(node, exp.Anonymous) and node.name.lower() in UNSTEADY_NAMES
         ):
@@ -166,6 +281,12 @@ def groups_wrong(view: View, tree: exp.Select) -> Iterator[str]:
         return
     grouped = set()
     for each in group.expressions:
+        if is_time_window(each):
+            bounds = [name for name in view.keys if is_bound_of(each, name, tree)]
+            grouped.update(bounds)
+            if not bounds:
+                yield "the SQL groups by a window of time: make window.start or window.end a key"
+            continue
         name = key_of(each, tree)
         if name not in view.keys:
             yield f"the SQL groups by {each.sql(dialect='spark')}, which is not a key"
@@ -173,6 +294,34 @@ def groups_wrong(view: View, tree: exp.Select) -> Iterator[str]:
     for name in view.keys:
         if name not in grouped and any(each.alias_or_name == name for each in tree.expressions):
             yield f"the SQL does not group by the key {name}"
+
+
+def is_time_window(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == "window"
+
+
+def is_bound_of(window: exp.Expr, key: str, tree: exp.Select) -> bool:
+    """Whether a key is the start or the end of a window of time."""
+    for each in tree.expressions:
+        value = each.unalias()
+        if each.alias_or_name != key:
+            continue
+        if isinstance(value, exp.Column):
+            return value.table.lower() == "window" and value.name.lower() in WINDOW_BOUNDS
+        return (
+            isinstance(value, exp.Dot)
+            and value.this == window
+            and value.expression.name.lower() in WINDOW_BOUNDS
+        )
+    return False
+
+
+def above(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The node and everything around it."""
+    found: exp.Expr | None = node
+    while found is not None:
+        yield found
+        found = found.parent
 
 
 def key_of(grouped: exp.Expr, tree: exp.Select) -> str:
@@ -218,10 +367,6 @@ def tables_of(tree: exp.Expr) -> list[exp.Table]:
     """Tables of the lake that a statement names, without those of its own WITH."""
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     return [table for table in tree.find_all(exp.Table) if table.db or table.name.lower() not in own]
-
-
-def written(table: exp.Table) -> str:
-    return f"{table.db}.{table.name}" if table.db else table.name
 
 
 def names_of(table: TableName) -> tuple[str, str]:

@@ -16,30 +16,36 @@ Does not know: schedules, processes, HTTP.
 from __future__ import annotations
 
 import enum
+import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from barnabas.pipeline.increments.scopes import Scope
+from barnabas.pipeline.increments.source_table import SourceTable, TableVersion
 from barnabas.pipeline.ingest.results import AddedRows
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.views import batch_layer
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition, define
+from barnabas.pipeline.views.delivery import Delivery
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.parts import Conflict, Parts, SpeedPart, TableVersion
-from barnabas.pipeline.views.source_table import SourceTable
+from barnabas.pipeline.views.part_files import lake_parts
+from barnabas.pipeline.views.parts import Conflict, Joined, PartRows, Parts, SpeedPart, ViewState
 from barnabas.pipeline.views.speed_layer import SpeedLayer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TRIES = 10
+JOINED = b"joined"  # versions of joined tables, in the metadata of increments
+T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 
 
@@ -67,15 +73,18 @@ class Views:
     """The views of one pipeline, computed in one session."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, parts: Parts) -> None:
+        self._spark = spark
         self._pipeline = pipeline
         self._parts = parts
         self._computing = Computing(pipeline)
         self._definitions = {
             view.name: define(view, pipeline.event_time_of(view.table)) for view in pipeline.views
         }
-        tables = {definition.table for definition in self._definitions.values()}
-        self._source_tables = {table: SourceTable(spark, pipeline.lake_location, table) for table in tables}
+        self._scheduled = {view.name for view in pipeline.views if view.batch}
+        self._source_tables: dict[TableName, SourceTable] = {}
         self._layouts: dict[tuple[str, str], Layout] = {}
+        self._joined: dict[str, Joined] = {}  # of the last state that was seen
+        self._delivery = Delivery(lake_parts(pipeline))
 
     @property
     def names(self) -> list[str]:
@@ -86,40 +95,61 @@ class Views:
         return [
             name
             for name, definition in self._definitions.items()
-            if definition.table == table
-            or table in {self._computing.find(definition, lookup) for lookup in definition.lookups}
+            if definition.table == table or table in self._joined_tables(definition)
         ]
 
     def fed_by(self, table: TableName) -> list[str]:
-        """Views over a table: those to catch up when it has a new version."""
-        return [name for name, definition in self._definitions.items() if definition.table == table]
+        """Views over a table, and views that follow changes of it as a joined table: those to catch up when
+        it has a new version."""
+        return [
+            name
+            for name, definition in self._definitions.items()
+            if definition.table == table
+            or (definition.star is not None and table in self._joined_tables(definition))
+        ]
 
     def refresh(self, view: str) -> Outcome:
-        """Batch layer: recompute the view as of its table's current version and move the horizon there.
+        """Batch layer: recompute the view as of its tables' current versions and move the horizon there.
 
         The store merges speed parts that arrive meanwhile onto the new batch part. A later horizon of
         another process stays."""
         definition = self._definition(view)
         started = Started()
-        source_table = self._source_tables[definition.table]
-        source_table.forget()
+        tables = [self._table(table) for table in (definition.table, *self._joined_tables(definition))]
+        for each in tables:
+            each.forget()
+        source_table = tables[0]
         for _ in range(TRIES):
             horizon = source_table.current()
             if horizon is None:
                 return started.outcome(view, Layer.NONE, None, None, 0)
+            joined = self._current(definition)
+            rows: PartRows | None = None
             try:
-                layout = self._layout(definition, source_table, horizon)
-                self._parts.announce(view, layout.fingerprint, horizon.version)
-                part = batch_layer.compute(self._computing, definition, source_table, horizon)
-                self._layouts[view, source_table.identity()] = part.layout
+                layout = self._layout(definition, source_table, horizon, joined)
+                self._parts.announce(view, layout.fingerprint, horizon.version, joined)
                 before = self._parts.state(view)
-                after = self._parts.put_batch(part)
+                self._delivery.sweep(view, before, once=False)
+                part = batch_layer.compute(
+                    self._computing,
+                    definition,
+                    source_table,
+                    layout,
+                    horizon,
+                    joined,
+                    lambda frame: self._delivery.batch(frame, layout, horizon.version, before),  # noqa: B023
+                )
+                rows = part.rows
+                after = self._put(self._parts.put_batch, part)
             except Conflict as conflict:
                 LOG.info("%s", conflict)
                 state = self._parts.state(view)
                 if state and state.layout == layout and state.horizon.version > horizon.version:
                     return started.outcome(view, Layer.NONE, None, horizon.version, 0)
                 continue
+            finally:
+                if rows is not None:
+                    self._delivery.done(rows)
             if after.position.version == horizon.version:
                 self._parts.checked(view, horizon.version, started.at)
             left = None if before is None else before.horizon.version
@@ -129,25 +159,38 @@ class Views:
         )
 
     def increments(self, table: TableName, rows: DataFrame) -> dict[str, pa.Table]:
-        """What rows that are about to be added to a table add to its views, for `catch_up`."""
-        source_table = self._source_tables.get(table)
-        current = source_table.current() if source_table is not None else None
-        if source_table is None or current is None:
-            return {}
-        found = {}
-        for name in self.fed_by(table):
+        """What rows that are about to be added to a table add to its views, for `catch_up`. Views to which
+        they add many rows are left out: they read the table's changes."""
+        found: dict[str, pa.Table] = {}
+        names = [name for name, definition in self._definitions.items() if definition.table == table]
+        current = self._table(table).current() if names else None
+        if current is None:
+            return found
+        for name in names:
             definition = self._definitions[name]
-            found[name] = self._speed(definition, source_table, current).of_rows(rows)
+            joined = self._joined.get(name)
+            if joined is None:
+                joined = self._current(definition)
+            layout = self._layout(definition, self._table(table), current, joined)
+            speed = self._speed(definition, layout)
+            made = speed.of_rows(
+                rows,
+                joined,
+                lambda frame: self._delivery.increments(frame, layout),  # noqa: B023
+            )
+            if made is not None:
+                noted = json.dumps(dict(joined), sort_keys=True)
+                found[name] = made.replace_schema_metadata({JOINED: noted})
         return found
 
     def catch_up(self, view: str, added: Sequence[AddedRows] = ()) -> Outcome:
-        """Speed layer: bring the view from its position to its table's current version.
+        """Speed layer: bring the view from its position to its tables' current versions.
 
         A view is refreshed instead if it was never computed, if its SQL changed, or if the changes cannot be
         read any more. `added`: increments of known commits, which then need not be read from the table."""
         definition = self._definition(view)
         started = Started()
-        source_table = self._source_tables[definition.table]
+        source_table = self._table(definition.table)
         begun: int | None = None
         rows = 0
         known = {each.version: each for each in added if each.table == definition.table}
@@ -157,41 +200,89 @@ class Views:
             if current is None:
                 return started.outcome(view, Layer.NONE, None, None, 0)
             state = self._parts.state(view)
+            self._delivery.sweep(view, state, once=True)
             if state is None or state.position.version > current.version:
                 return self.refresh(view)
-            if self._layout(definition, source_table, current).fingerprint != state.layout.fingerprint:
+            layout = self._layout(definition, source_table, current, state.joined)
+            joined = self._target(definition, state)
+            if joined is None or layout.fingerprint != state.layout.fingerprint:
                 return self.refresh(view)
             after = state.position.version
             begun = after if begun is None else begun
-            if after == current.version:
+            if after == current.version and joined == state.joined:
                 self._parts.checked(view, after, seen_at)
-                layer = Layer.SPEED if begun < after else Layer.NONE
+                layer = Layer.SPEED if rows or begun < after else Layer.NONE
                 return started.outcome(view, layer, begun, after, rows)
             upto = current
-            if after < state.fence < current.version:
-                upto = TableVersion(state.fence, source_table.committed_at(state.fence))
-            following = known.get(after + 1)
-            if (
-                following is not None
-                and view in following.views
-                and source_table.is_commit(after + 1, following.app, following.number)
-            ):
-                layout = self._layout(definition, source_table, current)
-                upto = TableVersion(after + 1, source_table.committed_at(after + 1))
-                part = SpeedPart(layout, after, upto, following.views[view])
-            else:
-                found = self._changes(definition, source_table, after, upto)
-                if found is None:
-                    return self.refresh(view)
-                part = found
+            if state.is_before_fence:
+                joined = state.fence_joined
+                if state.fence < current.version:
+                    upto = TableVersion(state.fence, source_table.committed_at(state.fence))
+            part = self._told(view, layout, source_table, state, known.get(after + 1))
+            if part is None:
+                part = self._changes(definition, layout, state, upto, joined)
+            if part is None:
+                return self.refresh(view)
             try:
-                self._parts.put_speed(part)
+                self._put(self._parts.put_speed, part)
                 rows += part.rows.num_rows
             except Conflict as conflict:
                 LOG.info("%s", conflict)
+            finally:
+                self._delivery.done(part.rows)
         raise Conflict(
             f"the view {view} was changed by other processes {TRIES} times while it was being computed"
         )
+
+    # -- states ------------------------------------------------------------------------------------
+
+    def _put(self, put: Callable[[T], ViewState], part: T) -> ViewState:
+        state = put(part)
+        self._joined[state.view] = state.joined
+        return state
+
+    def _current(self, definition: Definition) -> dict[str, int]:
+        """The current versions of the joined tables."""
+        return {
+            str(table): self._pipeline.lake_location.version(self._spark, table)
+            for table in self._joined_tables(definition)
+        }
+
+    def _target(self, definition: Definition, state: ViewState) -> Joined | None:
+        """The versions of joined tables that the next parts lead to; None if the view must be recomputed.
+
+        A view that cannot follow its joined tables sees them as of its last batch part. Without a schedule
+        for those, it is recomputed when they change."""
+        self._joined[definition.name] = state.joined
+        if not definition.lookups:
+            return state.joined
+        current = self._current(definition)
+        if any(version < state.joined.get(name, -1) for name, version in current.items()):
+            return None  # a joined table was deleted and made again
+        if definition.star is not None:
+            return current
+        if current != dict(state.joined) and definition.name not in self._scheduled:
+            return None
+        return state.joined
+
+    def _told(
+        self,
+        view: str,
+        layout: Layout,
+        source_table: SourceTable,
+        state: ViewState,
+        following: AddedRows | None,
+    ) -> SpeedPart | None:
+        """The part that is known from the commit after the view's position, if it is of use."""
+        after = state.position.version
+        rows = following.views.get(view) if following is not None else None
+        if following is None or rows is None:
+            return None
+        joined = json.loads((rows.schema.metadata or {}).get(JOINED, b"{}"))
+        if joined != state.joined or not source_table.is_commit(after + 1, following.app, following.number):
+            return None
+        upto = TableVersion(after + 1, source_table.committed_at(after + 1))
+        return SpeedPart(layout, after, upto, rows.replace_schema_metadata(None), state.joined, state.joined)
 
     def _definition(self, view: str) -> Definition:
         try:
@@ -201,14 +292,21 @@ class Views:
             raise
 
     def _changes(
-        self, definition: Definition, source_table: SourceTable, after: int, upto: TableVersion
+        self, definition: Definition, layout: Layout, state: ViewState, upto: TableVersion, joined: Joined
     ) -> SpeedPart | None:
         """None if the changes cannot be read: files are vacuumed, or the schema changed."""
         from pyspark.errors import PySparkException
 
+        after = state.position.version
         try:
-            return self._speed(definition, source_table, upto).compute(after, upto)
-        except (PySparkException, pa.ArrowInvalid) as problem:
+            return self._speed(definition, layout).compute(
+                after,
+                upto,
+                state.joined,
+                joined,
+                lambda frame: self._delivery.speed(frame, layout, after, upto.version),
+            )
+        except (PySparkException, ValueError) as problem:
             LOG.warning(
                 "view %s is recomputed: the changes of %s after version %s cannot be read: %s",
                 definition.name,
@@ -218,16 +316,31 @@ class Views:
             )
             return None
 
-    def _speed(self, definition: Definition, source_table: SourceTable, upto: TableVersion) -> SpeedLayer:
-        return SpeedLayer(
-            self._computing, definition, source_table, self._layout(definition, source_table, upto)
-        )
+    # -- tables ------------------------------------------------------------------------------------
 
-    def _layout(self, definition: Definition, source_table: SourceTable, at: TableVersion) -> Layout:
-        key = (definition.name, source_table.identity())
+    def _table(self, table: TableName) -> SourceTable:
+        if table not in self._source_tables:
+            self._source_tables[table] = SourceTable(self._spark, self._pipeline.lake_location, table)
+        return self._source_tables[table]
+
+    def _joined_tables(self, definition: Definition) -> list[TableName]:
+        return [self._computing.find(definition, name) for name in definition.lookups]
+
+    def _speed(self, definition: Definition, layout: Layout) -> SpeedLayer:
+        source_table = self._table(definition.table)
+        return SpeedLayer(self._computing, definition, source_table, layout, self._table)
+
+    def _layout(
+        self, definition: Definition, source_table: SourceTable, at: TableVersion, joined: Joined
+    ) -> Layout:
+        others = [self._table(table).identity() for table in self._joined_tables(definition)]
+        identity = " ".join([source_table.identity(), *others])
+        key = (definition.name, identity)
         if key not in self._layouts:
-            with self._computing.over(definition, source_table.rows(at.version)) as view:
-                self._layouts[key] = self._computing.layout(definition, view, source_table.identity())
+            rows = source_table.rows(at.version)
+            with Scope(rows.sparkSession) as scope:
+                view = self._computing.over(scope, definition, rows, joined)
+                self._layouts[key] = self._computing.layout(definition, view, identity)
         return self._layouts[key]
 
 

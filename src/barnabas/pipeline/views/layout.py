@@ -48,6 +48,19 @@ class Merge(enum.StrEnum):
     MAX = "max"
     LAST = "last"
     DISTINCT = "distinct"
+    SPREAD = "spread"  # sums of squared distances from the mean, of hidden columns alone
+
+
+class Computed(enum.StrEnum):
+    """Measures that are computed from merged columns when they are queried."""
+
+    AVG = "avg"
+    VARIANCE = "variance"
+    STDDEV = "stddev"
+    COMPUTED = "computed"
+
+
+MERGES = tuple(merge for merge in Merge if merge is not Merge.SPREAD)
 
 
 def arrow_type(name: str) -> pa.DataType:
@@ -62,7 +75,9 @@ def arrow_type(name: str) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a view. `type` is Spark's name; only derived columns have an `expression`."""
+    """A column of a view. `type` is Spark's name; only derived columns have an `expression`.
+
+    A hidden column is merged with the column that it belongs to, or by a `merge` of its own."""
 
     name: str
     type: str
@@ -85,16 +100,29 @@ def sketch_of(measure: str) -> str:
     return f"_sketch_{measure}"
 
 
+def count_beside(spread: str) -> str:
+    """The hidden column with the number of values that a spread is of."""
+    return f"{spread}_n"
+
+
+def sum_beside(spread: str) -> str:
+    """The hidden column with the sum of values that a spread is of."""
+    return f"{spread}_sum"
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a view in the order of its SQL: keys and measures, then hidden ones, then derived ones.
+    """Columns of a view in the order of its SQL, then hidden ones, then derived ones of the file.
 
-    `source` names the view's table, its identity and the SQL: parts of different sources never mix.
+    `source` names the view's tables, their identities and the SQL: parts of different sources never mix.
+    `condition` is the view's HAVING over stored columns, in Spark's dialect: the store keeps all keys and
+    shows those that meet it.
     """
 
     view: str
     columns: tuple[Column, ...]
     source: str
+    condition: str = ""
 
     @cached_property
     def keys(self) -> tuple[Column, ...]:
@@ -103,6 +131,11 @@ class Layout:
     @cached_property
     def measures(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if column.role is Role.MEASURE)
+
+    @cached_property
+    def merged(self) -> tuple[Column, ...]:
+        """Stored columns with a merge, hidden ones included."""
+        return tuple(column for column in self.stored if column.merge is not None)
 
     @cached_property
     def derived(self) -> tuple[Column, ...]:
@@ -127,14 +160,14 @@ class Layout:
         return hashlib.blake2b(self.to_json().encode(), digest_size=12).hexdigest()
 
     def to_json(self) -> str:
-        return json.dumps(
-            {"view": self.view, "source": self.source, "columns": list(map(asdict, self.columns))}
-        )
+        value = {"view": self.view, "source": self.source, "columns": list(map(asdict, self.columns))}
+        return json.dumps(value | ({"condition": self.condition} if self.condition else {}))
 
     @classmethod
     def from_json(cls, text: str) -> Layout:
         value = json.loads(text)
-        return cls(value["view"], tuple(map(column_from, value["columns"])), value["source"])
+        columns = tuple(map(column_from, value["columns"]))
+        return cls(value["view"], columns, value["source"], value.get("condition", ""))
 
 
 def column_from(value: Mapping[str, Any]) -> Column:

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.views import sketches
-from barnabas.pipeline.views.layout import Merge, last_at, sketch_of
+from barnabas.pipeline.views.layout import MERGES, Computed, Merge, last_at, sketch_of
 
 ADDITIVE = (exp.Sum, exp.Count, exp.CountIf)
 LINEAR = (exp.Add, exp.Sub, exp.Neg, exp.Paren, exp.Cast, exp.Coalesce, exp.Filter, exp.Alias)
@@ -28,8 +28,8 @@ def measure_wrong(name: str, merge: Merge, projection: exp.Expr, event_time: str
     if merge in (Merge.SUM, Merge.COUNT):
         if not adds_up(value):
             yield (
-                f"{name} merges by {merge}, and parts of {text} do not add up: use sum and count, and write "
-                "what is made of them as a measure of its own, as in {mean: 'total / number'}"
+                f"{name} merges by {merge}, and parts of {text} do not add up: give it the measure "
+                "`computed`, or `avg`, `variance` or `stddev`"
             )
     elif merge in (Merge.MIN, Merge.MAX):
         kind = exp.Min if merge is Merge.MIN else exp.Max
@@ -47,20 +47,30 @@ def measure_wrong(name: str, merge: Merge, projection: exp.Expr, event_time: str
 
 def derived_wrong(view: View, name: str, text: str) -> Iterator[str]:
     """Problems of a measure that is computed from other measures when it is queried."""
-    merges = ", ".join(Merge)
+    words = ", ".join((*MERGES, *Computed))
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError:
-        yield f"{name}: {text!r} is neither one of {merges} nor an expression over measures"
+        yield f"{name}: {text!r} is neither one of {words} nor an expression over measures"
         return
-    known = {*view.keys, *(each for each, merge in view.measures.items() if merge in set(Merge))}
+    of_sql = {*MERGES, *Computed}
+    known = {*view.keys, *(each for each, merge in view.measures.items() if merge in of_sql)}
     used = {column.name for column in tree.find_all(exp.Column)}
     if unknown := sorted(used - known):
-        text = ", ".join(unknown)
-        yield f"{name}: {text} is not a measure: write one of {merges}, or an expression over measures"
-    wrong = tree.find(exp.AggFunc, exp.Anonymous, exp.Query, exp.Window)
-    if wrong is not None:
-        yield f"{name}: {wrong.sql(dialect='spark')} cannot stand in an expression over measures"
+        unknown_text = ", ".join(unknown)
+        yield f"{name}: {unknown_text} is not a measure: write one of {words}, or an expression over measures"
+    for wrong in tree.find_all(exp.AggFunc, exp.Anonymous, exp.Query):
+        if not (isinstance(wrong, exp.AggFunc) and is_window_function(wrong)):
+            yield f"{name}: {wrong.sql(dialect='spark')} cannot stand in an expression over measures"
+            return
+
+
+def is_window_function(function: exp.Expr) -> bool:
+    """Whether a function works on rows of the view: it stands directly before OVER."""
+    above = function.parent
+    while isinstance(above, exp.IgnoreNulls | exp.RespectNulls):
+        above = above.parent
+    return isinstance(above, exp.Window) and aggregate(above.this) is function
 
 
 def adds_up(value: exp.Expr) -> bool:

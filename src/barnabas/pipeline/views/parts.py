@@ -1,30 +1,54 @@
 """Parts of views: what the layers hand to the store, and the store's port.
 
-A *version* is the Delta version of the view's table. A *batch part* is the whole view at a version, the
-*horizon*. A *speed part* is what changed in the view after one version, up to and including another: rows
-that add to a key, rows that replace a key, and keys that are gone. The store (in this process) and its
-client (over HTTP) both implement `Parts`. Does not know: how parts are computed or kept.
+A *version* is the Delta version of the view's table; a view that joins other tables also has a version of
+each of them (`joined`). A *batch part* is the whole view at a version, the *horizon*. A *speed part* is what
+changed in the view after one version, up to and including another: rows that add to a key, rows that replace
+a key, and keys that are gone. The store (in this process) and its client (over HTTP) both implement `Parts`.
+Does not know: how parts are computed or kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from barnabas.pipeline.increments.source_table import TableVersion
 from barnabas.pipeline.views.layout import Layout
+
+__all__ = [
+    "GONE",
+    "REPLACES",
+    "BatchPart",
+    "Conflict",
+    "Joined",
+    "PartFiles",
+    "PartRows",
+    "Parts",
+    "SpeedPart",
+    "TableVersion",
+    "ViewState",
+    "is_within",
+]
 
 REPLACES, GONE = "_replaces", "_gone"
 
+Joined = Mapping[str, int]  # versions of joined tables, by the name of the table
+
 
 @dataclass(frozen=True, slots=True)
-class TableVersion:
-    """A version of the view's table, and when it was committed."""
+class PartFiles:
+    """Rows of a part as Parquet files in a folder of the lake, which executors wrote."""
 
-    version: int
-    at: datetime
+    folder: str
+    names: tuple[str, ...]
+    num_rows: int
+
+
+PartRows: TypeAlias = "pa.Table | PartFiles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +57,30 @@ class BatchPart:
 
     layout: Layout
     horizon: TableVersion
-    rows: pa.Table
+    rows: PartRows
+    joined: Joined = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedPart:
-    """Changes of the view in (after, upto]. `rows` has the columns of `layout.stored`, and the booleans
-    `_replaces` and `_gone`."""
+    """Changes of the view in (after, upto], and of joined tables in (joined_after, joined]. `rows` has the
+    columns of `layout.stored`, and the booleans `_replaces` and `_gone`; each key is there once."""
 
     layout: Layout
     after: int
     upto: TableVersion
-    rows: pa.Table
+    rows: PartRows
+    joined_after: Joined = field(default_factory=dict)
+    joined: Joined = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
     """The state of a view.
 
-    Its answers include everything up to `position`. At `checked_at` the view's table had nothing newer. Time
-    travel reaches back to `oldest`. No speed part may cross `fence`: a horizon was announced there."""
+    Its answers include everything up to `position`, and the joined tables as of `joined`. At `checked_at` the
+    view's table had nothing newer. Time travel reaches back to `oldest`. Speed parts must pass through
+    `fence` and `fence_joined`, and not cross them: a horizon was announced there."""
 
     view: str
     layout: Layout
@@ -62,6 +90,19 @@ class ViewState:
     oldest: int
     rows: int
     fence: int
+    joined: Joined = field(default_factory=dict)
+    fence_joined: Joined = field(default_factory=dict)
+
+    @property
+    def is_before_fence(self) -> bool:
+        """Whether the next speed parts must end at the fence or before it."""
+        at_fence = (self.position.version, dict(self.joined)) == (self.fence, dict(self.fence_joined))
+        return not at_fence and is_within(self.position.version, self.joined, self.fence, self.fence_joined)
+
+
+def is_within(version: int, joined: Joined, bound: int, bound_joined: Joined) -> bool:
+    """Whether a state of a view is not beyond another one, in any of its tables."""
+    return version <= bound and all(number <= bound_joined.get(name, -1) for name, number in joined.items())
 
 
 class Conflict(Exception):
@@ -76,8 +117,8 @@ class Parts(Protocol):
         """The state of the view; None if it was never computed."""
         ...
 
-    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
-        """Announce that a batch part at this version is being computed: no speed part may cross it (`fence`).
+    def announce(self, view: str, fingerprint: str, horizon: int, joined: Joined | None = None) -> None:
+        """Announce that a batch part at these versions is being computed: no speed part may cross them.
 
         A speed part that begins before the new horizon and ends after it would be counted twice in part.
         Conflict if one has crossed it already. Nothing is announced for a view that does not exist yet or has

@@ -1,106 +1,173 @@
-"""The speed layer: what changed in a view after a version, from the changes of its table.
+"""The speed layer: what changed in a view after a version, from the changes of its tables.
 
-In: a definition, the view's table, two versions. Out: a `SpeedPart`. Added rows give increments: the
-view's SQL on just these rows. Keys with changed or deleted rows are recomputed as of the later version and
-replace the old values; keys without rows are gone. Does not know: the store, the batch layer, how
-increments are merged.
+In: a definition, the view's table, two states. Out: a `SpeedPart`. Added rows give increments: the view's SQL
+on just these rows. Keys with changed or deleted rows, and keys of rows that match changed rows of a joined
+table, are recomputed as of the later state and replace the old values; keys without rows are gone. Executors
+do all of it, and no row comes to the driver. Does not know: the store, the batch layer, how increments are
+merged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-
+from barnabas.pipeline.increments.scopes import Scope
+from barnabas.pipeline.increments.source_table import (
+    CHANGE,
+    CHANGE_COLUMNS,
+    INSERT,
+    SourceTable,
+    TableVersion,
+)
+from barnabas.pipeline.increments.star import affected_sql
+from barnabas.pipeline.lake.tables import TableName
+from barnabas.pipeline.views.batch_layer import Deliver
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.parts import GONE, REPLACES, SpeedPart, TableVersion
-from barnabas.pipeline.views.source_table import CHANGE, CHANGE_COLUMNS, INSERT, SourceTable
+from barnabas.pipeline.views.parts import GONE, REPLACES, Joined, SpeedPart
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+BROADCAST_KEYS_MAX = 100_000
+TOUCHED = "_touched_"
+
+T = TypeVar("T")
+TableOf = Callable[[TableName], SourceTable]
 
 
 class SpeedLayer:
-    """Computes speed parts of one view."""
+    """Computes speed parts of one view. `table_of` finds joined tables."""
 
     def __init__(
-        self, computing: Computing, definition: Definition, source_table: SourceTable, layout: Layout
+        self,
+        computing: Computing,
+        definition: Definition,
+        source_table: SourceTable,
+        layout: Layout,
+        table_of: TableOf,
     ) -> None:
         self._computing = computing
         self._definition = definition
         self._source_table = source_table
         self._layout = layout
+        self._table_of = table_of
 
-    def compute(self, after: int, upto: TableVersion) -> SpeedPart:
-        """The part for (after, upto]."""
-        changes = self._source_table.changes(after, upto.version)
-        added = changes.where(f"{CHANGE} = '{INSERT}'").drop(*CHANGE_COLUMNS)
-        touched = None
-        if not self._source_table.only_adds(after, upto.version):
-            other = changes.where(f"{CHANGE} <> '{INSERT}'").drop(*CHANGE_COLUMNS)
-            touched = self._touched(other)
-        increments = self._increments(added, touched)
-        rows = (
-            increments if touched is None else pa.concat_tables([increments, self._recomputed(touched, upto)])
-        )
-        return SpeedPart(self._layout, after, upto, rows)
-
-    def of_rows(self, rows: DataFrame) -> pa.Table:
-        """Rows of the part for a version that adds exactly these rows."""
-        return self._increments(rows, None)
-
-    def _touched(self, rows: DataFrame) -> pa.Table | None:
-        """Keys of changed or deleted rows, before and after the change; None if there are none."""
-        with self._computing.over(self._definition, rows) as view:
-            if not self._definition.keys:
-                return None if rows.isEmpty() else pa.table({})
-            keys = view.select(*self._definition.keys).toArrow()
-            return keys if keys.num_rows else None
-
-    def _increments(self, rows: DataFrame, touched: pa.Table | None) -> pa.Table:
-        if touched is not None and not self._definition.keys:
-            return self._flagged(self._layout.schema.empty_table(), replaces=False)
-        with self._computing.over(self._definition, rows) as view:
+    def compute(
+        self, after: int, upto: TableVersion, joined_after: Joined, joined: Joined, deliver: Deliver
+    ) -> SpeedPart:
+        """The part from one state to another."""
+        rows = self._source_table.rows(upto.version)
+        with Scope(rows.sparkSession) as scope:
+            changes = None
+            if after < upto.version:
+                changes = self._source_table.changes(after, upto.version)
+            added = (changes if changes is not None else rows.limit(0)).where(
+                f"{CHANGE} = '{INSERT}'" if changes is not None else "false"
+            )
+            added = added.drop(*CHANGE_COLUMNS)
+            touched = self._touched(scope, after, upto, joined_after, joined, changes)
+            frame = self._increments(scope, added, joined, touched)
             if touched is not None:
-                view = self._joined(view, touched, "left_anti")
-            return self._flagged(view.toArrow(), replaces=False)
+                frame = frame.unionByName(self._recomputed(scope, touched, rows, joined))
+            return SpeedPart(self._layout, after, upto, deliver(frame), joined_after, joined)
 
-    def _recomputed(self, touched: pa.Table, upto: TableVersion) -> pa.Table:
-        """Recompute the touched keys as of the later version."""
-        with self._computing.over(self._definition, self._source_table.rows(upto.version)) as view:
-            if not self._definition.keys:
-                return self._flagged(view.toArrow(), replaces=True)
-            recomputed = self._joined(view, touched, "left_semi").toArrow()
-        there = set(self._keys(recomputed))
-        gone = [key not in there for key in self._keys(touched)]
-        lost = self._without_measures(touched.filter(pa.array(gone, pa.bool_())))
-        return pa.concat_tables([self._flagged(recomputed, replaces=True), self._flagged(lost, gone=True)])
+    def of_rows(self, rows: DataFrame, joined: Joined, deliver: Callable[[DataFrame], T]) -> T:
+        """Rows of the part for a version that adds exactly these rows."""
+        with Scope(rows.sparkSession) as scope:  # rows of a batch belong to the session of their source
+            return deliver(self._increments(scope, rows, joined, None))
 
-    def _keys(self, rows: pa.Table) -> list[tuple[Any, ...]]:
-        return list(zip(*(rows[name].to_pylist() for name in self._definition.keys), strict=True))
+    def _touched(
+        self,
+        scope: Scope,
+        after: int,
+        upto: TableVersion,
+        joined_after: Joined,
+        joined: Joined,
+        changes: DataFrame | None,
+    ) -> DataFrame | None:
+        """Keys that must be recomputed; None if there are none. They stay on the executors."""
+        found: list[DataFrame] = []
+        if changes is not None and not self._source_table.only_adds(after, upto.version):
+            other = changes.where(f"{CHANGE} <> '{INSERT}'").drop(*CHANGE_COLUMNS)
+            found.append(self._keys(scope, other, joined_after))
+            if joined != joined_after:
+                found.append(self._keys(scope, other, joined))
+        places = self._changed_places(scope, joined_after, joined)
+        if places:
+            for version, state in ((after, joined_after), (upto.version, joined)):
+                affected = self._affected(scope, version, places)
+                found.append(self._keys(scope, affected, state))
+        if not found:
+            return None
+        touched = scope.keep(reduce(lambda left, right: left.union(right), found).distinct())
+        number = touched.count()
+        if not number:
+            return None
+        return touched.hint("broadcast") if number <= BROADCAST_KEYS_MAX else touched
 
-    def _joined(self, view: DataFrame, touched: pa.Table, how: str) -> DataFrame:
-        """The view's rows with touched keys (left_semi) or without (left_anti). Null is a key too."""
+    def _changed_places(self, scope: Scope, joined_after: Joined, joined: Joined) -> Mapping[str, str]:
+        """Places of the changed rows of joined tables, by the names that the SQL uses."""
+        found = {}
+        for name in self._definition.lookups:
+            table = self._computing.find(self._definition, name)
+            before, now = joined_after.get(str(table), -1), joined.get(str(table), -1)
+            if before != now:
+                found[name] = scope.place(scope.keep(self._table_of(table).changed_rows(before, now)))
+        return found
+
+    def _affected(self, scope: Scope, version: int, places: Mapping[str, str]) -> DataFrame:
+        """Rows of the view's table that match changed rows of joined tables."""
+        star = self._definition.star
+        assert star is not None
+        rows = scope.place(self._source_table.rows(version))
+        return scope.spark.sql(affected_sql(star, rows, places.get))
+
+    def _keys(self, scope: Scope, rows: DataFrame, joined: Joined) -> DataFrame:
+        view = self._computing.over(scope, self._definition, rows, joined)
+        if self._definition.keys:
+            return view.select(*(view[name].alias(TOUCHED + name) for name in self._definition.keys))
+        # A view without keys has one row, which any of these rows changes.
+        return rows.limit(1).selectExpr(f"true AS {TOUCHED}")
+
+    def _increments(
+        self, scope: Scope, rows: DataFrame, joined: Joined, touched: DataFrame | None
+    ) -> DataFrame:
+        view = self._computing.over(scope, self._definition, rows, joined)
+        if touched is not None:
+            view = view.join(touched, self._same(view, touched), "left_anti")
+        return self._flagged(view, replaces=False)
+
+    def _recomputed(self, scope: Scope, touched: DataFrame, rows: DataFrame, joined: Joined) -> DataFrame:
+        """Touched keys as of the later state; those that have no rows any more are gone."""
+        from pyspark.sql import functions as F
+
+        view = self._computing.over(scope, self._definition, rows, joined)
+        if not self._definition.keys:
+            return self._flagged(view, replaces=True)
+        there = view.join(touched, self._same(view, touched), "left_semi").withColumn("_there", F.lit(True))
+        whole = touched.join(there, self._same(there, touched), "left")
+        columns = [
+            F.col(TOUCHED + name).alias(name) if name in self._definition.keys else there[name]
+            for name in self._layout.schema.names
+        ]
+        return whole.select(*columns, F.lit(True).alias(REPLACES), F.col("_there").isNull().alias(GONE))
+
+    def _same(self, view: DataFrame, touched: DataFrame) -> Column:
+        """Whether a row has a touched key. Null is a key too."""
         from pyspark.sql import functions as F
 
         names = self._definition.keys
-        keys = view.sparkSession.createDataFrame(touched, view.select(*names).schema)
-        same = reduce(lambda left, right: left & right, [view[name].eqNullSafe(keys[name]) for name in names])
-        return view.join(F.broadcast(keys), same, how)
+        if not names:
+            return F.lit(True)
+        pairs = [view[name].eqNullSafe(touched[TOUCHED + name]) for name in names]
+        return reduce(lambda left, right: left & right, pairs)
 
-    def _without_measures(self, keys: pa.Table) -> pa.Table:
-        columns = [
-            keys[field.name] if field.name in keys.schema.names else pa.nulls(keys.num_rows, field.type)
-            for field in self._layout.schema
-        ]
-        return pa.table(columns, names=self._layout.schema.names)
+    def _flagged(self, view: DataFrame, *, replaces: bool) -> DataFrame:
+        from pyspark.sql import functions as F
 
-    def _flagged(self, rows: pa.Table, *, replaces: bool = False, gone: bool = False) -> pa.Table:
-        def flags(value: bool) -> Any:
-            return pa.array([value] * rows.num_rows, pa.bool_())
-
-        rows = rows.select(self._layout.schema.names).cast(self._layout.schema)
-        return rows.append_column(REPLACES, flags(replaces or gone)).append_column(GONE, flags(gone))
+        names = self._layout.schema.names
+        return view.select(*names, F.lit(replaces).alias(REPLACES), F.lit(False).alias(GONE))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import sqlglot
 from sqlglot import expressions as exp
 
-from barnabas.pipeline.views.definition import Definition, tables_of, written
+from barnabas.pipeline.increments.star import written
+from barnabas.pipeline.views.definition import Definition, tables_of
 from barnabas.pipeline.views.layout import Merge, last_at, sketch_of
 from barnabas.pipeline.views.measures import rewritten
 
@@ -29,6 +31,8 @@ def render(definition: Definition, places: Mapping[str, str]) -> str:
     projections: list[exp.Expr] = []
     for each in tree.expressions:
         merge = definition.measures.get(each.alias_or_name)
+        if each.alias_or_name in definition.derived:
+            continue
         if merge is None:
             projections.append(exp.alias_(each.unalias().copy(), each.alias_or_name, quoted=True))
         else:
@@ -36,7 +40,11 @@ def render(definition: Definition, places: Mapping[str, str]) -> str:
     group = tree.args.get("group")
     if group is not None:
         by_what(group, tree)
+    for hidden_one in definition.hidden:
+        value = sqlglot.parse_one(hidden_one.sql, dialect="spark")
+        projections.append(exp.alias_(value, hidden_one.name, quoted=True))
     tree.set("expressions", projections)
+    tree.set("having", None)  # the store keeps all keys, and applies the condition when it is queried
     columns = [shown(name, definition.measures.get(name)) for name in order(definition)]
     columns += [f"`{name}`" for name in hidden(definition)]
     return f"SELECT {', '.join(columns)} FROM ({tree.sql(dialect='spark')}) AS parts"
@@ -54,7 +62,9 @@ def by_what(group: exp.Group, tree: exp.Select) -> None:
 
 
 def order(definition: Definition) -> list[str]:
-    return [each.alias_or_name for each in definition.tree.expressions]
+    """Stored columns that the SQL selects."""
+    names = [each.alias_or_name for each in definition.tree.expressions]
+    return [name for name in names if name not in definition.derived]
 
 
 def hidden(definition: Definition) -> list[str]:
@@ -64,7 +74,7 @@ def hidden(definition: Definition) -> list[str]:
             found.append(last_at(name))
         if merge is Merge.DISTINCT:
             found.append(sketch_of(name))
-    return found
+    return [*found, *(each.name for each in definition.hidden)]
 
 
 def shown(name: str, merge: Merge | None) -> str:

@@ -20,9 +20,10 @@ import httpx
 
 from barnabas.pipeline.serving.http import wire
 from barnabas.pipeline.serving.http.answers import ARROW_MEDIA
-from barnabas.pipeline.views.parts import BatchPart, Conflict, SpeedPart, ViewState
+from barnabas.pipeline.views.parts import BatchPart, Conflict, Joined, SpeedPart, ViewState
 
 TIMEOUT_S = 300.0
+PUT_TIMEOUT_S = 3600.0  # a large part takes long to store
 PATIENCE_S = 60.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
 
@@ -63,8 +64,9 @@ class ServingClient:
         value = self._json("GET", inner(view))["state"]
         return wire.unpack_state(value) if value else None
 
-    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
-        self._json("PUT", f"{inner(view)}/announced", json={"fingerprint": fingerprint, "horizon": horizon})
+    def announce(self, view: str, fingerprint: str, horizon: int, joined: Joined | None = None) -> None:
+        body = {"fingerprint": fingerprint, "horizon": horizon, "joined": dict(joined or {})}
+        self._json("PUT", f"{inner(view)}/announced", json=body)
 
     def put_batch(self, part: BatchPart) -> ViewState:
         return self._put(f"{inner(part.layout.view)}/batch", wire.pack_batch(part))
@@ -100,7 +102,7 @@ class ServingClient:
         ).content
 
     def _put(self, path: str, body: bytes) -> ViewState:
-        return wire.unpack_state(self._json("PUT", path, content=body)["state"])
+        return wire.unpack_state(self._json("PUT", path, content=body, timeout=PUT_TIMEOUT_S)["state"])
 
     def _json(self, method: str, path: str, **given: Any) -> Any:
         return self._call(method, path, **given).json()

@@ -33,8 +33,9 @@ from barnabas.services.limits import Limits
 from barnabas.services.routes import Need, ServiceRoute
 
 SQL_BYTES_MAX = 100_000
-PART_BYTES_MAX = 2 << 30
-REQUEST_S_MAX = 600.0  # a large part takes long to store; statements have a limit of their own
+PART_BYTES_MAX = 64 << 20  # larger parts come as files of the lake
+BODIES_BYTES_MAX = 4 * PART_BYTES_MAX
+REQUEST_S_MAX = 3600.0  # a large part takes long to store; statements have a limit of their own
 STATUSES = {BadRequest: 400, UnknownView: 404, Conflict: 409, StoreError: 503}
 
 
@@ -79,7 +80,7 @@ def serving_service(store: Store) -> Service:
         error_form=lambda error: {"error": error.message},
         converted=converted,
         limits=Limits(
-            body_bytes_max=SQL_BYTES_MAX, bodies_bytes_max=2 * PART_BYTES_MAX, request_s_max=REQUEST_S_MAX
+            body_bytes_max=SQL_BYTES_MAX, bodies_bytes_max=BODIES_BYTES_MAX, request_s_max=REQUEST_S_MAX
         ),
     )
 
@@ -150,9 +151,11 @@ class ViewEndpoints:
         try:
             value = json.loads(await request.body())
             fingerprint, horizon = str(value["fingerprint"]), int(value["horizon"])
-        except (ValueError, KeyError, TypeError) as wrong:
+            joined = {str(name): int(version) for name, version in value.get("joined", {}).items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise BadRequest(f"fingerprint and horizon are needed: {wrong}") from None
-        await run_in_threadpool(self._store.announce, request.path_params["view"], fingerprint, horizon)
+        view = request.path_params["view"]
+        await run_in_threadpool(self._store.announce, view, fingerprint, horizon, joined)
         return JSONResponse({})
 
     async def checked(self, request: Request) -> Response:

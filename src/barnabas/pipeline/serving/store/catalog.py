@@ -6,31 +6,33 @@ Does not know: how rows are merged.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from barnabas.pipeline.serving.store.transaction import Tables, Transaction
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.parts import TableVersion, ViewState
+from barnabas.pipeline.views.parts import Joined, TableVersion, ViewState
 
 VERSIONS_MAX = 10_000  # of a view beyond its horizon
 TABLES = (
     """CREATE TABLE IF NOT EXISTS _views (view VARCHAR PRIMARY KEY, generation BIGINT, layout VARCHAR,
     horizon BIGINT, horizon_at TIMESTAMPTZ, "position" BIGINT, position_at TIMESTAMPTZ,
     checked_at TIMESTAMPTZ, oldest BIGINT, speed_since BIGINT, row_count BIGINT,
-    fence BIGINT)""",
+    fence BIGINT, joined VARCHAR, fence_joined VARCHAR, number BIGINT, covered BIGINT)""",
     """CREATE TABLE IF NOT EXISTS _moves (view VARCHAR, version BIGINT, version_at TIMESTAMPTZ,
-    is_horizon BOOLEAN, horizon BIGINT, horizon_at TIMESTAMPTZ)""",
+    is_horizon BOOLEAN, horizon BIGINT, horizon_at TIMESTAMPTZ, joined VARCHAR, number BIGINT)""",
     "CREATE INDEX IF NOT EXISTS _moves_index ON _moves (view)",
 )
 COLUMNS = """view, generation, layout, horizon, horizon_at, "position", position_at, checked_at, oldest,
-    speed_since, row_count, fence"""
+    speed_since, row_count, fence, joined, fence_joined, number, covered"""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewEntry:
-    """A view in the catalog. The store has its speed parts after `speed_since`."""
+    """A view in the catalog. The store has its speed parts after `speed_since`, which are numbered:
+    `number` is that of the last one, `covered` that of the last one before the horizon."""
 
     layout: Layout
     generation: int
@@ -41,6 +43,10 @@ class ViewEntry:
     speed_since: int
     rows: int
     fence: int
+    joined: Joined
+    fence_joined: Joined
+    number: int
+    covered: int = 0
 
     @property
     def tables(self) -> Tables:
@@ -57,6 +63,8 @@ class ViewEntry:
             self.oldest,
             self.rows,
             self.fence,
+            self.joined,
+            self.fence_joined,
         )
 
 
@@ -73,10 +81,26 @@ def utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
-def entry_of(row: tuple[Any, ...]) -> ViewEntry:
-    _, generation, layout, horizon, horizon_at, position, position_at, checked, oldest, since, rows, fence = (
-        row
+def upgrade(transaction: Transaction) -> None:
+    """Drop the views of a store that an earlier release wrote: they are computed again."""
+    named = transaction.rows(
+        """SELECT column_name FROM information_schema.columns WHERE table_name = '_views'
+        AND table_schema = current_schema()"""
     )
+    columns = {row[0] for row in named}
+    if not columns or "covered" in columns:
+        return
+    for view, generation in transaction.rows("SELECT view, generation FROM _views"):
+        tables = Tables(view, generation)
+        for name in (tables.now, tables.past, tables.speed):
+            transaction.run(f"DROP TABLE IF EXISTS {name}")
+    transaction.run("DROP TABLE _views")
+    transaction.run("DROP TABLE _moves")
+
+
+def entry_of(row: tuple[Any, ...]) -> ViewEntry:
+    _, generation, layout, horizon, horizon_at, position, position_at, checked, oldest, since, rows = row[:11]
+    fence, joined, fence_joined, number, covered = row[11:]
     return ViewEntry(
         Layout.from_json(layout),
         generation,
@@ -87,6 +111,10 @@ def entry_of(row: tuple[Any, ...]) -> ViewEntry:
         since,
         rows,
         fence,
+        json.loads(joined),
+        json.loads(fence_joined),
+        number,
+        covered,
     )
 
 
@@ -102,7 +130,7 @@ def find(transaction: Transaction, view: str) -> ViewEntry | None:
 def save(transaction: Transaction, entry: ViewEntry) -> None:
     transaction.run("DELETE FROM _views WHERE view = ?", entry.layout.view)
     transaction.run(
-        f"INSERT INTO _views ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO _views ({COLUMNS}) VALUES ({', '.join('?' * 16)})",
         entry.layout.view,
         entry.generation,
         entry.layout.to_json(),
@@ -115,18 +143,28 @@ def save(transaction: Transaction, entry: ViewEntry) -> None:
         entry.speed_since,
         entry.rows,
         entry.fence,
+        as_text(entry.joined),
+        as_text(entry.fence_joined),
+        entry.number,
+        entry.covered,
     )
+
+
+def as_text(joined: Joined) -> str:
+    return json.dumps(dict(joined), sort_keys=True)
 
 
 def note_move(transaction: Transaction, entry: ViewEntry, *, is_horizon: bool) -> None:
     transaction.run(
-        "INSERT INTO _moves VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO _moves VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         entry.layout.view,
         entry.position.version,
         entry.position.at,
         is_horizon,
         entry.horizon.version,
         entry.horizon.at,
+        as_text(entry.joined),
+        entry.number,
     )
 
 
@@ -149,15 +187,17 @@ def moment_at(transaction: Transaction, entry: ViewEntry, version: int) -> Momen
     return Moment(version, TableVersion(reached, utc(at)), TableVersion(horizon, utc(horizon_at)))
 
 
-def was_at(transaction: Transaction, entry: ViewEntry, version: int) -> bool:
-    """Whether the view was at exactly this version once, so that no speed part crosses it."""
-    if version in (entry.horizon.version, entry.position.version):
-        return True
-    return bool(
-        transaction.rows(
-            "SELECT 1 FROM _moves WHERE view = ? AND version = ? LIMIT 1", entry.layout.view, version
-        )
+def number_at(transaction: Transaction, entry: ViewEntry, version: int, joined: Joined) -> int | None:
+    """The number of the last speed part when the view was at exactly these versions; None if it never was,
+    so that a part may cross them."""
+    found = transaction.rows(
+        "SELECT max(number) FROM _moves WHERE view = ? AND version = ? AND joined = ?",
+        entry.layout.view,
+        version,
+        as_text(joined),
     )
+    number = found[0][0] if found else None
+    return None if number is None else int(number)
 
 
 def version_at(transaction: Transaction, view: str, at: datetime) -> int | None:

@@ -7,7 +7,7 @@ network, Python's variables or settings. Does not know: views.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from barnabas.pipeline.serving.store.query import BadRequest
 from barnabas.pipeline.serving.store.sql_store import SqlStore
 from barnabas.pipeline.serving.store.transaction import Missing, quoted
 from barnabas.pipeline.views.layout import Column, Layout
+from barnabas.pipeline.views.part_files import LakeParts
 
 LOCKED_DOWN = (
     "SET TimeZone = 'UTC'",
@@ -54,6 +55,10 @@ TYPES = {
 }
 
 
+INDEXED_ROWS_MAX = 1_000_000
+STREAMED_ROWS = 2_048  # rows of a piece
+
+
 class DuckDBDialect:
     name = "duckdb"
 
@@ -67,13 +72,27 @@ class DuckDBDialect:
     def ordered(self, column: Column) -> list[str]:
         return [quoted(column.name)]
 
+    def has_indexes(self, rows: int) -> bool:
+        # An index must fit into memory, and takes about 100 bytes a row. Rows lie in the order of their keys,
+        # so DuckDB reads a few blocks for a key without one.
+        return rows <= INDEXED_ROWS_MAX
+
+    def extreme(self, column: Column, *, is_greatest: bool) -> str:
+        return f"{'max' if is_greatest else 'min'}({quoted(column.name)})"
+
+    def first(self, name: str, order: Sequence[str]) -> str:
+        descending = ", ".join(f"{quoted(each)} DESC NULLS LAST" for each in order)
+        return f"first({quoted(name)} ORDER BY {descending})"
+
+    def any_value(self, name: str) -> str:
+        return f"any_value({quoted(name)})"
+
 
 class DuckDBTransaction:
     """One transaction on a cursor of its own."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
-        self._loaded: set[str] = set()
 
     def run(self, sql: str, *values: Any) -> None:
         self._execute(sql, values)
@@ -91,13 +110,33 @@ class DuckDBTransaction:
         found = self._execute(sql, values).fetchone()
         return int(found[0]) if found else 0
 
-    def load(self, name: str, rows: pa.Table) -> None:
-        self._cursor.register(name, rows)
-        self._loaded.add(name)
+    def load(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        problems: list[BaseException] = []
 
-    def end(self) -> None:
-        for name in self._loaded:
-            self._cursor.unregister(name)
+        def noted() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from batches
+            except BaseException as problem:  # DuckDB raises its own error instead
+                problems.append(problem)
+                raise
+
+        stream = f"{name}_stream"
+        self._cursor.register(stream, pa.RecordBatchReader.from_batches(schema, noted()))
+        try:
+            self._cursor.execute(f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {stream}")
+        except duckdb.Error:
+            if problems:
+                raise problems[0] from None
+            raise
+        finally:
+            self._cursor.unregister(stream)
+
+    def make(self, name: str, select: str) -> None:
+        self._cursor.execute(f"CREATE TEMPORARY TABLE {name} AS {select}")
+
+    def stream(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in self._cursor.execute(sql).to_arrow_reader(STREAMED_ROWS):
+            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
     def _execute(self, sql: str, values: tuple[Any, ...]) -> duckdb.DuckDBPyConnection:
         return self._cursor.execute(sql, values) if values else self._cursor.execute(sql)
@@ -106,8 +145,8 @@ class DuckDBTransaction:
 class DuckDBStore(SqlStore):
     dialect = DuckDBDialect()
 
-    def __init__(self, path: Path, keep_horizons: int, limits: Limits) -> None:
-        super().__init__(keep_horizons, limits)
+    def __init__(self, path: Path, keep_horizons: int, limits: Limits, lake: LakeParts) -> None:
+        super().__init__(keep_horizons, limits, lake)
         self._path = path
         self._limits = limits
         self._database = self._open()
@@ -116,19 +155,26 @@ class DuckDBStore(SqlStore):
         path, limits = self._path, self._limits
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{limits.memory_bytes_max >> 20}MiB",
-            "max_temp_directory_size": "8GiB",
+            "max_temp_directory_size": f"{limits.temp_bytes_max >> 20}MiB",
+            "temp_directory": limits.temp_folder or f"{path}.tmp",
+            "preserve_insertion_order": True,  # of rows in the order of their keys
         }
+        if limits.threads:
+            config["threads"] = limits.threads
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             database = duckdb.connect(str(path), config=config)
-            for statement in (*LOCKED_DOWN, *catalog.TABLES):
+            for statement in LOCKED_DOWN:
+                database.execute(statement)
+            catalog.upgrade(DuckDBTransaction(database))
+            for statement in catalog.TABLES:
                 database.execute(statement)
             return database
         except (duckdb.Error, OSError) as problem:
             raise StoreError(f"the serving store {path} cannot be opened: {problem}") from None
 
     @contextmanager
-    def writing(self) -> Iterator[DuckDBTransaction]:
+    def writing(self, view: str) -> Iterator[DuckDBTransaction]:
         with self._failing(), self._database.cursor() as cursor:
             transaction = DuckDBTransaction(cursor)
             cursor.execute("BEGIN TRANSACTION")
@@ -139,8 +185,6 @@ class DuckDBStore(SqlStore):
                 with suppress(duckdb.Error):  # a failed COMMIT has ended the transaction
                     cursor.execute("ROLLBACK")
                 raise
-            finally:
-                transaction.end()
 
     @contextmanager
     def reading(self, *, bounded_ms: int) -> Iterator[DuckDBTransaction]:

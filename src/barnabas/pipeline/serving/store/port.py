@@ -28,12 +28,16 @@ class StoreError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of SQL statements and of the store's memory."""
+    """Limits of SQL statements, and the size of an embedded store: beyond its memory it uses files in
+    `temp_folder` (empty: beside the store)."""
 
     statement_ms_max: int = 10_000
     rows_max: int = 100_000
     sql_chars_max: int = 20_000
     memory_bytes_max: int = 1 << 30
+    threads: int = 0  # 0: one for each core
+    temp_folder: str = ""
+    temp_bytes_max: int = 64 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ Does not know: views.
 from __future__ import annotations
 
 import hashlib
-import queue
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,8 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import errors
+from psycopg_pool import ConnectionPool, PoolTimeout
+from pyarrow import csv
 
 from barnabas.pipeline.serving.store import catalog
 from barnabas.pipeline.serving.store.port import Limits, StoreError
@@ -24,9 +26,12 @@ from barnabas.pipeline.serving.store.query import BadRequest
 from barnabas.pipeline.serving.store.sql_store import SqlStore
 from barnabas.pipeline.serving.store.transaction import Missing, listed, quoted
 from barnabas.pipeline.views.layout import Column, Layout, arrow_type
+from barnabas.pipeline.views.part_files import LakeParts
 
 CONNECTIONS_MAX = 8
 CONNECT_TIMEOUT_S = 10
+WAIT_S_MAX = 5.0  # for a connection
+STREAMED_ROWS = 2_000
 TYPES = {
     "boolean": "BOOLEAN",
     "tinyint": "SMALLINT",
@@ -88,6 +93,25 @@ class PostgresDialect:
             return [f"substr({name}, 1, {PREFIX_CHARS})", name]
         return [name]
 
+    def has_indexes(self, rows: int) -> bool:
+        return True
+
+    def extreme(self, column: Column, *, is_greatest: bool) -> str:
+        name = quoted(column.name)
+        if column.type == "boolean":
+            return f"{'bool_or' if is_greatest else 'bool_and'}({name})"
+        if column.type == "binary":  # max(bytea) came with version 18
+            order = "DESC NULLS LAST" if is_greatest else "ASC NULLS LAST"
+            return f"(array_agg({name} ORDER BY {name} {order}))[1]"
+        return f"{'max' if is_greatest else 'min'}({name})"
+
+    def first(self, name: str, order: Sequence[str]) -> str:
+        descending = ", ".join(f"{quoted(each)} DESC NULLS LAST" for each in order)
+        return f"(array_agg({quoted(name)} ORDER BY {descending}))[1]"
+
+    def any_value(self, name: str) -> str:
+        return f"(array_agg({quoted(name)}) FILTER (WHERE {quoted(name)} IS NOT NULL))[1]"
+
 
 class PostgresTransaction:
     """One transaction on a connection."""
@@ -114,17 +138,28 @@ class PostgresTransaction:
     def count(self, sql: str, *values: Any) -> int:
         return self._execute(sql, values).rowcount
 
-    def load(self, name: str, rows: pa.Table) -> None:
-        types = ", ".join(f"{quoted(field.name)} {self._type(field.type)}" for field in rows.schema)
+    def load(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        types = ", ".join(f"{quoted(field.name)} {self._type(field.type)}" for field in schema)
         self.run(f"CREATE TEMPORARY TABLE {name} ({types}) ON COMMIT DROP")
         with (
             self._connection.cursor() as cursor,
-            cursor.copy(f"COPY {name} ({listed(rows.schema.names)}) FROM STDIN") as copy,
+            cursor.copy(f"COPY {name} ({listed(schema.names)}) FROM STDIN (FORMAT csv)") as copy,
         ):
-            columns = [without_nul(column).to_pylist() for column in rows.columns]
-            for row in zip(*columns, strict=True):
-                copy.write_row(row)
+            for batch in batches:
+                copy.write(as_csv(batch))
         self.run(f"ANALYZE {name}")
+
+    def make(self, name: str, select: str) -> None:
+        self.run(f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {select}")
+        self.run(f"ANALYZE {name}")
+
+    def stream(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with self._connection.cursor("streamed") as cursor:
+            cursor.execute(sql)
+            while rows := cursor.fetchmany(STREAMED_ROWS):
+                columns = zip(*rows, strict=True)
+                arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
+                yield pa.record_batch(arrays, schema=schema)
 
     def _type(self, type: pa.DataType) -> str:
         if pa.types.is_decimal(type):
@@ -159,31 +194,41 @@ class PostgresTransaction:
 class PostgresStore(SqlStore):
     dialect = PostgresDialect()
 
-    def __init__(self, url: str, name: str, keep_horizons: int, limits: Limits) -> None:
-        super().__init__(keep_horizons, limits)
+    def __init__(self, url: str, name: str, keep_horizons: int, limits: Limits, lake: LakeParts) -> None:
+        super().__init__(keep_horizons, limits, lake)
         self._url = url
         self._schema = ("barnabas_" + re.sub(r"\W", "_", name, flags=re.ASCII)).lower()[:60]
-        self._lock = int.from_bytes(
-            hashlib.blake2b(self._schema.encode(), digest_size=8).digest(), signed=True
-        )
-        self._idle: queue.LifoQueue[psycopg.Connection[tuple[Any, ...]]] = queue.LifoQueue(CONNECTIONS_MAX)
+        settings = f"-c search_path={self._schema},pg_temp -c timezone=UTC -c client_min_messages=warning"
+        given = {"autocommit": True, "connect_timeout": CONNECT_TIMEOUT_S, "options": settings}
         try:
-            with self._connect() as connection:
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._schema)}")
+            with psycopg.connect(
+                url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, options=settings
+            ) as one:
+                one.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._schema)}")
+                catalog.upgrade(PostgresTransaction(one))
                 for statement in catalog.TABLES:
-                    connection.execute(statement)
+                    one.execute(statement)
         except psycopg.Error as problem:
             raise StoreError(f"the serving store at {self._address()} cannot be opened: {problem}") from None
+        self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
+            url,
+            kwargs=given,
+            min_size=0,
+            max_size=CONNECTIONS_MAX,
+            timeout=WAIT_S_MAX,
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
 
     @contextmanager
-    def writing(self) -> Iterator[PostgresTransaction]:
-        with self._failing(), self._connection() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
+    def writing(self, view: str) -> Iterator[PostgresTransaction]:
+        with self._failing(), self._pool.connection() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_of(self._schema, view),))
             yield PostgresTransaction(connection)
 
     @contextmanager
     def reading(self, *, bounded_ms: int) -> Iterator[PostgresTransaction]:
-        with self._failing(), self._connection() as connection:
+        with self._failing(), self._pool.connection() as connection:
             try:
                 with connection.transaction():
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -201,46 +246,17 @@ class PostgresStore(SqlStore):
         """Raise lost connections as StoreError. The transaction is rolled back."""
         try:
             yield
+        except PoolTimeout:
+            raise StoreError(
+                f"the serving store at {self._address()} is not reachable, or all of its {CONNECTIONS_MAX} "
+                f"connections were in use for {WAIT_S_MAX:g} s"
+            ) from None
         except LOST as problem:
             reason = str(problem).partition("\n")[0]
             raise StoreError(f"the serving store at {self._address()} failed: {reason}") from None
 
     def close(self) -> None:
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
-
-    @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-        try:
-            connection = self._idle.get_nowait()
-        except queue.Empty:
-            connection = self._opened()
-        try:
-            if connection.closed or connection.broken or not alive(connection):
-                connection.close()
-                connection = self._opened()
-            yield connection
-        finally:
-            try:
-                if connection.closed:
-                    raise queue.Full
-                self._idle.put_nowait(connection)
-            except queue.Full:
-                connection.close()
-
-    def _opened(self) -> psycopg.Connection[tuple[Any, ...]]:
-        try:
-            return self._connect()
-        except psycopg.Error as problem:
-            raise StoreError(f"the serving store at {self._address()} is not reachable: {problem}") from None
-
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        return psycopg.connect(
-            self._url,
-            autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            options=f"-c search_path={self._schema},pg_temp -c timezone=UTC -c client_min_messages=warning",
-        )
+        self._pool.close()
 
     def _address(self) -> str:
         """The URL without user, password and parameters."""
@@ -257,14 +273,30 @@ def unused(name: str, names: list[str]) -> str:
     return found
 
 
-def alive(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    try:
-        connection.execute("SELECT 1")
-    except LOST:
-        return False
-    return True
+def lock_of(schema: str, view: str) -> int:
+    """The number of the lock that writers of a view hold."""
+    text = f"{schema}/{view}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), signed=True)
 
 
-def without_nul(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def as_csv(batch: pa.RecordBatch) -> bytes:
+    """Rows as COPY reads them: null is nothing, an empty text stands in quotes."""
+    columns = [as_text(without_nul(column)) for column in batch.columns]
+    table = pa.table(columns, names=batch.schema.names)
+    out = io.BytesIO()
+    csv.write_csv(table, out, csv.WriteOptions(include_header=False))
+    return out.getvalue()
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """Bytes as PostgreSQL reads them in text; other values as they are."""
+    if not pa.types.is_binary(column.type):
+        return column
+    return pa.array(
+        [None if each is None else "\\x" + each.hex() for each in column.to_pylist()], pa.string()
+    )
+
+
+def without_nul(column: pa.Array) -> pa.Array:
     """Replace NUL, which PostgreSQL cannot store in text."""
     return pc.replace_substring(column, "\x00", "\ufffd") if pa.types.is_string(column.type) else column

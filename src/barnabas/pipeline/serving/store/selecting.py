@@ -23,7 +23,11 @@ def select(
 ) -> tuple[str, list[Any]]:
     """SQL of a query. Rows are ordered by key at last, so that pages are stable."""
     sql = f"SELECT {listed(column.name for column in bound.columns)} FROM "
-    sql += f"({source(dialect, entry, entry.layout.visible, moment)}) AS answer"
+    # Columns that nothing asks for are not computed: window functions read the whole view.
+    wanted = {column.name for column in (*bound.columns, *entry.layout.keys)}
+    wanted |= {item.column for item in bound.filters} | {item.column for item in bound.order}
+    columns = [column for column in entry.layout.visible if column.name in wanted]
+    sql += f"({source(dialect, entry, columns, moment)}) AS answer"
     conditions: list[str] = []
     values: list[Any] = []
     for item in bound.filters:
@@ -61,13 +65,17 @@ def condition(item: Filter) -> str:
 def source(dialect: Dialect, entry: ViewEntry, columns: Iterable[Column], moment: Moment | None) -> str:
     """A SELECT of the merged view now, or at a moment."""
     shown = ", ".join(shown_as(dialect, column) for column in columns)
+    condition = entry.layout.condition
+    where = f" WHERE {translated(condition, dialect)}" if condition else ""
     if moment is None:
-        return f"SELECT {shown} FROM {entry.tables.now}"
+        return f"SELECT {shown} FROM {entry.tables.now}{where}"
     version = int(moment.version)
-    return (
-        f"SELECT {shown} FROM {entry.tables.now} WHERE {FROM} <= {version} UNION ALL "
-        f"SELECT {shown} FROM {entry.tables.past} WHERE {FROM} <= {version} AND {version} < {TO}"
+    stored = listed([column.name for column in entry.layout.stored])
+    then = (
+        f"SELECT {stored} FROM {entry.tables.now} WHERE {FROM} <= {version} UNION ALL "
+        f"SELECT {stored} FROM {entry.tables.past} WHERE {FROM} <= {version} AND {version} < {TO}"
     )
+    return f"SELECT {shown} FROM ({then}) AS moment{where}"
 
 
 def shown_as(dialect: Dialect, column: Column) -> str:
@@ -77,7 +85,11 @@ def shown_as(dialect: Dialect, column: Column) -> str:
 
 
 def derived(expression: str, dialect: Dialect, type: str) -> str:
-    """A derived measure in the store's dialect; a division by zero gives null."""
+    return f"CAST({translated(expression, dialect)} AS {dialect.type_of(type)})"
+
+
+def translated(expression: str, dialect: Dialect) -> str:
+    """An expression over stored columns in the store's dialect; a division by zero gives null."""
     tree = sqlglot.parse_one(expression, dialect="spark")
     for column in tree.find_all(exp.Column):
         column.this.set("quoted", True)
@@ -85,4 +97,4 @@ def derived(expression: str, dialect: Dialect, type: str) -> str:
         division.set(
             "expression", exp.Nullif(this=division.expression.copy(), expression=exp.Literal.number(0))
         )
-    return f"CAST({tree.sql(dialect=dialect.name)} AS {dialect.type_of(type)})"
+    return str(tree.sql(dialect=dialect.name))

@@ -1,7 +1,7 @@
 """A store in an SQL database: transactions around updates, and answers from the merged tables.
 
 In: parts, queries, statements. Out: states and answers. `DuckDBStore` and `PostgresStore` make the
-transactions. Writers take turns; a reader sees a view before or after a part, never in between.
+transactions. Writers of a view take turns; a reader sees a view before or after a part, never in between.
 Does not know: which database it is, HTTP.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -22,8 +23,10 @@ from barnabas.pipeline.serving.store.catalog import Moment, ViewEntry
 from barnabas.pipeline.serving.store.port import Answer, Freshness, Limits, UnknownView
 from barnabas.pipeline.serving.store.query import BadRequest, Query, bind
 from barnabas.pipeline.serving.store.transaction import Dialect, Missing, Transaction
+from barnabas.pipeline.serving.store.view_updates import Updates
 from barnabas.pipeline.views.layout import Column, Role
-from barnabas.pipeline.views.parts import BatchPart, SpeedPart, ViewState
+from barnabas.pipeline.views.part_files import LakeParts
+from barnabas.pipeline.views.parts import BatchPart, Joined, SpeedPart, ViewState
 
 TRIES = 5
 T = TypeVar("T")
@@ -34,15 +37,16 @@ class SqlStore(ABC):
 
     dialect: Dialect
 
-    def __init__(self, keep_horizons: int, limits: Limits) -> None:
+    def __init__(self, keep_horizons: int, limits: Limits, lake: LakeParts) -> None:
         self._keep_horizons = keep_horizons
         self._limits = limits
-        self._writing = threading.Lock()
+        self._lake = lake
+        self._writing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # by view
         self._checked: dict[str, tuple[int, datetime]] = {}
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Transaction]:
-        """A transaction that is committed at the end of the block, or rolled back."""
+    def writing(self, view: str) -> AbstractContextManager[Transaction]:
+        """A transaction that changes a view; committed at the end of the block, or rolled back."""
 
     @abstractmethod
     def reading(self, *, bounded_ms: int) -> AbstractContextManager[Transaction]:
@@ -60,17 +64,22 @@ class SqlStore(ABC):
         with self.reading(bounded_ms=self._limits.statement_ms_max) as transaction:
             return [entry.state for entry in self._entries(transaction)]
 
-    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
-        with self._writing, self.writing() as transaction:
-            view_updates.announce(transaction, view, fingerprint, horizon)
+    def announce(self, view: str, fingerprint: str, horizon: int, joined: Joined | None = None) -> None:
+        with self._updating(view) as updates:
+            updates.announce(view, fingerprint, horizon, joined or {})
 
     def put_batch(self, part: BatchPart) -> ViewState:
-        with self._writing, self.writing() as transaction:
-            return view_updates.put_batch(transaction, self.dialect, part, self._keep_horizons).state
+        with self._updating(part.layout.view) as updates:
+            return updates.put_batch(part).state
 
     def put_speed(self, part: SpeedPart) -> ViewState:
-        with self._writing, self.writing() as transaction:
-            return view_updates.put_speed(transaction, part, self._keep_horizons).state
+        with self._updating(part.layout.view) as updates:
+            return updates.put_speed(part).state
+
+    @contextmanager
+    def _updating(self, view: str) -> Iterator[Updates]:
+        with self._writing[view], self.writing(view) as transaction:
+            yield Updates(transaction, self.dialect, self._lake, self._keep_horizons)
 
     def checked(self, view: str, version: int, at: datetime) -> None:
         # Kept in memory: it is called every second for each view, and again soon after a restart.
@@ -90,7 +99,7 @@ class SqlStore(ABC):
         return replace(entry, checked_at=at)
 
     def drop(self, view: str) -> None:
-        with self._writing, self.writing() as transaction:
+        with self._writing[view], self.writing(view) as transaction:
             entry = catalog.find(transaction, view)
             if entry is not None:
                 view_updates.drop_tables(transaction, entry.tables)

@@ -7,7 +7,7 @@ Does not know: views, parts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from barnabas.pipeline.views.layout import Column, Layout
 
-KEY, FROM, TO, VERSION = "_key", "_from", "_to", "_version"
+KEY, FROM, TO, VERSION, NUMBER = "_key", "_from", "_to", "_version", "_number"
 KEY_CHARS_MAX = 500
 VIEW_CHARS_MAX = 40
 
@@ -36,8 +36,16 @@ class Transaction(Protocol):
         """The result as Arrow, with `schema` if it is known."""
         ...
 
-    def load(self, name: str, rows: pa.Table) -> None:
-        """Make a temporary table that lives until the transaction ends."""
+    def load(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        """Make a temporary table that lives until the transaction ends, in the database's bulk way."""
+        ...
+
+    def make(self, name: str, select: str) -> None:
+        """Make a temporary table of a SELECT, as `load` does."""
+        ...
+
+    def stream(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The result in pieces of bounded size. No other statement may run before its end."""
         ...
 
     def count(self, sql: str, *values: Any) -> int:
@@ -58,6 +66,22 @@ class Dialect(Protocol):
 
     def ordered(self, column: Column) -> list[str]:
         """Expressions to order by, so that an index is used."""
+        ...
+
+    def has_indexes(self, rows: int) -> bool:
+        """Whether a view of so many rows gets indexes."""
+        ...
+
+    def extreme(self, column: Column, *, is_greatest: bool) -> str:
+        """The aggregate for the greatest or least value; null is no value, NaN is the greatest."""
+        ...
+
+    def first(self, name: str, order: Sequence[str]) -> str:
+        """The aggregate for the value of the row that is greatest in this order; null is the least."""
+        ...
+
+    def any_value(self, name: str) -> str:
+        """The aggregate for any value that is not null."""
         ...
 
 
@@ -104,10 +128,10 @@ class Tables:
         return quoted(f"{view}__{self.generation}_{role}")
 
 
-def with_keys(rows: pa.Table, layout: Layout) -> pa.Table:
+def with_keys(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     """Add `_key`: all keys in one text, nulls included. The length before each value keeps combinations
     apart."""
-    parts = [key_text(rows[column.name].combine_chunks()) for column in layout.keys]
+    parts = [key_text(rows.column(column.name)) for column in layout.keys]
     if not parts:
         texts = pa.array([""] * rows.num_rows, pa.string())
     else:

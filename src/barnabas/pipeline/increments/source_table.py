@@ -1,19 +1,19 @@
-"""The table that a view is computed from, by version.
+"""A table of the lake by version.
 
 In: a session, the lake, the table. Out: rows as of a version (time travel), changes between two versions
-(change data feed), and the newest version. Does not know: views.
+(change data feed), and the newest version. Does not know: views, refined tables.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.lake.delta_log import transactions_in
 from barnabas.pipeline.lake.tables import Lake, TableName
-from barnabas.pipeline.views.parts import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +22,14 @@ CHANGE = "_change_type"
 CHANGE_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
 INSERT = "insert"
 COMMITS_READ_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a table, and when it was committed."""
+
+    version: int
+    at: datetime
 
 
 class SourceTable:
@@ -74,6 +82,10 @@ class SourceTable:
         reader = self._spark.read.format("delta").option("readChangeFeed", "true")
         reader = reader.option("startingVersion", after + 1).option("endingVersion", upto)
         return reader.load(self._lake.path(self.table))
+
+    def changed_rows(self, after: int, upto: int) -> DataFrame:
+        """Rows before and after each change in (after, upto], without the columns of the feed."""
+        return self.changes(after, upto).drop(*CHANGE_COLUMNS)
 
     def only_adds(self, after: int, upto: int) -> bool | None:
         """Whether (after, upto] only added rows; None if the log cannot be read as files."""

@@ -1,0 +1,1 @@
+"""What changed between versions of tables, and which rows of a query that can change."""

@@ -17,7 +17,7 @@ import yaml
 from barnabas.engine.secrets import reference
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.file.shape import json_schema
-from barnabas.pipeline.ingest.refined_zone import DEFAULT_SCHEDULE
+from barnabas.pipeline.refined.zone import DEFAULT_SCHEDULE
 from barnabas.pipeline.spec.model import TopicSource
 from barnabas.spark.basics.settings import client_settings
 

@@ -65,8 +65,9 @@ def view(sql: str, keys: str = "shop", measures: Mapping[str, str] | None = None
             {"n": "count", "share": "n / sum(n) OVER ()"},
         ),
         (
-            """SELECT shop, avg(a) AS m, stddev(a) AS s, sum(a) / sum(b) AS n, lag(count(*)) OVER (ORDER BY shop)
-            AS before FROM orders GROUP BY shop HAVING max(a) > 3 AND m < 4 AND n > 1""",
+            """SELECT shop, avg(a) AS m, stddev(a) AS s, sum(a) / sum(b) AS n,
+            lag(count(*)) OVER (ORDER BY shop) AS before FROM orders GROUP BY shop
+            HAVING max(a) > 3 AND m < 4 AND n > 1""",
             "shop",
             {"m": "avg", "s": "stddev", "n": "computed", "before": "computed"},
         ),

@@ -19,9 +19,9 @@ from barnabas.pipeline.ingest.maintenance import maintain
 from barnabas.pipeline.ingest.rewriting.backfill import backfill
 from barnabas.pipeline.ingest.rewriting.release import release
 from barnabas.pipeline.ingest.rewriting.replay import replay
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.ingest.zone_writer import ZoneWriter
+from barnabas.pipeline.spec.source_locks import source_lock
 from barnabas.testing.waiting import wait_until
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
 
@@ -215,7 +215,7 @@ def is_waited_for(path: Path) -> bool:
 def test_a_rewrite_waits_for_the_lock_of_the_source(lake: str) -> None:
     pipeline = orders_pipeline(lake, "127.0.0.1:1", "orders")
     holds = (
-        "import sys; from pathlib import Path; from barnabas.pipeline.ingest.source_locks import locked_file;"
+        "import sys; from pathlib import Path; from barnabas.pipeline.spec.source_locks import locked_file;"
         " locked_file(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     path = Path(lake) / "_barnabas" / "turns" / "orders.lock"

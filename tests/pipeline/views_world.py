@@ -312,3 +312,13 @@ def live(world: World, rng: random.Random, steps: int) -> list[str]:
         step()
         world.check()
     return [step.__name__ for step in chosen]
+
+
+def meet(world: World) -> list[str]:
+    """The steps in which zones and views meet: rows come while the horizon moves, people correct rows, and
+    everything is replayed by other rules."""
+    chosen = [world.refresh_meanwhile, world.correct, world.catch_up, world.replay, world.catch_up]
+    for step in chosen:
+        step()
+        world.check()
+    return [step.__name__ for step in chosen]

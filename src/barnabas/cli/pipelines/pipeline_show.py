@@ -18,6 +18,7 @@ from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file import plan as planning
 from barnabas.pipeline.file.plan_costs import costs
 from barnabas.pipeline.file.template import TEMPLATE
+from barnabas.pipeline.file.update_notes import update_lines
 from barnabas.pipeline.lineage.graph import Column, Graph
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe import lineage_picture, report_facts
@@ -70,6 +71,8 @@ def plan(options: argparse.Namespace, out: Output) -> int:
         raise ToolError(str(error)) from error
     lines = [f"{pipeline.name}: lake {pipeline.lake_location.root}", "", *planning.lines(found)]
     lines += costs(pipeline)
+    if notes := update_lines(pipeline):
+        lines += ["", *notes]
     if not sys.stdout.isatty():
         for line in lines:
             out.line(line)

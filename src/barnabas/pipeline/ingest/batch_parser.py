@@ -22,7 +22,6 @@ from barnabas.pipeline.ingest import (
     drift,
     parsing,
     quarantine,
-    refined_zone,
     registry_versions,
     rules,
     schemas,
@@ -46,6 +45,7 @@ from barnabas.pipeline.ingest.zone_writer import WriterState, ZoneWriter
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import DELETE, IGNORE, LATE, MALFORMED, OP, RESCUED, ROW
 from barnabas.pipeline.lake.tables import TableName, Zone
+from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.spec.model import Drift, Merging, Pipeline, RuleKind, Source, Trusted
 from barnabas.pipeline.spec.state_folder import state_folder
 

@@ -22,9 +22,9 @@ from barnabas.engine.errors import brief
 from barnabas.engine.lease_status import check_lease
 from barnabas.engine.session import apart
 from barnabas.pipeline.ingest import maintenance
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Source
+from barnabas.pipeline.spec.source_locks import source_lock
 from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:

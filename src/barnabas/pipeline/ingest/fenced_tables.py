@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from barnabas.engine.lease_status import check_lease, is_fenced, note_fenced
-from barnabas.pipeline.ingest import quarantine, refined_zone
+from barnabas.pipeline.ingest import quarantine
 from barnabas.pipeline.ingest.raw_zone import RawZone
-from barnabas.pipeline.ingest.source_locks import SourceLock
 from barnabas.pipeline.lake import commits, fencing
 from barnabas.pipeline.lake.tables import TableName, Zone
+from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.source_locks import SourceLock
 from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from barnabas.engine.errors import CommitConflict, classified
 from barnabas.engine.session import apart
 from barnabas.pipeline.ingest import raw_zone
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.write_mode import literal
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import INGESTED_AT
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.source_locks import source_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.pipeline.lake.table_change import TableChange
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.source_slice import Position
 
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True, slots=True)
-class TableChange:
-    """A table that changed, its new version, and how many rows were written."""
-
-    table: TableName
-    version: int
-    rows: int
+__all__ = ["AddedRows", "BatchResult", "CommitListener", "RewriteResult", "TableChange"]
 
 
 @dataclass(frozen=True, slots=True)

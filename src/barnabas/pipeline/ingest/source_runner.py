@@ -33,7 +33,6 @@ from barnabas.pipeline.ingest.judging.parsed_batch import ROWS_ON_DRIVER_MAX, Pa
 from barnabas.pipeline.ingest.maintenance import keeping_checkpoint
 from barnabas.pipeline.ingest.raw_zone import COLUMNS, RawCheckpoint, RawZone
 from barnabas.pipeline.ingest.results import BatchResult, CommitListener, TableChange
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.table_properties import keep_statistics
 from barnabas.pipeline.ingest.write_mode import WriteResult
 from barnabas.pipeline.lake.tables import TableName, Zone
@@ -42,6 +41,7 @@ from barnabas.pipeline.sources.source_slice import LATE_BEFORE, Position, Reader
 from barnabas.pipeline.sources.table import TableReader
 from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.spec.model import FilesSource, Merging, Pipeline, Source, TableSource, TopicSource
+from barnabas.pipeline.spec.source_locks import source_lock
 from barnabas.pipeline.spec.state_folder import state_folder
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from barnabas.pipeline.ingest import (
     quarantine,
-    refined_zone,
     rewritten_rows,
     rules,
     schemas,
@@ -37,6 +36,7 @@ from barnabas.pipeline.ingest.write_mode import RELEASE, WriteMode, WriteResult
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import OP, ROW
 from barnabas.pipeline.lake.tables import TableName, Zone
+from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, Source, Staging, Trusted
 
 if TYPE_CHECKING:

@@ -16,12 +16,13 @@ from barnabas.engine.errors import IngestError
 from barnabas.engine.lease_status import check_lease
 from barnabas.engine.schedule import Job
 from barnabas.engine.timeline import Kind, State
-from barnabas.pipeline.ingest import maintenance, refined_zone
+from barnabas.pipeline.ingest import maintenance
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult, CommitListener, TableChange
 from barnabas.pipeline.ingest.rewriting.finishing import finish
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.observe.recorder import RunRecorder
+from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -108,9 +109,9 @@ class Worker:
 
     def catch_up_after(self, changed: Iterable[TableChange]) -> None:
         """Catch up the views whose tables changed, each once, in the order of the file."""
-        tables = {each.table for each in changed}
+        names = {name for each in changed for name in self.views.fed_by(each.table)}
         for view in self.pipeline.views:
-            if view.table in tables:
+            if view.name in names:
                 self.catch_up(view.name)
 
     def _table_of(self, view: str) -> TableName:
@@ -142,7 +143,7 @@ class Worker:
             self.refine([name])
 
     def refine(self, names: Iterable[str]) -> list[TableChange]:
-        """Recompute refined tables, in order, and update the views over them."""
+        """Bring refined tables up to date, in order, and the views over them."""
         started = time.time()
         changed = refined_zone.refresh(self.spark, self.pipeline, names)
         for each in changed:

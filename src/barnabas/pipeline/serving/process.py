@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from barnabas.pipeline.lake.tables import Lake
 from barnabas.pipeline.serving.http.guests import Guests, ServingGuard
 from barnabas.pipeline.serving.http.service import serving_service
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits, Store, StoreError
-from barnabas.pipeline.lake.tables import Lake
 from barnabas.pipeline.spec.exposure import why_closed
 from barnabas.pipeline.views.part_files import LakeParts
 from barnabas.security.tls.contexts import ServerTls, server_tls, tls_settings

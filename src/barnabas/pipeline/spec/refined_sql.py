@@ -75,6 +75,13 @@ def with_names(sql: str, names: Mapping[str, str]) -> str:
     return tree.sql(dialect=DIALECT)
 
 
+def without_having(sql: str) -> str:
+    """The SQL with all of its groups."""
+    tree = parse(sql)
+    tree.set("having", None)
+    return tree.sql(dialect=DIALECT)
+
+
 def inputs_of(pipeline: Pipeline, refined: Refined) -> dict[str, TableName]:
     """The inputs of a refined table, by the names that its SQL uses."""
     names = list(refined.inputs) if refined.inputs else (tables_in(refined.sql) if refined.sql else [])

@@ -17,24 +17,15 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
-from barnabas.pipeline.increments.star import NoStar, Star, star_of, written
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import View
+from barnabas.pipeline.spec.refined_ways import is_unsteady
+from barnabas.pipeline.spec.star import NoStar, Star, star_of, written
 from barnabas.pipeline.views import measures
 from barnabas.pipeline.views.decomposing import Decomposer, Hidden, NotDecomposable, aggregate_of
 from barnabas.pipeline.views.layout import MERGES, Computed, Merge
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-UNSTEADY = (exp.Rand, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime, exp.Uuid)
-UNSTEADY_NAMES = {
-    "now",
-    "uuid",
-    "random",
-    "randn",
-    "monotonically_increasing_id",
-    "input_file_name",
-    "shuffle",
-}
 # sqlglot reads `window` as a keyword, unless it is quoted. Texts in quotes stay as they are.
 TIME_WINDOW = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\bwindow\s*\(""", re.IGNORECASE)
 WINDOW_BOUNDS = ("start", "end")
@@ -178,8 +169,11 @@ def problems_of(view: View, event_time: str = "") -> list[str]:
 def computed_wrong(view: View, tree: exp.Select) -> Iterator[str]:
     """Problems of columns and conditions that are computed from merged columns."""
     decomposer = decomposer_of(view, tree)
-    kinds: dict[Computed, tuple[type[exp.Expr], ...]] = {Computed.AVG: (exp.Avg,), Computed.VARIANCE: (exp.Variance, exp.VariancePop),
-             Computed.STDDEV: (exp.Stddev, exp.StddevPop, exp.StddevSamp)}  # fmt: skip
+    kinds: dict[Computed, tuple[type[exp.Expr], ...]] = {
+        Computed.AVG: (exp.Avg,),
+        Computed.VARIANCE: (exp.Variance, exp.VariancePop),
+        Computed.STDDEV: (exp.Stddev, exp.StddevPop, exp.StddevSamp),
+    }
     for name, projection in computed_of(view, tree).items():
         value = projection.unalias()
         kind = Computed(view.measures[name])
@@ -261,9 +255,7 @@ def shape_wrong(view: View, tree: exp.Select) -> Iterator[str]:
                 "window functions work on the rows of the view: give the column the measure `computed`, "
                 "or compute them in a refined table"
             )
-        if isinstance(node, UNSTEADY) or (
-            isinstance(node, exp.Anonymous) and node.name.lower() in UNSTEADY_NAMES
-        ):
+        if is_unsteady(node):
             text = node.sql(dialect="spark")
             yield f"{text} gives something else each time: both layers must compute the same"
 

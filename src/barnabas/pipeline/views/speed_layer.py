@@ -21,8 +21,8 @@ from barnabas.pipeline.increments.source_table import (
     SourceTable,
     TableVersion,
 )
-from barnabas.pipeline.increments.star import affected_sql
 from barnabas.pipeline.lake.tables import TableName
+from barnabas.pipeline.spec.star import affected_sql
 from barnabas.pipeline.views.batch_layer import Deliver
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import expressions as exp
 
-from barnabas.pipeline.increments.star import written
+from barnabas.pipeline.spec.star import written
 from barnabas.pipeline.views.definition import Definition, tables_of
 from barnabas.pipeline.views.layout import Merge, last_at, sketch_of
 from barnabas.pipeline.views.measures import rewritten

@@ -25,12 +25,12 @@ from barnabas.pipeline.ingest.rewriting.replay_preview import (
     range_of_times,
     refuse_removals,
 )
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.source_slice import Stamp
 from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.spec.model import Pipeline, TopicSource
+from barnabas.pipeline.spec.source_locks import source_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 
 from barnabas.engine.errors import CommitConflict, classified
 from barnabas.engine.lease_status import check_lease
-from barnabas.pipeline.ingest import raw_zone, refined_zone
+from barnabas.pipeline.ingest import raw_zone
 from barnabas.pipeline.ingest.judging.parsed_batch import ParsedBatch
 from barnabas.pipeline.ingest.results import RewriteResult, TableChange
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.ingest.write_mode import WriteResult
 from barnabas.pipeline.lake.tables import TableName, Zone
+from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.sources.source_slice import LATE_BEFORE
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline

@@ -29,12 +29,12 @@ from barnabas.pipeline.ingest.rewriting.finishing import (
     together,
     with_late,
 )
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.write_mode import RELEASE
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import COORDINATES
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, by_name
+from barnabas.pipeline.spec.source_locks import source_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -43,12 +43,12 @@ from barnabas.pipeline.ingest.rewriting.replay_preview import (
     refuse_removals,
     tables_behind,
 )
-from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.write_mode import ReplayRange
 from barnabas.pipeline.ingest.zone_rows import with_system
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Source
+from barnabas.pipeline.spec.source_locks import source_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,8 @@ def open_store(
     """`duckdb` (a file in `folder`), `duckdb:/path/of/file`, or a PostgreSQL URL (a schema of the pipeline's
     name).
 
-    Rows of parts may lie in files of `lake`. One process at a time: a DuckDB file that another process has open is a StoreError."""
+    Rows of parts may lie in files of `lake`. One process at a time: a DuckDB file that another process has
+    open is a StoreError."""
     limits, parts = limits or Limits(), lake or NoParts()
     # Only the driver that is used is loaded.
     if url == "duckdb" or url.startswith("duckdb:"):

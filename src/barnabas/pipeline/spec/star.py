@@ -71,7 +71,7 @@ def joined_by(alias: str, join: exp.Join) -> JoinedTable:
         parts = [equal(alias, own, each.name) for each in using]
         return JoinedTable(written(table), own, exp.and_(*parts).sql(dialect="spark"))
     condition = join.args.get("on")
-    if condition is None:
+    if condition is None or isinstance(condition, exp.Boolean):
         raise NoStar(f"{written(table)} is joined without a condition")
     for column in condition.find_all(exp.Column):
         if not column.table:

@@ -1,0 +1,227 @@
+"""Increments of refined tables: whatever changed in which input, the table is what its SQL gives now."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.pipeline import Pipeline, Refined, Staging, TableName, TopicSource, Trusted
+from barnabas.pipeline.lake import commits
+from barnabas.pipeline.refined import zone
+from barnabas.pipeline.refined.progress import newest_progress
+from barnabas.pipeline.spec.refined_ways import Way, update_of
+
+pytestmark = pytest.mark.timeout(1800)
+ORDERS, CUSTOMERS = TableName.parse("trusted.orders"), TableName.parse("trusted.customers")
+SHOPS, LANDS, CUSTOMERS_OF = ("berlin", "rome", None), ("de", "it", None), ("ann", "ben", "cid", None)
+TABLES = {
+    "joined": """SELECT o.shop, o.amount, c.land FROM orders o
+        LEFT JOIN customers c ON o.customer = c.customer WHERE o.amount > 2""",
+    "inner_one": "SELECT o.shop, c.land, o.amount + 1 AS more FROM orders o JOIN customers c USING(customer)",
+    "sums": "SELECT shop, count(*) AS n, sum(amount) AS total, min(amount) AS low FROM orders GROUP BY shop",
+    "lands": """SELECT c.land, avg(o.amount) AS mean, count(*) AS n FROM orders o
+        LEFT JOIN customers c ON o.customer = c.customer GROUP BY c.land HAVING count(*) > 1""",
+    "pairs": "SELECT DISTINCT shop, customer FROM orders",
+    "strange": "SELECT shop, row_number() OVER (ORDER BY shop, amount, customer, id) AS place FROM orders",
+}
+WAYS = {
+    "joined": Way.ROWS,
+    "inner_one": Way.ROWS,
+    "sums": Way.GROUPS,
+    "lands": Way.GROUPS,
+    "pairs": Way.GROUPS,
+    "strange": Way.WHOLE,
+}
+
+
+class Shop:
+    """Two tables that change at random, and refined tables over them."""
+
+    def __init__(self, spark: Any, folder: Path, rng: random.Random, names: list[str]) -> None:
+        self.spark = spark
+        self.rng = rng
+        self.names = names
+        source = TopicSource(name="orders", bootstrap_servers="nowhere", subscribe="orders")
+        self.pipeline = Pipeline(
+            name="shop",
+            lake=str(folder / "lake"),
+            sources=[source],
+            staging=[Staging(name="orders", source="orders", key=["id"])],
+            trusted=[Trusted(name="orders", staging="orders"), Trusted(name="customers", staging="orders")],
+            refined=[Refined(name=name, sql=TABLES[name], schedule="0 0 * * *") for name in names],
+        )
+        self.lake = self.pipeline.lake_location
+        self._next = 0
+        self.add_orders(6)
+        rows = [(name, rng.choice(LANDS)) for name in ("ann", "ben")]
+        self._append(CUSTOMERS, rows, "customer STRING, land STRING")
+
+    def _append(self, table: TableName, rows: list[tuple[Any, ...]], ddl: str) -> None:
+        frame = self.spark.createDataFrame(rows, ddl).coalesce(1)
+        commits.append(frame, self.lake.path(table), None, properties=commits.CHANGES)
+
+    def add_orders(self, count: int) -> None:
+        rows = []
+        for _ in range(count):
+            self._next += 1
+            rows.append(
+                (self._next, self.rng.choice(SHOPS), self.rng.choice(CUSTOMERS_OF), self.rng.randint(0, 4))
+            )
+        self._append(ORDERS, rows, "id INT, shop STRING, customer STRING, amount BIGINT")
+
+    def change(self) -> str:
+        """One random change of one of the tables."""
+        orders, customers = self.lake.identifier(ORDERS), self.lake.identifier(CUSTOMERS)
+        some = self.rng.sample(range(1, self._next + 1), 2)
+        who = self.rng.choice(CUSTOMERS_OF[:3])
+        kind = self.rng.choice(["add", "add", "update", "delete", "customer", "land", "lost"])
+        if kind == "add":
+            self.add_orders(self.rng.randint(1, 3))
+        elif kind == "update":
+            shop = self.rng.choice(SHOPS[:2])
+            self.spark.sql(
+                f"UPDATE {orders} SET shop = '{shop}', amount = amount + 1, customer = '{who}' "
+                f"WHERE id IN ({some[0]}, {some[1]})"
+            )
+        elif kind == "delete":
+            self.spark.sql(f"DELETE FROM {orders} WHERE id = {some[0]}")
+        elif kind == "customer":
+            self._append(CUSTOMERS, [(who, self.rng.choice(LANDS))], "customer STRING, land STRING")
+        elif kind == "land":
+            self.spark.sql(f"UPDATE {customers} SET land = 'fr' WHERE customer = '{who}'")
+        else:
+            self.spark.sql(f"DELETE FROM {customers} WHERE customer = '{who}'")
+        return kind
+
+    def refresh(self) -> list[str]:
+        return [each.table.name for each in zone.refresh(self.spark, self.pipeline)]
+
+    def rows(self, name: str) -> Counter[tuple[Any, ...]]:
+        return Counter(map(tuple, self.lake.read(self.spark, TableName.parse(f"refined.{name}")).collect()))
+
+    def wanted(self, name: str) -> Counter[tuple[Any, ...]]:
+        for table in (ORDERS, CUSTOMERS):
+            self.lake.read(self.spark, table).createOrReplaceTempView(table.name)
+        return Counter(map(tuple, self.spark.sql(TABLES[name]).collect()))
+
+    def check(self, told: object) -> None:
+        for name in self.names:
+            assert self.rows(name) == self.wanted(name), (name, told)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_sql_decides_how_a_table_is_updated(name: str, tmp_path: Path) -> None:
+    refined = Refined(name=name, sql=TABLES[name], schedule="0 0 * * *")
+    pipeline = Pipeline(
+        name="shop",
+        lake=str(tmp_path),
+        sources=[TopicSource(name="orders", bootstrap_servers="nowhere", subscribe="orders")],
+        staging=[Staging(name="orders", source="orders")],
+        trusted=[Trusted(name="orders", staging="orders"), Trusted(name="customers", staging="orders")],
+        refined=[refined],
+    )
+    update = update_of(pipeline, refined)
+    assert update.way is WAYS[name], update
+    assert bool(update.merged_by) is (name == "sums")
+    assert ("because" in update.text) is (name == "strange")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT * FROM orders UNION ALL SELECT * FROM orders", "UNION"),
+        ("SELECT shop FROM orders LIMIT 3", "LIMIT"),
+        ("SELECT shop, now() AS at FROM orders JOIN customers USING (customer)", "each time"),
+        ("SELECT a.shop FROM orders a JOIN orders b ON a.id = b.id", "names orders several times"),
+        ("SELECT o.shop FROM orders o FULL JOIN customers c ON o.c = c.c", "FULL JOIN gives rows"),
+        ("SELECT o.shop FROM orders o JOIN customers c ON customer = c.customer", "of which table"),
+        ("SELECT o.shop FROM orders o JOIN customers c", "without a condition"),
+        ("WITH x AS (SELECT 1 AS a) SELECT shop FROM orders", "WITH"),
+        ("SELECT shop FROM orders WHERE c IN (SELECT customer FROM customers)", "inside of the query"),
+        (
+            "SELECT count(*) AS n FROM orders o JOIN customers c USING (customer) GROUP BY shop",
+            "does not select",
+        ),
+    ],
+)
+def test_a_table_that_is_computed_as_a_whole_says_why(sql: str, reason: str, tmp_path: Path) -> None:
+    refined = Refined(name="r", sql=sql)
+    pipeline = Pipeline(
+        name="shop",
+        lake=str(tmp_path),
+        sources=[TopicSource(name="orders", bootstrap_servers="nowhere", subscribe="orders")],
+        staging=[Staging(name="orders", source="orders")],
+        trusted=[Trusted(name="orders", staging="orders"), Trusted(name="customers", staging="orders")],
+        refined=[refined],
+    )
+    update = update_of(pipeline, refined)
+    assert update.way is Way.WHOLE and reason in update.text, update.text
+
+
+@pytest.mark.parametrize(
+    "steps", [pytest.param(2, id="short"), pytest.param(12, id="long", marks=pytest.mark.long)]
+)
+def test_increments_give_what_the_sql_gives_now(spark: Any, tmp_path: Path, steps: int) -> None:
+    rng = random.Random(steps)
+    shop = Shop(spark, tmp_path, rng, ["joined", "lands", "sums"] if steps < 5 else list(TABLES))
+    shop.refresh()
+    shop.check("first")
+    for _ in range(steps):
+        told = [shop.change() for _ in range(rng.randint(1, 4))]
+        shop.refresh()
+        shop.check(told)
+    assert shop.refresh() == []  # nothing changed, nothing is done
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.long
+def test_a_process_that_is_killed_before_or_after_a_commit_repeats_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(spark, tmp_path, random.Random(3), ["joined", "sums", "lands"])
+    shop.refresh()
+    commit = zone.Incremental.commit
+
+    def before(self: Any, target: Any) -> None:
+        raise Killed
+
+    def after(self: Any, target: Any) -> None:
+        commit(self, target)
+        raise Killed
+
+    for dies in (before, after):
+        shop.add_orders(3)
+        shop.change()
+        for name in shop.names:
+            with monkeypatch.context() as patch, pytest.raises(Killed):
+                patch.setattr(zone.Incremental, "commit", dies)
+                zone.refresh(spark, shop.pipeline, [name])
+        shop.refresh()
+        shop.check(dies.__name__)
+        for name in shop.names:
+            table = TableName.parse(f"refined.{name}")
+            progress = newest_progress(spark, shop.lake, table)
+            assert progress is not None
+            assert progress.reads["orders"] == shop.lake.version(spark, ORDERS)
+
+
+@pytest.mark.long
+def test_changes_that_cannot_be_read_any_more_make_the_table_anew(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = Shop(spark, tmp_path, random.Random(4), ["sums"])
+    shop.refresh()
+    shop.add_orders(2)
+    name = shop.lake.identifier(ORDERS)
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    spark.sql(f"DELETE FROM {name} WHERE id = 2")
+    shop.refresh()
+    assert "refined.sums is computed as a whole" in caplog.text
+    shop.check("no feed")

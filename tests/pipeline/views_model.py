@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from barnabas.pipeline.views import sketches
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
-from barnabas.pipeline.views.parts import GONE, REPLACES, BatchPart, SpeedPart, TableVersion
+from barnabas.pipeline.views.parts import GONE, REPLACES, BatchPart, Joined, SpeedPart, TableVersion
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 SQL = """SELECT shop, count(*) AS orders, sum(amount) AS revenue, min(amount) AS cheapest,
@@ -145,9 +145,11 @@ def committed(version: int) -> TableVersion:
     return TableVersion(version, BEGINNING + timedelta(seconds=version))
 
 
-def batch_part(version: int, orders: Iterable[Order], layout: Layout = LAYOUT) -> BatchPart:
+def batch_part(
+    version: int, orders: Iterable[Order], layout: Layout = LAYOUT, joined: Joined | None = None
+) -> BatchPart:
     rows = pa.Table.from_pylist(stored(orders), schema=layout.schema)
-    return BatchPart(layout, committed(version), rows)
+    return BatchPart(layout, committed(version), rows, joined or {})
 
 
 def speed_part(
@@ -156,6 +158,8 @@ def speed_part(
     added: Iterable[Order],
     touched: Iterable[str | None] = (),
     now: Iterable[Order] = (),
+    joined_after: Joined | None = None,
+    joined: Joined | None = None,
 ) -> SpeedPart:
     """Increments for `added`; the `touched` keys are replaced by what they are `now`."""
     touched, now = list(touched), list(now)
@@ -168,4 +172,5 @@ def speed_part(
     lost = set(touched) - {row["shop"] for row in there}
     rows += [{"shop": shop, REPLACES: True, GONE: True} for shop in sorted(lost, key=str)]
     schema = LAYOUT.schema.append(pa.field(REPLACES, pa.bool_())).append(pa.field(GONE, pa.bool_()))
-    return SpeedPart(LAYOUT, after, committed(upto), pa.Table.from_pylist(rows, schema=schema))
+    table = pa.Table.from_pylist(rows, schema=schema)
+    return SpeedPart(LAYOUT, after, committed(upto), table, joined_after or {}, joined or {})

@@ -22,6 +22,7 @@ from barnabas.pipeline import SparkSettings
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.views.layers import Views
+from barnabas.pipeline.views.part_files import lake_parts
 from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 from bench.pipeline_by_hand import Job
@@ -169,7 +170,7 @@ class Zones:
         while runner.step() is not None:
             steps.append(time.perf_counter() - started - sum(steps))
         zones = sum(steps) / sent * 1e6
-        store = open_store("duckdb", name="bench", folder=lake / "store")
+        store = open_store("duckdb", name="bench", folder=lake / "store", lake=lake_parts(pipeline))
         try:
             views = Views(self.spark, pipeline, store)
             seconds = [views.refresh(VIEW.name).seconds for _ in range(3)]

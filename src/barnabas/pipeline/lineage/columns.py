@@ -18,6 +18,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
 from barnabas.pipeline.lineage.graph import Use
+from barnabas.pipeline.spec.refined_sql import readable
 
 DIALECT = "spark"
 
@@ -33,7 +34,7 @@ class From:
 def tables_of(sql: str) -> list[str]:
     """The tables that a query reads, as it names them, those of WITH apart; empty if it cannot be parsed."""
     try:
-        parsed = sqlglot.parse_one(sql, dialect=DIALECT)
+        parsed = sqlglot.parse_one(readable(sql), dialect=DIALECT)
     except SqlglotError:
         return []
     within = {each.alias_or_name for each in parsed.find_all(exp.CTE)}
@@ -48,7 +49,7 @@ def tables_of(sql: str) -> list[str]:
 def columns_of(sql: str, tables: Mapping[str, Mapping[str, str]]) -> dict[str, dict[From, Use]]:
     """`tables` maps names as the query has them (`orders`, `trusted.orders`) to columns with their types."""
     try:
-        parsed = sqlglot.parse_one(sql, dialect=DIALECT)
+        parsed = sqlglot.parse_one(readable(sql), dialect=DIALECT)
         flat = _flattened(parsed, tables)
         schema: dict[str, object] = {
             flat_name(name): dict(columns) for name, columns in tables.items() if columns

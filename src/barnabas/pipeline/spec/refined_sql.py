@@ -7,6 +7,7 @@ lake.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 
 import sqlglot
@@ -21,6 +22,8 @@ NOT_ROW_WISE = (
     exp.AggFunc, exp.Window, exp.Distinct, exp.Group, exp.Having, exp.Order, exp.Limit, exp.Join,
     exp.SetOperation, exp.Subquery, exp.With, exp.Lateral,
 )  # fmt: skip
+# sqlglot reads `window` as a keyword, unless it is quoted. Texts in quotes stay as they are.
+TIME_WINDOW = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\bwindow\s*\(""", re.IGNORECASE)
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
@@ -28,9 +31,14 @@ class SqlProblem(ValueError):
     """The SQL cannot be parsed; the message says where."""
 
 
+def readable(sql: str) -> str:
+    """SQL as sqlglot reads it."""
+    return TIME_WINDOW.sub(lambda found: found[1] or "`window`(", sql)
+
+
 def parse(sql: str) -> exp.Query:
     try:
-        found = sqlglot.parse_one(sql, dialect=DIALECT)
+        found = sqlglot.parse_one(readable(sql), dialect=DIALECT)
     except SqlglotError as error:
         first = str(error).splitlines()[0] if str(error) else "no SQL"
         raise SqlProblem(first) from None
@@ -145,7 +153,7 @@ def dependents(pipeline: Pipeline, tables: set[TableName]) -> tuple[list[Refined
 def columns_in(sql: str) -> list[str]:
     """Names of columns that the SQL reads, without aliases that it defines."""
     try:
-        tree = sqlglot.parse_one(sql, dialect=DIALECT)
+        tree = sqlglot.parse_one(readable(sql), dialect=DIALECT)
     except SqlglotError as error:
         raise SqlProblem(str(error).splitlines()[0] if str(error) else "no SQL") from None
     aliases = {each.alias.lower() for each in tree.find_all(exp.Alias)}
@@ -157,9 +165,13 @@ def columns_in(sql: str) -> list[str]:
         for name in each.expressions
         for name in [name.name]
     }
+    if any(each.name.lower() == "window" for each in tree.find_all(exp.Anonymous)):
+        aliases.add("window")  # of window.start and window.end
     found = []
     for column in tree.find_all(exp.Column):
         # Before the dot stands a table, or a column with fields.
+        if column.table.lower() == "window" and "window" in aliases:
+            continue
         name = column.table if column.table and column.table.lower() not in aliases | tables else column.name
         if name and name != "*" and name.lower() not in aliases | lambdas:
             found.append(name)

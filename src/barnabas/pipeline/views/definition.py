@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import View
+from barnabas.pipeline.spec.refined_sql import readable
 from barnabas.pipeline.spec.refined_ways import is_unsteady
 from barnabas.pipeline.spec.star import NoStar, Star, star_of, written
 from barnabas.pipeline.views import measures
@@ -26,8 +27,6 @@ from barnabas.pipeline.views.decomposing import Decomposer, Hidden, NotDecomposa
 from barnabas.pipeline.views.layout import MERGES, Computed, Merge
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# sqlglot reads `window` as a keyword, unless it is quoted. Texts in quotes stay as they are.
-TIME_WINDOW = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\bwindow\s*\(""", re.IGNORECASE)
 WINDOW_BOUNDS = ("start", "end")
 
 
@@ -85,8 +84,7 @@ def why_not_followed(definition: Definition) -> str:
 
 def parsed(sql: str) -> list[exp.Expr | None]:
     """The statements of a text; SqlglotError if it is no SQL."""
-    text = TIME_WINDOW.sub(lambda found: found[1] or "`window`(", sql)
-    return list(sqlglot.parse(text, dialect="spark"))
+    return list(sqlglot.parse(readable(sql), dialect="spark"))
 
 
 def define(view: View, event_time: str = "") -> Definition:

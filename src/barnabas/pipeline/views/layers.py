@@ -19,6 +19,7 @@ import enum
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TRIES = 10
+PARTS_MAX = 5_000  # of the speed layer, then a view without a schedule is recomputed: the store keeps them
 JOINED = b"joined"  # versions of joined tables, in the metadata of increments
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
@@ -84,6 +86,7 @@ class Views:
         self._source_tables: dict[TableName, SourceTable] = {}
         self._layouts: dict[tuple[str, str], Layout] = {}
         self._joined: dict[str, Joined] = {}  # of the last state that was seen
+        self._parts_since: Counter[str] = Counter()  # speed parts since the last batch part
         self._delivery = Delivery(lake_parts(pipeline))
 
     @property
@@ -141,6 +144,7 @@ class Views:
                 )
                 rows = part.rows
                 after = self._put(self._parts.put_batch, part)
+                self._parts_since[view] = 0
             except Conflict as conflict:
                 LOG.info("%s", conflict)
                 state = self._parts.state(view)
@@ -201,7 +205,7 @@ class Views:
                 return started.outcome(view, Layer.NONE, None, None, 0)
             state = self._parts.state(view)
             self._delivery.sweep(view, state, once=True)
-            if state is None or state.position.version > current.version:
+            if state is None or state.position.version > current.version or self._has_many_parts(view):
                 return self.refresh(view)
             layout = self._layout(definition, source_table, current, state.joined)
             joined = self._target(definition, state)
@@ -225,6 +229,7 @@ class Views:
                 return self.refresh(view)
             try:
                 self._put(self._parts.put_speed, part)
+                self._parts_since[view] += 1
                 rows += part.rows.num_rows
             except Conflict as conflict:
                 LOG.info("%s", conflict)
@@ -233,6 +238,9 @@ class Views:
         raise Conflict(
             f"the view {view} was changed by other processes {TRIES} times while it was being computed"
         )
+
+    def _has_many_parts(self, view: str) -> bool:
+        return view not in self._scheduled and self._parts_since[view] > PARTS_MAX
 
     # -- states ------------------------------------------------------------------------------------
 

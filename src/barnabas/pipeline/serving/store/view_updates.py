@@ -122,7 +122,7 @@ class Updates:
         )
         create_tables(self.transaction, self.dialect, begun.tables, layout)
         names = columns_of(layout)
-        # Rows in the order of their keys: DuckDB then finds a key without an index, by the bounds of blocks.
+        # Rows in the order of their keys: DuckDB then skips blocks by their bounds.
         order = listed(column.name for column in layout.keys) or KEY
         self.transaction.run(
             f"INSERT INTO {begun.tables.now} ({names}, {FROM}) "

@@ -12,7 +12,7 @@ from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
 from barnabas.audit.report.auditor import system_ms
 from barnabas.audit.report.rules_file import duration_ms, read_rules
 from barnabas.audit.report.text import lines
-from barnabas.cli.frame.connecting import cluster_from
+from barnabas.cli.frame.connecting import cluster_from, load_properties
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 
@@ -41,6 +41,11 @@ def rules_of(options: argparse.Namespace) -> Rules:
 
 
 async def read_ledger(options: argparse.Namespace) -> Ledger:
+    if options.spark is not None:
+        from barnabas.audit.lake.sums import sum_on_spark
+
+        properties = load_properties(options.command_config)
+        return sum_on_spark(options.spark, options.bootstrap_server, options.audit_topic, properties)
     ledger = Ledger()
     async with cluster_from(options) as cluster:
         reader = AuditTopicReader(cluster, options.audit_topic)

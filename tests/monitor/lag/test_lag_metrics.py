@@ -194,7 +194,7 @@ def test_a_page_has_the_names_that_are_asked_for(on_service: OnService, name: st
         [at] = await world.topic(name, 10)
         await world.commit(name, at, 4)
         ask = "/metrics?dialect=kafka_exporter,kminion&dialect=lag_exporter"
-        text = await world.until(ask, lambda text: f'group="{name}"' in text)
+        text = await world.until(ask, lambda text: f'kafka_consumergroup_lag{{consumergroup="{name}"' in text)
         found = samples(text)
         assert one(found, "kafka_consumergroup_lag", consumergroup=name, topic=name, partition="0") == 6
         kminion_lag = "kminion_kafka_consumer_group_topic_lag"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from barnabas.metrics.object_names import ObjectName, parse_object_name
 from barnabas.monitor.jolokia import mbeans
 from barnabas.monitor.jolokia.requests import (
-    BAD_NAME,
     ILLEGAL,
     LIST,
     NO_ATTRIBUTE,
@@ -38,12 +37,12 @@ WILDCARD = "*"
 def answer(
     request: JolokiaRequest, registry: Registry, product: Mapping[str, str], now_s: float
 ) -> Steps[Any]:
-    head = {"request": echo(request), "timestamp": int(now_s)}
+    head = {"request": echo(request)}
     try:
         value = yield from value_of(request, registry, product)
     except JolokiaError as error:
         return {**head, **refusal(error)}
-    return {**head, "value": value, "status": 200}
+    return {**head, "value": value, "status": 200, "timestamp": int(now_s)}
 
 
 def refusal(error: JolokiaError) -> dict[str, Any]:
@@ -89,13 +88,14 @@ def value_of(request: JolokiaRequest, registry: Registry, product: Mapping[str, 
     try:
         name = parse_object_name(request.mbean)
     except ValueError as error:
-        raise JolokiaError(400, BAD_NAME, str(error)) from None
+        raise JolokiaError(400, ILLEGAL, f"Invalid object name. {error}") from None
     if request.type == SEARCH:
         found_names = yield from mbeans.names(registry, name)
         return sorted(shown(each, request) for each in found_names)
     found = yield from mbeans.find(registry, name)
     if not found:
-        raise JolokiaError(404, NO_MBEAN, request.mbean)
+        pattern = f"No MBean with pattern {request.mbean} found for reading attributes"
+        raise JolokiaError(404, NO_MBEAN, pattern if name.is_pattern else request.mbean)
     if name.is_pattern:
         return inner(by_pattern(found, request), request.path)
     return inner(of_one(next(iter(found.values())), request), request.path)
@@ -126,7 +126,7 @@ def of_one(attributes: dict[str, mbeans.Value], request: JolokiaRequest) -> Any:
         if name in attributes:
             found[name] = plain(attributes[name])
         elif request.ignores_errors and not request.has_one_attribute:
-            found[name] = f"ERROR: {NO_ATTRIBUTE} : No such attribute: {name}"
+            found[name] = f"ERROR: No such attribute: {name} (class {NO_ATTRIBUTE})"
         else:
             raise JolokiaError(404, NO_ATTRIBUTE, f"No such attribute: {name}")
     return found[request.attributes[0]] if request.has_one_attribute else found
@@ -144,7 +144,9 @@ def inner(value: Any, path: tuple[str, ...]) -> Any:
     for index, part in enumerate(path):
         if isinstance(value, dict) and part == WILDCARD:
             return {key: inner(each, path[index + 1 :]) for key, each in value.items()}
-        if not isinstance(value, dict) or part not in value:
+        if not isinstance(value, dict):
+            return None  # a number has no parts
+        if part not in value:
             raise JolokiaError(404, NO_ATTRIBUTE, f"Invalid path {joined_path(path)}: no {part} there")
         value = value[part]
     return value
@@ -154,6 +156,8 @@ def listed(request: JolokiaRequest, registry: Registry) -> Steps[Any]:
     """Domains, their MBeans, and the attributes of these; cut at `maxDepth`, below the path."""
     pattern = ObjectName(request.path[0], (), is_open=True) if request.path else None
     found = yield from mbeans.find(registry, pattern)
+    if not found:
+        return {}
     tree: dict[str, Any] = {}
     for name, attributes in found.items():
         tree.setdefault(name.domain, {})[name.keys_text(is_sorted=request.is_canonical)] = {

@@ -20,7 +20,6 @@ SECURITY = "java.lang.SecurityException"
 ILLEGAL = "java.lang.IllegalArgumentException"
 NO_MBEAN = "javax.management.InstanceNotFoundException"
 NO_ATTRIBUTE = "javax.management.AttributeNotFoundException"
-BAD_NAME = "javax.management.MalformedObjectNameException"
 
 
 class JolokiaError(Exception):

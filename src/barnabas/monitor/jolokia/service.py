@@ -77,7 +77,7 @@ class Jolokia:
         return await self._run(answer(asked, self._registry, self._product, self._now_s()))
 
     def _refused(self, error: JolokiaError, data: Any) -> dict[str, Any]:
-        return {"request": data, **refusal(error), "timestamp": int(self._now_s())}
+        return {"request": data, **refusal(error)}
 
     async def _response(self, document: Any, options: Mapping[str, str]) -> Response:
         kind = options.get("mimeType", MIME_TYPES[0])

@@ -50,6 +50,7 @@ def looked_up(spark: Any, folder: Path, size: int, kind: str) -> dict[str, Any]:
 
 def main() -> int:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # executors reach the driver there
     spark = session(SparkSettings(master=MASTER), ("delta",), "lookup", {"spark.driver.memory": "1g"})
     spark.sparkContext.setLogLevel("OFF")
     with tempfile.TemporaryDirectory(prefix="barnabas-lookup-") as folder:

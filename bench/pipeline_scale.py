@@ -101,6 +101,7 @@ def fill(spark: Any, broker: Broker, topic: str, first: int, padding: int) -> No
 
 def measured(millions: int, rows_per_batch: int, padding: int, folder: Path) -> Iterator[Spent]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # executors reach the driver there
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "4",

@@ -22,7 +22,7 @@ ROWS = 6_000
 def test_rows_are_written_once_whatever_executor_is_lost(tmp_path: Path, victim: str) -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path), victim],
-        capture_output=True, text=True, timeout=1700, env=dict(os.environ),
+        capture_output=True, text=True, timeout=1700, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

@@ -47,7 +47,7 @@ PIPELINES = Dashboard(
                             "{{source}}",
                         )
                     ],
-                    "Rows that could not be parsed or break a rule; `barnabas pipeline release` lets them back in.",
+                    "Rows that do not parse or break a rule; `barnabas pipeline release` lets them back in.",
                 ),
                 Panel(
                     "Bytes",

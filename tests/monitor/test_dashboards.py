@@ -20,7 +20,7 @@ from barnabas.metrics.dialects import DIALECTS
 from barnabas.monitor.dashboards.export import DASHBOARDS, RULES, export
 from barnabas.monitor.dashboards.model import Dashboard, Panel, metrics_in, promql
 from barnabas.monitor.dashboards.rules import ALERTS, RECORDINGS
-from barnabas.pipeline.observe.metrics import Endpoint, families
+from barnabas.pipeline.observe.metrics import Endpoint, TimelineCollector
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
@@ -251,7 +251,8 @@ def test_every_alert_says_what_to_look_at_and_names_a_tool_that_exists() -> None
 
 
 def test_dashboards_of_pipelines_ask_for_what_pipelines_show(tmp_path: Path) -> None:
-    names = {f"barnabas_pipeline_{name}" for name, *_ in families((), ())}
+    families = TimelineCollector("shop", Timeline(tmp_path / "timeline.db")).collect()
+    names = {f"{each.name}{'_total' if each.type == 'counter' else ''}" for each in families}
     asked = {
         name
         for dashboard, panel in panels()

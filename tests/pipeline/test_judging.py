@@ -44,6 +44,7 @@ class TableInMemory:
     """Stands for the lake: one table that does not change."""
 
     is_local = False
+    is_read_by_us = False
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame

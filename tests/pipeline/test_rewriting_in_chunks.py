@@ -24,7 +24,7 @@ from barnabas.pipeline.ingest.rewriting.progress import FOLDER, Progress
 from barnabas.pipeline.ingest.rewriting.replay import replay
 from barnabas.pipeline.ingest.rewriting.replay_preview import Preview
 from barnabas.pipeline.ingest.source_runner import SourceRunner
-from barnabas.pipeline.lake.delta_log import live_files
+from pipeline.lakes import live_files
 from pipeline.orders import DOUBLED, order, orders_pipeline, rows
 from pipeline.test_rewriting_exactly import Killed, dying_after
 

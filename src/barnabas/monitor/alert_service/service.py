@@ -42,6 +42,7 @@ GROUP = GroupSettings(
 )
 CONNECT_S_MAX = 20.0
 RETRY_S = 10.0
+LEADERLESS_S_MAX = 30.0  # an election takes a session timeout of 10 s at the most
 UNAVAILABLE = (KafkaError, ClientError, OSError, TimeoutError)
 
 
@@ -83,8 +84,8 @@ class AlertService:
         return Service(NAME, api.routes(), self._start, self._stop, self._why_not_ready, metrics=metrics)
 
     def _may_tell(self) -> bool:
-        """The leader tells. Without a cluster that elects one, everybody does: twice is better than never."""
-        if not self._has_memory or self._leadership.problem is not None:
+        """The leader tells. Where nobody is elected for a while, everybody does: better twice than never."""
+        if not self._has_memory or self._leadership.leaderless_s > LEADERLESS_S_MAX:
             return True
         return self._leadership.is_leader and self._is_loaded
 

@@ -258,6 +258,12 @@ def test_matchers_are_written_as_alertmanager_writes_them() -> None:
             parse_matcher(wrong)
 
 
+def test_a_pattern_of_a_request_takes_bounded_time() -> None:
+    """A backtracking engine would not return within a lifetime."""
+    assert not parse_matcher("group=~(a+)+b").matches({"group": "a" * 10_000})
+    assert parse_matcher("group=~(a+)+b").matches({"group": "a" * 10_000 + "b"})
+
+
 def test_a_silence_holds_between_its_times() -> None:
     silence = Silence("one", (Matcher("cluster", "main"),), 1_000, 2_000, "me", "")
     kept = Silence.from_json(silence.to_json())

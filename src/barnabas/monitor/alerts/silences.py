@@ -11,11 +11,22 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from barnabas.expressions import matching as expressions
+from barnabas.expressions.chars import RegexError
+
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 PATTERN_CHARS_MAX = 500
+PATTERNS_MAX = 1_000  # compiled ones that are kept
+
+
+@lru_cache(PATTERNS_MAX)
+def compiled(pattern: str) -> expressions.Matcher:
+    """Patterns come from requests: they are matched in bounded time."""
+    return expressions.matcher(pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +43,13 @@ class Matcher:
             if len(self.value) > PATTERN_CHARS_MAX:
                 raise ValueError(f"matcher {self.name}: a pattern has at most {PATTERN_CHARS_MAX} characters")
             try:
-                re.compile(self.value)
-            except re.error as error:
+                compiled(self.value)
+            except RegexError as error:
                 raise ValueError(f"matcher {self.name}: {self.value!r} is no pattern: {error}") from None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         given = labels.get(self.name, "")
-        found = re.fullmatch(self.value, given) is not None if self.is_regex else given == self.value
+        found = compiled(self.value).matches(given) if self.is_regex else given == self.value
         return found == self.is_equal
 
 

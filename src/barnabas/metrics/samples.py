@@ -117,7 +117,7 @@ def metric_of(
 
 
 def event_of(name: str) -> str:
-    """What a meter counts, as Kafka says it: bytes, requests, messages."""
+    """The unit of a meter, as Kafka says it: bytes, requests, messages."""
     lower = name.lower()
     return next((word for word in ("bytes", "requests", "messages", "percent") if word in lower), "events")
 

@@ -33,7 +33,7 @@ class Applied(Enum):
 
 @dataclass(slots=True)
 class Cell:
-    """What one tier counted of one topic in one bucket."""
+    """The counts of one tier for one topic and bucket."""
 
     width_ms: int
     total: Tally = field(default_factory=Tally)

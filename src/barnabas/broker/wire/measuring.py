@@ -27,7 +27,7 @@ Client = tuple[str, str]
 
 
 class Traffic:
-    """What a connection has received and sent."""
+    """The bytes that a connection received and sent."""
 
     __slots__ = ("bytes_in", "bytes_out", "requests")
 

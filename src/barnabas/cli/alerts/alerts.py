@@ -19,19 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 from barnabas.cli.frame.connecting import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, check_bootstrap, key_values
+from barnabas.cli.frame.service_requests import ask_service
 from barnabas.cli.frame.table import table_lines
 
 PORT = 8095
 URL = f"http://localhost:{PORT}"
-TIMEOUT_S = 30.0
-RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 EXAMPLES = (
     "serve --bootstrap-server localhost:9092",
     "serve alerts.yaml",
@@ -280,29 +277,8 @@ def file_of(path: str | None) -> Any:
 
 def ask(options: argparse.Namespace, path: str, method: str = "GET", body: Any = None) -> Any:
     url = options.service.rstrip("/")
-    data = None if body is None else json.dumps(body).encode()
-    request = Request(url + path, data, {"Content-Type": "application/json"}, method=method)
-    try:
-        with urlopen(request, timeout=TIMEOUT_S) as response:
-            found = response.read(RESPONSE_BYTES_MAX)
-    except HTTPError as error:
-        raise ToolError(f"{url}: {message_of(error)}") from None
-    except (URLError, OSError) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        raise ToolError(
-            f"{url} cannot be reached: {reason}; `barnabas alerts serve` starts the service"
-        ) from None
-    try:
-        return json.loads(found) if found else None
-    except ValueError:
-        raise ToolError(f"{url} is no alert service: its response is no JSON") from None
-
-
-def message_of(error: HTTPError) -> str:
-    try:
-        return str(json.loads(error.read())["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"HTTP {error.code}"
+    hint = "; start `barnabas alerts serve`"
+    return ask_service(url, path, "alert service", method=method, body=body, hint=hint)
 
 
 def moment(time_ms: int) -> str:

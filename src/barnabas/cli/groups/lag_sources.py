@@ -7,16 +7,14 @@ are asked for. Both stand on the same core (`barnabas.monitor.lag`). Does not kn
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
-from urllib.request import urlopen
 
 from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.frame.service_requests import ask_service
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.topology import TopicPartition
@@ -28,8 +26,6 @@ from barnabas.monitor.lag.group_lag import GroupLag, from_json, lags_of
 from barnabas.monitor.lag_service.cluster_details import ClusterDetails
 from barnabas.monitor.lag_service.protocol_reader import ProtocolReader, read_starts
 
-TIMEOUT_S = 30.0
-RESPONSE_BYTES_MAX = 256 * 1024 * 1024
 GROUPS_MAX = 10_000
 
 
@@ -114,26 +110,7 @@ class ServiceLag:
         return self._cluster
 
     async def _get(self, path: str) -> Any:
-        return await asyncio.to_thread(self._read, path)
-
-    def _read(self, path: str) -> Any:
-        try:
-            with urlopen(self._url + path, timeout=TIMEOUT_S) as response:
-                return json.loads(response.read(RESPONSE_BYTES_MAX))
-        except HTTPError as error:
-            raise ToolError(f"{self._url}: {message_of(error)}") from None
-        except (URLError, OSError) as error:
-            reason = error.reason if isinstance(error, URLError) else error
-            raise ToolError(f"{self._url} cannot be reached: {reason}") from None
-        except ValueError:
-            raise ToolError(f"{self._url} is no lag service: its response is no JSON") from None
-
-
-def message_of(error: HTTPError) -> str:
-    try:
-        return str(json.loads(error.read())["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"HTTP {error.code}"
+        return await asyncio.to_thread(ask_service, self._url, path, "lag service")
 
 
 def forecast_of(body: dict[str, Any]) -> Forecast:

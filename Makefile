@@ -29,7 +29,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	$(BIN)/barnabas start --data $(DATA) --port $(PORT)
 
-tools:           ## kcat, PostgreSQL, MariaDB, Prometheus, Kerberos and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
+tools:           ## kcat, PostgreSQL, MariaDB, Redis, Prometheus, Kerberos and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
 	@sh tests/install_tools.sh
 
 # It is compiled against the headers of Kerberos: without them, its tests are skipped.

@@ -10,6 +10,7 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgre
 command -v krb5-config >/dev/null 2>&1 || missing="$missing libkrb5-dev"
 [ -e /usr/share/doc/libsasl2-modules-gssapi-mit ] || missing="$missing libsasl2-modules-gssapi-mit"
 [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
 [ -n "$missing" ] || exit 0
 
 install() {

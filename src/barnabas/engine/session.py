@@ -129,7 +129,7 @@ def own_name(setting: str) -> str:
 
 def check_connect() -> None:
     if missing := [name for name in ("grpc", "grpc_status", "google.rpc") if not is_there(name)]:
-        raise SessionError(f'Spark Connect needs {", ".join(missing)}: pip install "barnabas[connect]"')
+        raise SessionError(f'Spark Connect needs {", ".join(missing)}: pip install "barnabas[spark-connect]"')
 
 
 def is_there(module: str) -> bool:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.client.core.fetching import DamagedBatch, PartitionData, read_partition
-from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.fetching import DamagedBatch, PartitionData, fetch_request, read_partition
+from barnabas.client.core.topology import Partition, Topic, TopicPartition
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.records.batch import TimestampType
 from barnabas.records.control import EndMarker, build_end_marker
@@ -97,3 +97,19 @@ def test_what_comes_before_a_damaged_batch_is_given_first() -> None:
 def test_a_fetch_that_begins_at_an_abort_marker_shows_the_next_transaction() -> None:
     data = marker(2, 5, aborted=True) + batch(3, b"good", producer=5) + marker(4, 5, aborted=False)
     assert values(data, position=2, aborted=[(5, 0)]) == ([b"good"], 5)
+
+
+@pytest.mark.parametrize(("replica_id", "expected"), [(-1, 7), (-2, -1)])
+def test_a_consumer_names_the_leader_epoch_that_it_knows(replica_id: int, expected: int) -> None:
+    topics = {"t": Topic("t", partitions={0: Partition(0, 3, 7, (3,), (3,))})}
+    request = fetch_request(
+        {WHERE: 60, TopicPartition("t", 1): 0},
+        topics,
+        12,
+        wait_ms_max=0,
+        bytes_max=1,
+        partition_bytes_max=1,
+        replica_id=replica_id,
+    )
+    [topic] = request.topics
+    assert [each.current_leader_epoch for each in topic.partitions] == [expected, -1]

@@ -21,6 +21,7 @@ from barnabas.records.record import Headers, iter_records
 TOPIC_IDS_SINCE = 13  # versions of Fetch
 REPLICA_STATE_SINCE = 15
 NO_SESSION_EPOCH = -1
+NO_EPOCH = -1
 CONSUMER = -1
 FETCH = "fetch"  # fetches wait at the broker: they have connections of their own
 
@@ -40,12 +41,17 @@ def fetch_request(
     rack: str = "",
     replica_id: int = CONSUMER,
 ) -> FetchRequest:
+    """A fetch from a leader names the leader epoch. A broker that led the partition once and follows it now,
+    perhaps with an empty log, then refuses the fetch. Without the epoch it would read its own log."""
     asked = []
     for name, some in by_topic(positions).items():
         topic = FetchRequest.FetchTopic(
             partitions=[
                 FetchRequest.FetchTopic.FetchPartition(
                     partition=topic_partition.partition,
+                    current_leader_epoch=epoch_of(topics.get(name), topic_partition.partition)
+                    if replica_id == CONSUMER
+                    else NO_EPOCH,
                     fetch_offset=positions[topic_partition],
                     partition_max_bytes=partition_bytes_max,
                 )
@@ -71,6 +77,11 @@ def fetch_request(
     elif replica_id != CONSUMER:
         request.replica_id = replica_id
     return request
+
+
+def epoch_of(topic: Topic | None, partition: int) -> int:
+    known = topic.partitions.get(partition) if topic is not None else None
+    return known.leader_epoch if known is not None else NO_EPOCH
 
 
 def fetched_partitions(

@@ -1,0 +1,97 @@
+"""The contract of tasks that are Spark jobs: rows stay on executors.
+
+A source plans one slice after the other; a sink is given a bounded range of its topics as one DataFrame. The
+runtime converts, transforms, produces and commits around them. Does not know: sessions, converters, groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.plugins.contexts import OffsetReader, SinkContext, SinkOffsets, SourceContext
+from barnabas.connect.plugins.tasks import Positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.connect.data import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some rows of a source as a lazy DataFrame, and the positions that are reached when they are written.
+
+    Columns of the frame: `value`, optionally `key`, `topic`, `partition`, `timestamp`, `headers` (array of
+    key and value). `topic` here is for frames without that column. Schemas None: taken from the frame's types
+    (a missing key column is a null key).
+    """
+
+    frame: DataFrame
+    positions: Positions = ()
+    key_schema: Schema | None = None
+    value_schema: Schema | None = None
+    topic: str | None = None
+    rows: int | None = None  # how many, if the source knows without counting
+
+
+class SparkSource:
+    """Reads a table or a store in bulk."""
+
+    context: SourceContext
+    poll_interval_s: float = 5.0  # how long the runtime waits after a plan without a slice
+
+    def start(self, context: SourceContext) -> None:
+        self.context = context
+
+    def plan(self, spark: SparkSession, offsets: OffsetReader) -> Slice | None:
+        """The next slice, or None if there is nothing new. The runtime writes it before it asks again."""
+        raise NotImplementedError
+
+    def commit(self, positions: Positions) -> None:
+        """The slice that ends at these positions is written and its offsets are stored."""
+
+    def stop(self) -> None:
+        """Close what `start` opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Which records a DataFrame of a sink holds. A batch tried again has the same number and ranges."""
+
+    connector: str
+    task: int
+    number: int
+    ranges: Mapping[TopicPartition, tuple[int, int]]  # first offset, offset behind the last
+    key_schema: Schema | None = None
+    value_schema: Schema | None = None
+    part: int = 0  # a range whose records have several schemas comes as several parts, in order
+    parts: int = 1
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)  # passwords may be among them
+
+    @property
+    def end(self) -> dict[TopicPartition, int]:
+        """The offsets that are reached when this batch is written."""
+        return {where: end for where, (_, end) in self.ranges.items()}
+
+
+class SparkSink:
+    """Writes DataFrames: columns `topic`, `partition`, `offset`, `timestamp`, `key`, `value`, `headers`."""
+
+    context: SinkContext
+
+    def start(self, context: SinkContext) -> None:
+        self.context = context
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Make these rows durable before it returns. RetriableError: the same batch comes again."""
+        raise NotImplementedError
+
+    def committed(self) -> SinkOffsets | None:
+        """Offsets that the sink keeps beside its data, for exactly once; None: the group's offsets count."""
+        return None
+
+    def stop(self) -> None:
+        """Close what `start` opened."""

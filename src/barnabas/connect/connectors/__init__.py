@@ -1,0 +1,1 @@
+"""Connectors: one room for each system, listed in the room's module `known`."""

@@ -1,0 +1,1 @@
+"""The interpreter: runs a plan's sub-topology record by record, by Kafka Streams' rules."""

@@ -1,0 +1,84 @@
+"""Records that go into a task and come out of it, changes of tables, and what went wrong with one.
+
+Does not know: the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """A record of a topic, in bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+    partition: int = 0
+    offset: int = -1
+
+
+class Output(NamedTuple):
+    """A record for a topic, in bytes. `partition` None: by the default partitioner, from the key."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+    partition: int | None = None
+    is_changelog: bool = False
+
+
+class Change(NamedTuple):
+    """A change of a table. `is_latest` is False for an update that is older than what a versioned table
+    has."""
+
+    new: Any
+    old: Any
+    is_latest: bool = True
+
+
+class Message(NamedTuple):
+    """A record as processors of the user see it."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Headers = ()
+
+
+class TaskError(Exception):
+    """A record stopped its task: the message names the node and the record."""
+
+
+Stage = Literal["deserialization", "processing", "production"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One record that failed, for a handler to judge. `node` is where, `record` is what the source read."""
+
+    stage: Stage
+    node: str
+    topic: str
+    record: Record
+    error: Exception
+
+
+# A handler returns "continue" to drop the record and count it, "fail" to stop the task.
+Handler = Callable[[Failure], Literal["continue", "fail"]]
+
+
+def fail(failure: Failure) -> Literal["continue", "fail"]:
+    """The default: a record that fails stops its task."""
+    return "fail"
+
+
+def log_and_continue(failure: Failure) -> Literal["continue", "fail"]:
+    return "continue"

@@ -1,0 +1,251 @@
+"""Stores of windows: values by key and window start, records of a join by key and time, sessions by key.
+
+In: keys in bytes, times, Python values. Out: the same. What is older than the retention, measured from the
+largest time that the store itself has seen, is neither stored nor found. Does not know: the operators.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, insort
+from typing import Any
+
+from barnabas.plans.interpreter.state.pages import Chunks, Pages, TimeIndex
+from barnabas.plans.interpreter.state.tables import ChangeRecord
+from barnabas.plans.serdes import FromBytes, ToBytes
+from barnabas.plans.stores import StateBackend, StoreSpec
+
+_TIME = struct.Struct(">q")
+_TWO = struct.Struct(">qq")
+_WINDOW_KEY = struct.Struct(">qi")
+SEGMENT_MS_MIN = 60_000
+OBSERVED = b"o"
+
+
+class _Timed:
+    """What stores by time have in common: the largest time seen, the index by time, the changes of a
+    batch."""
+
+    def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
+        self.spec, self._backend, self._write, self._read = spec, backend, write, read
+        self.retention_ms = spec.retention_ms
+        self._index = TimeIndex(backend, spec.name, max(spec.retention_ms // 2, SEGMENT_MS_MIN))
+        stored = backend.get(spec.name, OBSERVED)
+        self.observed_time: int = _TIME.unpack(stored)[0] if stored else -1
+        self._stored_time = self.observed_time
+        self._cleaned_to = -1
+        self._changes: dict[tuple[bytes, int, int], tuple[Any, int]] = {}
+
+    def _observe(self, time: int) -> None:
+        if time > self.observed_time:
+            self.observed_time = time
+
+    def _oldest(self) -> int:
+        """The smallest time that is still found."""
+        return self.observed_time - self.retention_ms + 1
+
+    def _flush_times(self) -> None:
+        self._index.flush()
+        if self._stored_time != self.observed_time:
+            self._backend.put(self.spec.name, OBSERVED, _TIME.pack(self.observed_time))
+            self._stored_time = self.observed_time
+
+
+class WindowState(_Timed):
+    """A value with its timestamp for each window start of a key."""
+
+    def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
+        super().__init__(spec, backend, write, read)
+        self.pages: Pages[dict[int, tuple[Any, int]]] = Pages(
+            backend, spec.name, self._decode, self._encode, dict
+        )
+
+    def _decode(self, page: bytes) -> dict[int, tuple[Any, int]]:
+        return {start: (self._read(data), time) for start, time, data in Chunks.read(_TWO, page)}
+
+    def _encode(self, page: dict[int, tuple[Any, int]]) -> bytes:
+        return Chunks.write(_TWO, ((start, row[1], self._write(row[0])) for start, row in page.items()))
+
+    def get(self, key: bytes, start: int) -> tuple[Any, int] | None:
+        return self.pages.of(key).get(start) if start >= self._oldest() else None
+
+    def put(self, key: bytes, start: int, value: Any, timestamp: int) -> None:
+        self._observe(start)
+        if start < self._oldest():
+            return
+        page = self.pages.touch(key)
+        if value is None:
+            if page.pop(start, None) is not None:
+                self._index.discard(start, key)
+        else:
+            if start not in page:
+                self._index.add(start, key)
+            page[start] = (value, timestamp)
+        self._changes[key, start, 0] = (value, timestamp)
+
+    def of(self, key: bytes, low: int, high: int) -> list[tuple[int, tuple[Any, int]]]:
+        """Windows of a key whose start lies in [low, high], by start."""
+        low = max(low, self._oldest())
+        page = self.pages.of(key)
+        return sorted(
+            ((start, row) for start, row in page.items() if low <= start <= high), key=lambda item: item[0]
+        )
+
+    def all_between(self, low: int, high: int) -> list[tuple[int, bytes]]:
+        """Starts and keys of windows with a start in [low, high], by start, then by key."""
+        return self._index.between(max(low, self._oldest()), high)
+
+    def flush(self) -> list[ChangeRecord]:
+        for start, key in self._index.between(-(1 << 62), self._oldest() - 1):
+            self.pages.touch(key).pop(start, None)
+            self._index.discard(start, key)
+        changes: list[ChangeRecord] = [
+            (key + _WINDOW_KEY.pack(start, 0), None if value is None else self._write(value), time)
+            for (key, start, _), (value, time) in self._changes.items()
+        ]
+        self._changes.clear()
+        self.pages.flush()
+        self._flush_times()
+        return changes
+
+    def forget(self) -> None:
+        self.pages.forget()
+        self._index.forget()
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        start, _ = _WINDOW_KEY.unpack(key[-12:])
+        self.put(key[:-12], start, None if value is None else self._read(value), timestamp)
+        self.flush()
+
+
+class JoinState(_Timed):
+    """Records of one side of a stream-stream join, in order of time, then of arrival."""
+
+    def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
+        super().__init__(spec, backend, write, read)
+        self.pages: Pages[list[tuple[int, int, Any]]] = Pages(
+            backend, spec.name, self._decode, self._encode, list
+        )
+        stored = backend.get(spec.name, b"s")
+        self._sequence = _TIME.unpack(stored)[0] if stored else 0
+
+    def _decode(self, page: bytes) -> list[tuple[int, int, Any]]:
+        return [(time, seq, self._read(data)) for time, seq, data in Chunks.read(_TWO, page)]
+
+    def _encode(self, page: list[tuple[int, int, Any]]) -> bytes:
+        return Chunks.write(_TWO, ((time, seq, self._write(value)) for time, seq, value in page))
+
+    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+        self._observe(timestamp)
+        if timestamp < self._oldest():
+            return
+        self._sequence += 1
+        insort(self.pages.touch(key), (timestamp, self._sequence, value), key=lambda row: row[:2])
+        self._index.add(timestamp, key)
+        self._changes[key, timestamp, self._sequence] = (value, timestamp)
+
+    def of(self, key: bytes, low: int, high: int) -> list[tuple[int, int, Any]]:
+        """Records of a key in [low, high], by time."""
+        low = max(low, self._oldest())
+        page = self.pages.of(key)
+        first = bisect_left(page, low, key=lambda row: row[0])
+        return [row for row in page[first:] if row[0] <= high]
+
+    def flush(self) -> list[ChangeRecord]:
+        oldest = self._oldest()
+        for time, key in self._index.between(-(1 << 62), oldest - 1):
+            page = self.pages.touch(key)
+            while page and page[0][0] < oldest:
+                page.pop(0)
+            self._index.discard(time, key)
+        changes: list[ChangeRecord] = [
+            (key + _WINDOW_KEY.pack(start, seq & 0x7FFFFFFF), self._write(value), time)
+            for (key, start, seq), (value, time) in self._changes.items()
+        ]
+        if changes:
+            self._backend.put(self.spec.name, b"s", _TIME.pack(self._sequence))
+        self._changes.clear()
+        self.pages.flush()
+        self._flush_times()
+        return changes
+
+    def forget(self) -> None:
+        self.pages.forget()
+        self._index.forget()
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        if value is not None:
+            self.put(key[:-12], self._read(value), _WINDOW_KEY.unpack(key[-12:])[0])
+            self.flush()
+
+
+class SessionState(_Timed):
+    """Sessions of a key: a value for each [start, end]."""
+
+    def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
+        super().__init__(spec, backend, write, read)
+        self.pages: Pages[dict[tuple[int, int], Any]] = Pages(
+            backend, spec.name, self._decode, self._encode, dict
+        )
+
+    def _decode(self, page: bytes) -> dict[tuple[int, int], Any]:
+        return {(start, end): self._read(data) for start, end, data in Chunks.read(_TWO, page)}
+
+    def _encode(self, page: dict[tuple[int, int], Any]) -> bytes:
+        return Chunks.write(_TWO, ((start, end, self._write(v)) for (start, end), v in page.items()))
+
+    def find(self, key: bytes, end_min: int, start_max: int) -> list[tuple[int, int, Any]]:
+        """Sessions that end at `end_min` or later and start at `start_max` or earlier, by end, then by
+        start."""
+        end_min = max(end_min, self._oldest())
+        found = [
+            (start, end, value)
+            for (start, end), value in self.pages.of(key).items()
+            if end >= end_min and start <= start_max
+        ]
+        return sorted(found, key=lambda session: (session[1], session[0]))
+
+    def put(self, key: bytes, start: int, end: int, value: Any) -> None:
+        self._observe(end)
+        if end < self._oldest():
+            return
+        page = self.pages.touch(key)
+        entry = _TIME.pack(start) + key
+        if value is None:
+            if page.pop((start, end), None) is not None:
+                self._index.discard(end, entry)
+        else:
+            if (start, end) not in page:
+                self._index.add(end, entry)
+            page[start, end] = value
+        self._changes[key, start, end] = (value, end)
+
+    def ended_between(self, low: int, high: int) -> list[tuple[int, int, bytes]]:
+        """(end, start, key) of sessions whose end lies in [low, high]."""
+        found = self._index.between(max(low, self._oldest()), high)
+        return [(end, _TIME.unpack_from(entry)[0], entry[8:]) for end, entry in found]
+
+    def value_of(self, key: bytes, start: int, end: int) -> Any:
+        return self.pages.of(key).get((start, end))
+
+    def flush(self) -> list[ChangeRecord]:
+        for end, entry in self._index.between(-(1 << 62), self._oldest() - 1):
+            self.pages.touch(entry[8:]).pop((_TIME.unpack_from(entry)[0], end), None)
+            self._index.discard(end, entry)
+        changes: list[ChangeRecord] = [
+            (key + _TWO.pack(end, start), None if value is None else self._write(value), time)
+            for (key, start, end), (value, time) in self._changes.items()
+        ]
+        self._changes.clear()
+        self.pages.flush()
+        self._flush_times()
+        return changes
+
+    def forget(self) -> None:
+        self.pages.forget()
+        self._index.forget()
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        end, start = _TWO.unpack(key[-16:])
+        self.put(key[:-16], start, end, None if value is None else self._read(value))
+        self.flush()

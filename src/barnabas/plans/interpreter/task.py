@@ -1,0 +1,247 @@
+"""A task: one sub-topology over one partition of its sources, record by record.
+
+In: a sub-topology, a backend for its state, records of topics in bytes. Out: records for topics in bytes,
+changelogs included. A batch is: `process` for each record, `punctuate`, `flush`. Each node is a function
+(key, value, timestamp) that calls its children. Does not know: partitions of topics, consumers,
+transactions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.plans.interpreter.records import Failure, Handler, Headers, Output, Record, TaskError, fail
+from barnabas.plans.interpreter.state.buffers import BufferState
+from barnabas.plans.interpreter.state.tables import TableState, VersionedState
+from barnabas.plans.interpreter.state.windows import JoinState, SessionState, WindowState
+from barnabas.plans.nodes import Branch, Node, Source
+from barnabas.plans.plan import Subtopology
+from barnabas.plans.serdes import FromBytes, ToBytes
+from barnabas.plans.stores import StateBackend, StoreKind, StoreSpec
+
+Process = Callable[[Any, Any, int], None]
+Build = Callable[["Task", Any, Process], Process]
+State = TableState | VersionedState | WindowState | JoinState | SessionState | BufferState
+BUILDERS: dict[type[Node], Build] = {}  # the modules of operators fill it
+TASK_STORE = "__task"
+_TIME = struct.Struct(">q")
+
+_STATES: dict[StoreKind, Any] = {
+    StoreKind.KEY_VALUE: TableState,
+    StoreKind.TIMESTAMPED: TableState,
+    StoreKind.VERSIONED: VersionedState,
+    StoreKind.WINDOW: WindowState,
+    StoreKind.JOIN_WINDOW: JoinState,
+    StoreKind.SESSION: SessionState,
+    StoreKind.SUPPRESS: BufferState,
+    StoreKind.OUTER_JOIN: BufferState,
+    StoreKind.JOIN_BUFFER: BufferState,
+    StoreKind.SUBSCRIPTIONS: TableState,
+}
+
+
+def builds(kind: type[Node]) -> Callable[[Build], Build]:
+    """Mark the function that builds nodes of a kind."""
+
+    def register(build: Build) -> Build:
+        BUILDERS[kind] = build
+        return build
+
+    return register
+
+
+def nowhere(key: Any, value: Any, timestamp: int) -> None:
+    """The forward of a node without children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """Who decides what becomes of records that fail."""
+
+    deserialization: Handler = fail
+    processing: Handler = fail
+    production: Handler = fail
+
+
+class Task:
+    """Runs a sub-topology. `global_states` are the stores of global tables, which tasks share."""
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        backend: StateBackend,
+        *,
+        application_id: str = "application",
+        partition: int = 0,
+        handlers: Handlers | None = None,
+        global_states: Mapping[str, State] | None = None,
+        now_ms: int = 0,
+    ) -> None:
+        self.subtopology, self.backend, self.application_id = subtopology, backend, application_id
+        self.partition, self.handlers = partition, handlers or Handlers()
+        self.outputs: list[Output] = []
+        self.dropped: Counter[str] = Counter()
+        self.now_ms = now_ms
+        stored = backend.get(TASK_STORE, b"time")
+        self.stream_time: int = _TIME.unpack(stored)[0] if stored else -1
+        # The record that is being processed, as processors see it.
+        self.topic, self.offset, self.timestamp = "", -1, -1
+        self.headers: Headers = ()
+        self.node_name = ""
+        self.punctuations: list[Any] = []
+        self.closers: list[Callable[[], None]] = []
+        self.by_name = {node.name: node for node in subtopology.nodes}
+        self.states: dict[str, State] = {spec.name: self._state(spec) for spec in subtopology.stores}
+        self.global_states = dict(global_states or {})
+        self.shared: dict[str, Any] = {}  # what several nodes have in common, by a name of theirs
+        self.processes: dict[str, Process] = {}
+        self._entries: dict[str, Process] = {}
+        self._patterns: list[tuple[str, Process]] = []
+        for node in reversed(subtopology.nodes):
+            self._build(node)
+
+    def _state(self, spec: StoreSpec) -> State:
+        topic = spec.changelog_topic(self.application_id) or spec.name
+        write, read = self.serializer(spec.value_serde, topic), self.deserializer(spec.value_serde, topic)
+        return _STATES[spec.kind](spec, self.backend, write, read)  # type: ignore[no-any-return]
+
+    def serializer(self, serde: Any, topic: str, is_key: bool = False) -> ToBytes:
+        return _as_bytes if serde is None else serde.serializer(topic, is_key)
+
+    def deserializer(self, serde: Any, topic: str, is_key: bool = False) -> FromBytes:
+        return _as_they_are if serde is None else serde.deserializer(topic, is_key)
+
+    def key_writer(self, store: str) -> ToBytes:
+        """The function that turns keys into the bytes under which a store keeps them."""
+        spec = self.state(store).spec
+        return self.serializer(spec.key_serde, spec.changelog_topic(self.application_id) or store, True)
+
+    def key_reader(self, store: str) -> FromBytes:
+        spec = self.state(store).spec
+        return self.deserializer(spec.key_serde, spec.changelog_topic(self.application_id) or store, True)
+
+    def state(self, name: str) -> Any:
+        return self.states[name] if name in self.states else self.global_states[name]
+
+    def _build(self, node: Node) -> None:
+        children = [self.processes[each.name] for each in self.subtopology.nodes if node.name in each.parents]
+        try:
+            build = BUILDERS[type(node)]
+        except KeyError:
+            raise TaskError(f"{node.name}: the interpreter cannot run a {type(node).__name__}") from None
+        forward = nowhere if isinstance(node, Branch) else self._fan_out(children)
+        process = self.processes[node.name] = build(self, node, forward)
+        if isinstance(node, Source):
+            self._entries.update(dict.fromkeys(node.topics, process))
+            if node.pattern is not None:
+                self._patterns.append((node.pattern, process))
+
+    @staticmethod
+    def _fan_out(children: list[Process]) -> Process:
+        if not children:
+            return nowhere
+        if len(children) == 1:
+            return children[0]
+
+        def forward(key: Any, value: Any, timestamp: int) -> None:
+            for child in children:
+                child(key, value, timestamp)
+
+        return forward
+
+    def _entry(self, topic: str) -> Process:
+        import re
+
+        for pattern, process in self._patterns:
+            if re.fullmatch(pattern, topic):
+                self._entries[topic] = process
+                return process
+        raise TaskError(f"no source of sub-topology {self.subtopology.number} reads the topic {topic!r}")
+
+    def feed(self, topic: str, record: Record) -> None:
+        """Process one record; results gather in `outputs`."""
+        entry = self._entries.get(topic) or self._entry(topic)
+        self.topic, self.offset, self.headers = topic, record.offset, record.headers
+        try:
+            entry(record, None, record.timestamp)
+        except TaskError:
+            raise
+        except Exception as error:
+            self.judge(Failure("processing", self.node_name, topic, record, error), self.handlers.processing)
+        if self.punctuations:
+            self.run_punctuations("stream", self.stream_time)
+
+    def process(self, topic: str, record: Record) -> list[Output]:
+        """Process one record and give what it led to."""
+        self.feed(topic, record)
+        return self.take()
+
+    def process_batch(self, records: Iterable[tuple[str, Record]]) -> list[Output]:
+        """Process records in order, then write state and changelogs once."""
+        for topic, record in records:
+            self.feed(topic, record)
+        self.flush()
+        return self.take()
+
+    def punctuate(self, now_ms: int) -> list[Output]:
+        """Tell the wall clock's time; due punctuators run."""
+        self.now_ms = now_ms
+        self.run_punctuations("wall clock", now_ms)
+        return self.take()
+
+    def run_punctuations(self, clock: str, time: int) -> None:
+        for punctuation in list(self.punctuations):
+            if punctuation.clock == clock:
+                punctuation.run_if_due(time)
+
+    def take(self) -> list[Output]:
+        taken, self.outputs = self.outputs, []
+        return taken
+
+    def drop(self, reason: str) -> None:
+        """Count a record that an operator leaves out."""
+        self.dropped[reason] += 1
+
+    def judge(self, failure: Failure, handler: Handler) -> None:
+        """Ask the handler about a record that failed; raise where it says so."""
+        if handler(failure) == "continue":
+            self.drop(failure.stage)
+            return
+        where = f"{failure.topic}-{self.partition}@{failure.record.offset}"
+        raise TaskError(
+            f"{failure.stage} of record {where} failed in {failure.node or 'the source'}: "
+            f"{type(failure.error).__name__}: {failure.error}"
+        ) from failure.error
+
+    def flush(self) -> None:
+        """Write what changed to the backend, and add the records of the changelogs to `outputs`."""
+        for state in self.states.values():
+            changes = state.flush()
+            spec = state.spec
+            topic = spec.changelog_topic(self.application_id)
+            if topic is not None and spec.source_topic is None and not spec.is_global:
+                self.outputs += [Output(topic, k, v, t, (), self.partition, True) for k, v, t in changes]
+        self.backend.put(TASK_STORE, b"time", _TIME.pack(self.stream_time))
+
+    def forget(self) -> None:
+        """Drop what is cached, after a flush: the next access reads the backend again."""
+        for state in self.states.values():
+            state.forget()
+
+    def close(self) -> None:
+        for close in self.closers:
+            close()
+
+
+def _as_bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    raise TypeError(f"a {type(value).__name__} needs a serde: only bytes go without one")
+
+
+def _as_they_are(data: bytes) -> Any:
+    return data

@@ -1,0 +1,1 @@
+"""The REST API of Connect: endpoints, bodies, responses, the service of a worker."""

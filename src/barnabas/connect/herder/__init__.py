@@ -1,0 +1,1 @@
+"""Workers: what connectors and tasks there are, which of them run here, and what became of them."""

@@ -1,0 +1,84 @@
+"""Connectors that run in this worker: their objects, called in threads, and their task configurations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.connect.config.connector_settings import common_settings
+from barnabas.connect.config.settings import Settings
+from barnabas.connect.herder.offsets import Offsets
+from barnabas.connect.plugins import Connector, ConnectorContext
+from barnabas.connect.plugins.errors import ConnectError
+
+TASKS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffsets:
+    """The offsets of one source."""
+
+    connector: str
+    offsets: Offsets
+
+    def read(self, partitions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+        return [self.offsets.read(self.connector, each) for each in partitions]
+
+
+class RunningConnector:
+    """A started connector. `raw` is the configuration as it is stored, with references."""
+
+    def __init__(self, name: str, raw: Mapping[str, str], config: Mapping[str, str], found: type[Connector]):
+        self.name = name
+        self.raw = dict(raw)
+        self.config = dict(config)
+        self.version = found.VERSION
+        self.failure = ""  # the trace, once it failed
+        self._connector = found()
+        self._context: ConnectorContext | None = None
+
+    async def start(self, offsets: Offsets, reconfigure: Callable[[], None]) -> None:
+        settings = self._connector.CONFIG.parse(self.config)
+        context = self._context = ConnectorContext(self.name, self.config, reconfigure)
+        context.offsets = StoredOffsets(self.name, offsets)
+        await asyncio.to_thread(self._connector.start, settings, context)
+
+    async def task_configs(self) -> list[dict[str, str]]:
+        """The configurations of its tasks, as they are stored: references instead of values."""
+        common = common_settings().parse(
+            {
+                name: self.config[name]
+                for name in ("name", "connector.class", "tasks.max")
+                if name in self.config
+            }
+        )
+        found = await asyncio.to_thread(self._connector.task_configs, int(common["tasks.max"]))
+        self._check_count(len(found), int(common["tasks.max"]))
+        return [self._stored(config) for config in found]
+
+    def _check_count(self, count: int, allowed: int) -> None:
+        enforced = self.config.get("tasks.max.enforce", "true").strip().lower() != "false"
+        if count > TASKS_MAX or (enforced and count > allowed):
+            raise ConnectError(
+                f"The connector {self.name} has generated {count} tasks, which is greater than {allowed}, "
+                "the maximum number of tasks it is configured to create: raise tasks.max"
+            )
+
+    def _stored(self, config: Mapping[str, str]) -> dict[str, str]:
+        task = self._connector.task_class(Settings({}, dict(self.config)))
+        found = {
+            name: self.raw[name] if self.config.get(name) == value and name in self.raw else value
+            for name, value in config.items()
+        }
+        found["task.class"] = f"{task.__module__}.{task.__qualname__}"
+        for name in ("topics", "topics.regex") if self._connector.KIND == "sink" else ():
+            if name in self.raw:
+                found[name] = self.raw[name]
+        return found
+
+    async def stop(self) -> None:
+        if self._context is not None:
+            self._context.stopping.set()
+            await asyncio.to_thread(self._connector.stop)

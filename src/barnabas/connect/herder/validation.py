@@ -1,0 +1,278 @@
+"""Validates the configuration of a connector as a whole, and renders the result as Connect does.
+
+In: a configuration with references resolved, the plugins, the worker's settings. Out: definitions with
+values and errors: common settings, those of sources or sinks, transforms and predicates by alias, the
+connector's own, client overrides. Secrets are hidden in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.connect.config.connector_settings import common_settings
+from barnabas.connect.config.definition import ConfigDef, ConfigKey, ConfigValue, missing
+from barnabas.connect.config.errors import ConfigError
+from barnabas.connect.config.secrets import HIDDEN, is_secret
+from barnabas.connect.config.types import config_text
+from barnabas.connect.herder.errors import Refused
+from barnabas.connect.plugins import Connector, Kind, Plugins
+from barnabas.connect.plugins.errors import ConnectError, UnknownPluginError
+
+ALIASES_MAX = 100
+OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
+PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
+NULL_VALUE = "Null value can not be supplied as the configuration value."
+
+
+@dataclass(slots=True)
+class Validation:
+    """The result: values with their definitions, by name."""
+
+    name: str
+    groups: list[str]
+    keys: dict[str, ConfigKey]
+    values: dict[str, ConfigValue] = field(default_factory=dict)
+
+    @property
+    def error_count(self) -> int:
+        return sum(len(value.errors) for value in self.values.values())
+
+    def add_error(self, name: str, message: str) -> None:
+        self.values.setdefault(name, ConfigValue(name)).errors.append(message)
+
+    def body(self) -> dict[str, Any]:
+        configs = []
+        for name, value in self.values.items():
+            key = self.keys.get(name)
+            shown = value_body(value, key is None and is_secret(name))
+            configs.append({"definition": None if key is None else key_body(key), "value": shown})
+        return {"name": self.name, "error_count": self.error_count, "groups": self.groups, "configs": configs}
+
+    def refusal(self) -> Refused | None:
+        if not self.error_count:
+            return None
+        lines = [message for value in self.values.values() for message in value.errors]
+        first = f"Connector configuration is invalid and contains the following {len(lines)} error(s):"
+        last = (
+            "You can also find the above list of errors at the endpoint "
+            "`/connector-plugins/{connectorType}/config/validate`"
+        )
+        return Refused(400, "\n".join([first, *lines, last]))
+
+
+def key_body(key: ConfigKey) -> dict[str, Any]:
+    return {
+        "name": key.name,
+        "type": str(key.type),
+        "required": key.is_required,
+        "default_value": None if key.is_required else config_text(key.default),
+        "importance": str(key.importance),
+        "documentation": key.doc,
+        "group": key.group,
+        "width": str(key.width),
+        "display_name": key.display_name,
+        "dependents": list(key.dependents),
+        "order_in_group": key.order,
+    }
+
+
+def value_body(value: ConfigValue, hides: bool) -> dict[str, Any]:
+    text = config_text(value.value)
+    return {
+        "name": value.name,
+        "value": HIDDEN if hides and text else text,
+        "recommended_values": [config_text(each) for each in value.recommended_values],
+        "errors": value.errors,
+        "visible": value.visible,
+    }
+
+
+def connector_class(plugins: Plugins, name: str) -> type[Connector]:
+    try:
+        return plugins.connector(name)
+    except UnknownPluginError as error:
+        raise Refused(
+            400,
+            f"Failed to find any class that implements Connector and which name matches {name}, "
+            f"available connectors are: {', '.join(error.known)}",
+        ) from None
+    except ConnectError as error:
+        raise Refused(400, str(error)) from None
+
+
+def validate(config: Mapping[str, str | None], plugins: Plugins, worker: Mapping[str, str]) -> Validation:
+    """Check everything that can be checked without starting the connector."""
+    given = {name: value for name, value in config.items() if value is not None}
+    name = given.get("connector.class")
+    if name is None:
+        shown = "{" + ", ".join(f"{key}={config[key]}" for key in config if not is_secret(key)) + "}"
+        raise Refused(400, f"Connector config {shown} contains no connector type")
+    found = connector_class(plugins, name)
+    definition = common_settings(found.KIND, worker)
+    problems = add_aliases(definition, given, plugins)
+    result = Validation(name, [], {**definition.keys, **found.CONFIG.keys})
+    collect(result, definition, given)
+    collect(result, found.CONFIG, given)
+    for setting, message in problems:
+        result.add_error(setting, message)
+    for setting, value in config.items():
+        if value is None:
+            result.add_error(setting, NULL_VALUE)
+    check_kind(result, found, given, worker)
+    check_overrides(result, given, worker)
+    for setting, messages in connector_errors(found, given).items():
+        for message in messages:
+            result.add_error(setting, message)
+    return result
+
+
+def collect(result: Validation, definition: ConfigDef, given: Mapping[str, str]) -> None:
+    result.groups += [group for group in definition.groups if group not in result.groups]
+    for value in definition.validate(given):
+        result.values[value.name] = value
+
+
+def add_aliases(definition: ConfigDef, given: Mapping[str, str], plugins: Plugins) -> list[tuple[str, str]]:
+    """Add the settings of transforms and predicates; returns errors by setting."""
+    problems: list[tuple[str, str]] = []
+    for alias in dict.fromkeys(aliases(given, "transforms")[:ALIASES_MAX]):
+        prefix, group = f"transforms.{alias}.", f"Transforms: {alias}"
+        definition.define(f"{prefix}type", "CLASS", importance="HIGH", doc="Its class.", group=group,
+                          width="LONG", display_name=f"Transformation type for {alias}", order=0)  # fmt: skip
+        definition.define(
+            f"{prefix}predicate", "STRING", "", "MEDIUM", "Alias of a predicate.", group, order=1
+        )
+        definition.define(
+            f"{prefix}negate", "BOOLEAN", "false", "MEDIUM", "Negate the predicate.", group, order=2
+        )
+        problems += predicate_problems(given, prefix)
+        problems += add_plugin(definition, given, plugins, (prefix, group, Kind.TRANSFORMATION))
+    for alias in dict.fromkeys(aliases(given, "predicates")[:ALIASES_MAX]):
+        prefix, group = f"predicates.{alias}.", f"Predicates: {alias}"
+        definition.define(f"{prefix}type", "CLASS", importance="HIGH", doc="Its class.", group=group,
+                          width="LONG", display_name=f"Predicate type for {alias}", order=0)  # fmt: skip
+        problems += add_plugin(definition, given, plugins, (prefix, group, Kind.PREDICATE))
+    return problems
+
+
+def add_plugin(
+    definition: ConfigDef, given: Mapping[str, str], plugins: Plugins, place: tuple[str, str, Kind]
+) -> list[tuple[str, str]]:
+    prefix, group, kind = place
+    name = given.get(f"{prefix}type")
+    if name is None:
+        return []
+    try:
+        child = getattr(plugins.load(name, kind), "CONFIG", None)
+    except ConnectError as error:
+        return [(f"{prefix}type", f"Invalid value {name} for configuration {prefix}type: {error}")]
+    if isinstance(child, ConfigDef):
+        definition.embed(prefix, group, 3, child)
+    return []
+
+
+def predicate_problems(given: Mapping[str, str], prefix: str) -> list[tuple[str, str]]:
+    predicate = given.get(f"{prefix}predicate", "").strip()
+    name = f"{prefix}predicate"
+    if predicate and predicate not in aliases(given, "predicates"):
+        reason = "no such predicate is defined: add it to predicates"
+        return [(name, f"Invalid value {predicate} for configuration {name}: {reason}")]
+    if not predicate and f"{prefix}negate" in given:
+        reason = f"there is no config '{name}' defining a predicate to be negated."
+        return [(f"{prefix}negate", f"Config '{prefix}negate' was provided but {reason}")]
+    return []
+
+
+def aliases(given: Mapping[str, str], word: str) -> list[str]:
+    return [alias.strip() for alias in given.get(word, "").split(",") if alias.strip()]
+
+
+def check_kind(
+    result: Validation, found: type[Connector], given: Mapping[str, str], worker: Mapping[str, str]
+) -> None:
+    if found.KIND == "sink":
+        check_sink(result, given)
+        return
+    if given.get("exactly.once.support", "").lower() == "required":
+        once = worker.get("exactly.once.source.support", "disabled").lower()
+        if once != "enabled":
+            message = "This worker does not have exactly-once source support enabled."
+            result.add_error("exactly.once.support", message)
+        elif found().exactly_once_support(given) is not True:
+            message = "The connector cannot write exactly once with this configuration."
+            result.add_error("exactly.once.support", message)
+    check_topic_creation(result, given)
+
+
+def check_sink(result: Validation, given: Mapping[str, str]) -> None:
+    topics, pattern = aliases(given, "topics"), given.get("topics.regex", "").strip()
+    if bool(topics) == bool(pattern):
+        message = (
+            "topics and topics.regex are mutually exclusive options, but both are set."
+            if topics
+            else "Must configure one of topics or topics.regex"
+        )
+        result.add_error("topics", message)
+        result.add_error("topics.regex", message)
+    letters = given.get("errors.deadletterqueue.topic.name", "").strip()
+    if letters and letters in topics:
+        result.add_error(
+            "topics",
+            f"The DLQ topic '{letters}' may not be included in the list of topics consumed by the connector",
+        )
+
+
+def check_topic_creation(result: Validation, given: Mapping[str, str]) -> None:
+    """Refuse at once what would fail a task later."""
+    groups = aliases(given, "topic.creation.groups")
+    if not groups and not any(name.startswith("topic.creation.default.") for name in given):
+        return
+    for group in ["default", *groups]:
+        prefix = f"topic.creation.{group}."
+        for name in (f"{prefix}replication.factor", f"{prefix}partitions"):
+            text = given.get(name)
+            if text is None and group == "default":
+                result.add_error(name, missing(name))
+            elif text is not None and not is_count(text):
+                reason = "Value must be positive, or -1 for the broker's default"
+                result.add_error(name, f"Invalid value {text} for configuration {name}: {reason}")
+        if group != "default" and not given.get(f"{prefix}include"):
+            result.add_error(f"{prefix}include", missing(f"{prefix}include"))
+
+
+def is_count(text: str) -> bool:
+    try:
+        return int(text) == -1 or int(text) > 0
+    except ValueError:
+        return False
+
+
+def check_overrides(result: Validation, given: Mapping[str, str], worker: Mapping[str, str]) -> None:
+    """Client overrides are shown, and refused where the worker's policy does not allow them."""
+    policy = worker.get("connector.client.config.override.policy", "All").rpartition(".")[2]
+    policy = policy.removesuffix("ConnectorClientConfigOverridePolicy")
+    allowed = aliases(worker, "connector.client.config.override.allowlist")
+    for name, text in given.items():
+        prefix = next((each for each in OVERRIDES if name.startswith(each)), None)
+        if prefix is None:
+            continue
+        result.values.setdefault(name, ConfigValue(name, text))
+        short = name.removeprefix(prefix)
+        permitted = {"All": True, "None": False, "Principal": short in PRINCIPAL}.get(
+            policy, short in allowed
+        )
+        if not permitted:
+            shown = HIDDEN if is_secret(name) else text
+            reason = f"The '{policy}' policy does not allow '{short}' to be overridden here."
+            result.add_error(name, f"Invalid value {shown} for configuration {name}: {reason}")
+
+
+def connector_errors(found: type[Connector], given: Mapping[str, str]) -> dict[str, list[str]]:
+    try:
+        return found().check(given)
+    except ConfigError as error:
+        return {name or "connector.class": texts for name, texts in error.errors.items()}
+    except ConnectError as error:
+        return {"connector.class": [str(error)]}

@@ -1,0 +1,203 @@
+"""The REST API of a standalone worker responds as Connect does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+
+from barnabas.client.cluster import Cluster
+from barnabas.connect.api.endpoints import Endpoints
+from barnabas.connect.api.service import service
+from barnabas.connect.api.sink_offsets import SinkGroups
+from barnabas.connect.herder.herder import Herder
+from barnabas.connect.herder.states import State
+from barnabas.services.app import ServiceApp
+from connect.fakes import QuietPlugins, Recorder
+
+CONFIG = {"connector.class": "Quiet", "topic": "t", "tasks.max": "2", "pass": "s3cret"}
+Story = Callable[[httpx.AsyncClient, Herder, Recorder], Awaitable[None]]
+
+
+def run(story: Story) -> None:
+    async def main() -> None:
+        runner = Recorder()
+        herder = Herder({}, "127.0.0.1:8083", QuietPlugins(), runner)
+        endpoints = Endpoints(herder, lambda: "cluster", SinkGroups(Cluster([])))
+        app = ServiceApp(service(endpoints, herder.start, herder.stop))
+        await herder.start()
+        transport = httpx.ASGITransport(app)
+        try:
+            async with httpx.AsyncClient(transport=transport, base_url="http://w") as client:
+                await story(client, herder, runner)
+        finally:
+            await herder.stop()
+        assert runner.running == {}
+
+    asyncio.run(main())
+
+
+async def created(client: httpx.AsyncClient, herder: Herder, **more: Any) -> httpx.Response:
+    response = await client.post("/connectors", json={"name": "a", "config": CONFIG, **more})
+    await herder.settled()
+    await asyncio.sleep(0)
+    return response
+
+
+def test_a_connector_is_made_read_changed_and_removed() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        response = await created(client, herder)
+        assert response.status_code == 201
+        assert response.headers["location"] == "/connectors/a"
+        assert response.json()["config"]["name"] == "a"
+        assert "s3cret" not in response.text
+        assert runner.running["a", 1]["pass"] == "s3cret"
+        status = (await client.get("/connectors/a/status")).json()
+        assert status["connector"] == {"state": "RUNNING", "worker_id": "127.0.0.1:8083", "version": "1.0"}
+        assert [each["state"] for each in status["tasks"]] == ["RUNNING", "RUNNING"]
+        assert (await created(client, herder)).json() == {
+            "error_code": 409,
+            "message": "Connector a already exists",
+        }
+        changed = await client.patch("/connectors/a/config", json={"tasks.max": 1, "pass": None})
+        assert changed.status_code == 200
+        assert "pass" not in changed.json()["config"]
+        await herder.settled()
+        assert list(runner.running) == [("a", 0)]
+        listed = (await client.get("/connectors?expand=info&expand=status&expand=x")).json()
+        assert listed["a"]["info"]["tasks"] == [{"connector": "a", "task": 0}]
+        assert (await client.delete("/connectors/a/")).status_code == 204
+        await herder.settled()
+        assert (await client.get("/connectors")).json() == []
+        for path, message in [
+            ("", "Connector a not found"),
+            ("/status", "No status found for connector a"),
+            ("/tasks/0/status", "No status found for task a-0"),
+        ]:
+            assert (await client.get(f"/connectors/a{path}")).json() == {
+                "error_code": 404,
+                "message": message,
+            }
+
+    run(story)
+
+
+def test_targets_and_restarts() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        await created(client, herder, initial_state="STOPPED")
+        assert runner.starts == 0
+        assert (await client.get("/connectors/a/status")).json()["connector"]["state"] == "STOPPED"
+        assert (await client.put("/connectors/a/resume")).status_code == 202
+        await herder.settled()
+        assert runner.starts == 2
+        assert (await client.put("/connectors/a/pause")).status_code == 202
+        await herder.settled()
+        await asyncio.sleep(0)
+        assert (await client.get("/connectors/a/tasks/0/status")).json()["state"] == "PAUSED"
+        await client.put("/connectors/a/resume")
+        await herder.settled()
+        runner.tell["a", 1](State.FAILED, "Traceback: broken")
+        await asyncio.sleep(0.01)
+        assert (await client.get("/connectors/a/tasks/1/status")).json()["trace"] == "Traceback: broken"
+        response = await client.post("/connectors/a/restart?includeTasks=true&onlyFailed=true")
+        assert response.status_code == 202
+        assert [each["state"] for each in response.json()["tasks"]] == ["RUNNING", "RESTARTING"]
+        await herder.settled()
+        assert runner.starts == 3
+        assert (await client.post("/connectors/a/tasks/0/restart")).status_code == 204
+        assert runner.starts == 4
+        assert (await client.post("/connectors/a/tasks/7/restart")).json()["message"] == "Unknown task: a-7"
+        assert (await client.post("/connectors/b/restart")).json()["message"] == "Unknown connector: b"
+        assert (await client.put("/connectors/b/stop")).json()["message"] == "Unknown connector b"
+        assert (await client.put("/connectors/a/stop")).status_code == 204
+        await herder.settled()
+        assert runner.running == {}
+        assert (await client.get("/connectors/a/tasks")).json() == []
+
+    run(story)
+
+
+def test_offsets_of_a_stopped_source_are_altered_and_reset() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        await created(client, herder)
+        body = {"offsets": [{"partition": {"filename": "/x"}, "offset": {"position": 12}}]}
+        refused = await client.patch("/connectors/a/offsets", json=body)
+        assert refused.status_code == 400
+        assert refused.json()["message"].startswith("Connectors must be in the STOPPED state")
+        await client.put("/connectors/a/stop")
+        await herder.settled()
+        changed = await client.patch("/connectors/a/offsets", json=body)
+        assert changed.json()["message"].startswith("The Connect framework-managed offsets")
+        assert (await client.get("/connectors/a/offsets")).json() == body
+        assert (await client.delete("/connectors/a/offsets")).status_code == 200
+        assert (await client.get("/connectors/a/offsets")).json() == {"offsets": []}
+
+    run(story)
+
+
+def test_wrong_requests() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        bad = await client.post("/connectors", json={"name": "a", "config": {"connector.class": "Quiet"}})
+        assert bad.status_code == 400
+        assert bad.json()["message"].splitlines()[:2] == [
+            "Connector configuration is invalid and contains the following 1 error(s):",
+            'Missing required configuration "topic" which has no default value.',
+        ]
+        for body, text in [
+            ({"name": "a", "config": {"name": "b"}}, "doesn't match connector name in the URL (a)"),
+            ({"name": "a", "config": {"topic": "t"}}, "contains no connector type"),
+            ({"name": "a", "config": {"connector.class": "Nobody"}}, "org.example.QuietConnector"),
+            ({"name": "a", "config": {"x": {}}}, "config['x']"),
+        ]:
+            response = await client.post("/connectors", json=body)
+            assert (response.status_code, text in response.json()["message"]) == (400, True), response.text
+        for method, path, status in [
+            ("GET", "/nowhere", 404),
+            ("DELETE", "/connectors", 405),
+            ("POST", "/connectors", 415),
+        ]:
+            response = await client.request(method, path)
+            assert response.status_code == status
+            assert response.json()["message"].startswith(f"HTTP {status}")
+            assert ":" not in response.json()["message"]
+        assert (await client.get("/", headers={"accept": "text/html"})).status_code == 406
+        assert (await client.options("/connectors")).headers["allow"] == "GET,POST,HEAD,OPTIONS"
+        assert (await client.head("/connectors")).status_code == 200
+
+    run(story)
+
+
+def test_validate_plugins_and_loggers() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        path = "/connector-plugins/QuietConnector/config/validate"
+        config = {
+            **CONFIG,
+            "name": "a",
+            "tasks.max": "word",
+            "transforms": "x,x",
+            "producer.override.acks": "1",
+        }
+        body = (await client.put(path, json=config)).json()
+        assert body["error_count"] == 4
+        assert body["groups"][:4] == ["Common", "Transforms", "Predicates", "Error Handling"]
+        values = {each["value"]["name"]: each for each in body["configs"]}
+        assert values["pass"]["value"]["value"] == "[hidden]"
+        assert values["producer.override.acks"]["definition"] is None
+        assert values["name"]["definition"]["order_in_group"] == 1
+        other = await client.put("/connector-plugins/Other/config/validate", json=config)
+        assert other.status_code == 400
+        assert (await client.get("/connector-plugins")).json() == [
+            {"class": "org.example.QuietConnector", "type": "source", "version": "1.0"}
+        ]
+        assert (await client.get("/connector-plugins/X/config")).json()["message"] == "Unknown plugin X."
+        keys = (await client.get("/connector-plugins/Quiet/config")).json()
+        assert [key["name"] for key in keys] == ["topic", "pass"]
+        changed = await client.put("/admin/loggers/quiet.one", json={"level": "debug"})
+        assert changed.json() == ["quiet.one"]
+        assert (await client.get("/admin/loggers/quiet.one")).json()["level"] == "DEBUG"
+        assert (await client.get("/admin/loggers/no.one")).json()["message"] == "Logger no.one not found."
+        assert (await client.put("/admin/loggers/root", json={"level": "x"})).status_code == 404
+
+    run(story)

@@ -1,0 +1,1 @@
+"""Transforms and predicates of records, as expressions over columns."""

@@ -44,6 +44,9 @@ REMEMBERED = [
     ("cluster-groups", 910530),
     ("cluster-groups", 910857),
     ("cluster-records", 923247),
+    ("cluster-registry", 910125),
+    ("cluster-shares", 346),
+    ("cluster-streams", 33),
 ]
 
 

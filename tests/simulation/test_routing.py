@@ -6,6 +6,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.simulation.world.routing import ANY, Role, Target, hint_in, needs_new_route, target_of
 
 
@@ -20,6 +21,7 @@ def test_records_go_to_leaders_and_the_rest_to_coordinators_or_anybody() -> None
     assert target_of(produce) == Target(Role.LEADER, "orders", 2)
     assert target_of(fetch) == Target(Role.LEADER, "orders", 1)
     assert target_of(OffsetCommitRequest(group_id="readers")) == Target(Role.GROUP, "readers")
+    assert target_of(StreamsGroupHeartbeatRequest(group_id="app")) == Target(Role.GROUP, "app")
     assert target_of(InitProducerIdRequest(transactional_id="t")) == Target(Role.TRANSACTION, "t")
     assert target_of(InitProducerIdRequest(transactional_id=None)) == ANY
     assert target_of(MetadataRequest()) == ANY

@@ -352,11 +352,16 @@ class ShareGroupMember:
         session.gaps.setdefault(place, set()).update(acquired.gaps)
 
     def _connection_check(self, session: Session) -> Callable[[], bool]:
-        process, connection = self._process, session.connection
+        """A broker that notices a reset releases the records at once, perhaps before the member notices."""
+        process, connection, network = self._process, session.connection, self._client.world.network
 
         def check() -> bool:
             return (
-                process.is_alive and not process.is_paused and connection is not None and connection.is_open
+                process.is_alive
+                and not process.is_paused
+                and connection is not None
+                and connection.is_open
+                and not network.is_resetting(process.host)
             )
 
         return check

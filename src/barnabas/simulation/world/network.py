@@ -163,6 +163,10 @@ class Network:
             end.peer.reset()
         return len(mine)
 
+    def is_resetting(self, host: str) -> bool:
+        """Whether a host has yet to notice that one of its connections was reset."""
+        return any(end.is_reset for end in self._ends if end.process.host == host)
+
     def killed(self, process: Process) -> None:
         """Close all sockets of a killed process, as the operating system does."""
         for end in [end for end in self._ends if end.process is process]:

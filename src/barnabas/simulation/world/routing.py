@@ -27,6 +27,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -54,6 +55,7 @@ OF_A_GROUP = (
     ConsumerGroupHeartbeatRequest,
     TxnOffsetCommitRequest,
     ShareGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequest,
 )
 OF_A_TRANSACTION = (AddOffsetsToTxnRequest, EndTxnRequest)
 # After these errors the client looks for the right broker before it tries again.

@@ -34,6 +34,7 @@ class SimulatedTransport(asyncio.Transport):
         self.context = context
         self.peer: SimulatedTransport
         self.protocol: Any = None
+        self.is_reset = False  # perhaps this end has not noticed it yet
         self.is_gone = False  # its protocol gets no more calls
         self.has_vanished = False  # its host lost power: bytes are not even refused
         self._is_closing = False
@@ -174,6 +175,7 @@ class SimulatedTransport(asyncio.Transport):
     def reset(self) -> None:
         """Reset the connection; this end notices it after the delay of the link."""
         if not self.is_gone and not self.has_vanished:
+            self.is_reset = True
             delay_s = self.peer.link.delay_s(0, self.network.rng)
             self.network.loop.call_later(delay_s, self._was_reset, context=self.context)
 

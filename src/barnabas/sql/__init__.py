@@ -1,0 +1,1 @@
+"""SQL over topics: ksqlDB's statements, its REST API, a shell."""

@@ -1,0 +1,1 @@
+"""The grammar of statements: texts become trees, trees become texts."""

@@ -1,0 +1,1 @@
+"""Types, casts and schemas of SQL."""

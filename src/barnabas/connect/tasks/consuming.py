@@ -1,0 +1,186 @@
+"""The consumer of a sink task: a member of the group on one event loop that all tasks of the process share.
+
+In: properties of a consumer, topics by name or expression. Out: records, commits; before partitions go to
+another member the task's thread flushes and commits. The loop sends heartbeats while the task is busy in its thread.
+Does not know: converters, what becomes of records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from barnabas.client.admin.group_offsets import CommittedOffset
+from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumers.fetcher import FetchSettings
+from barnabas.client.consumers.group_consumer import GroupConsumer, GroupConsumerSettings, OffsetReset
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.fetching import ConsumerRecord
+from barnabas.client.core.topology import TopicPartition
+from barnabas.client.groups.membership import GroupSettings
+from barnabas.connect.plugins import ConnectError
+from barnabas.connect.tasks.client_properties import connection_settings
+
+T = TypeVar("T")
+RELEASE_S = 60.0  # other members wait for the rebalance meanwhile
+CALL_S = 120.0
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def client_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of this process' consumers, in a thread of its own."""
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="connect-consumers", daemon=True).start()
+        return _loop
+
+
+def on_loop(coroutine: Coroutine[Any, Any, T], timeout_s: float = CALL_S) -> T:
+    return asyncio.run_coroutine_threadsafe(coroutine, client_loop()).result(timeout_s)
+
+
+class ReleasingConsumer(GroupConsumer):
+    """A member that gives partitions back only when the task has flushed, or after `RELEASE_S`."""
+
+    releasing: asyncio.Event | None = None
+    is_closing = False  # the task has flushed and ends
+
+    async def revoked(self) -> None:
+        if self.assignment and not self.is_closing:
+            self.releasing = asyncio.Event()
+            self._fetcher.interrupt()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RELEASE_S):
+                    await self.releasing.wait()
+            self.releasing = None
+        await super().revoked()
+
+
+class SinkConsumer:
+    """The same for a thread: every call waits for the loop."""
+
+    def __init__(self, properties: Mapping[str, str], group: str, topics: str, pattern: str) -> None:
+        self._properties = properties
+        self.group = properties.get("group.id", group)
+        self._topics = [each.strip() for each in topics.split(",") if each.strip()]
+        self._pattern = pattern
+        self._consumer: ReleasingConsumer | None = None
+        self._cluster: Cluster | None = None
+
+    def start(self) -> None:
+        on_loop(self._start())
+
+    async def _start(self) -> None:
+        text = self._properties
+        settings = connection_settings(text)
+        self._cluster = Cluster(
+            parse_bootstrap(settings.bootstrap_servers),
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+            security=settings.client_security(),
+            waits_for_bootstrap=True,
+        )
+        try:
+            reset = OffsetReset(text.get("auto.offset.reset", "earliest"))
+        except ValueError:
+            raise ConnectError("consumer setting auto.offset.reset may be earliest, latest or none") from None
+        self._consumer = ReleasingConsumer(
+            self._cluster,
+            GroupConsumerSettings(
+                GroupSettings(
+                    self.group,
+                    instance_id=text.get("group.instance.id"),
+                    session_timeout_ms=int(text.get("session.timeout.ms", "45000")),
+                    rebalance_timeout_ms=int(text.get("max.poll.interval.ms", "300000")),
+                    heartbeat_interval_ms=int(text.get("heartbeat.interval.ms", "3000")),
+                ),
+                reset=reset,
+                metadata_max_age_ms=int(text.get("metadata.max.age.ms", "30000")),
+                fetch=FetchSettings(
+                    wait_ms_max=int(text.get("fetch.max.wait.ms", "500")),
+                    partition_bytes_max=int(text.get("max.partition.fetch.bytes", str(1024 * 1024))),
+                    read_committed=settings.is_read_committed,
+                ),
+            ),
+        )
+        if self._pattern:
+            expression = re.compile(self._pattern)
+            await self._consumer.subscribe_matching(lambda name: expression.fullmatch(name) is not None)
+        else:
+            await self._consumer.subscribe(self._topics)
+
+    @property
+    def _member(self) -> ReleasingConsumer:
+        assert self._consumer is not None, "the consumer was not started"
+        return self._consumer
+
+    @property
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        return self._member.assignment
+
+    @property
+    def must_release(self) -> bool:
+        """A rebalance waits until the task has flushed and committed."""
+        return self._member.releasing is not None
+
+    def release(self) -> None:
+        async def set_it() -> None:
+            if self._member.releasing is not None:
+                self._member.releasing.set()
+
+        on_loop(set_it())
+
+    def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
+        return on_loop(self._member.poll(timeout_ms), timeout_ms / 1000 + CALL_S)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        return self._member.position(partition)
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        async def move() -> None:
+            for partition, offset in offsets.items():
+                if partition in self._member.assignment:
+                    self._member.seek(partition, offset)
+
+        on_loop(move())
+
+    def set_paused(self, partitions: list[TopicPartition], *, is_paused: bool) -> None:
+        async def change() -> None:
+            (self._member.pause if is_paused else self._member.resume)(partitions)
+
+        on_loop(change())
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        on_loop(self._member.commit({each: CommittedOffset(offset) for each, offset in offsets.items()}))
+
+    def committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        found = on_loop(self._member.committed(partitions))
+        return {each: offset.offset for each, offset in found.items()}
+
+    def ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of each partition; those that cannot be asked now are left out."""
+        assert self._cluster is not None
+        wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        found = on_loop(OffsetAdmin(self._cluster).list_offsets(wanted))
+        return {each: at.offset for each, at in found.items() if isinstance(at, FoundOffset)}
+
+    def close(self) -> None:
+        async def end() -> None:
+            if self._consumer is not None:
+                self._consumer.is_closing = True
+                if self._consumer.releasing is not None:
+                    self._consumer.releasing.set()
+                await self._consumer.close()
+            if self._cluster is not None:
+                await self._cluster.close()
+
+        on_loop(end())

@@ -1,0 +1,156 @@
+"""The producer of a task: tables become batches, written with acks=all, idempotent or in transactions.
+
+In: properties of a producer, tables as the chain makes them. Out: records that all in-sync replicas have,
+after `flush` or `commit`. A stop ends waits for brokers that are away. Does not know: where rows come from.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from threading import Event
+
+import pyarrow as pa
+
+from barnabas.client.admin.topics import TopicAdmin
+from barnabas.client.blocking import BlockingNetwork, run
+from barnabas.client.core.transaction import Fenced, Transaction
+from barnabas.connect.plugins import ConnectError, FencedError
+from barnabas.connect.tasks.client_properties import connection_settings
+from barnabas.connect.tasks.errors import Stopped
+from barnabas.records.compression import Compression
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.producer import BlockingProducer
+from barnabas.spark.writing.encoding import Encoder
+from barnabas.spark.writing.rows import RowError
+
+BATCH_BYTES = 512 * 1024
+ENDLESS_MS = 2**31 - 1
+TRANSACTION_TIMEOUT_MS = 60_000
+PREPARE_MS_MAX = 60_000
+
+Prepare = Callable[[TopicAdmin, str], None]
+
+
+class StoppableNetwork(BlockingNetwork):
+    """Waits that end when the task is told to stop."""
+
+    def __init__(self, stopping: Event) -> None:
+        self._stopping = stopping
+
+    async def sleep(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise Stopped
+
+
+class Partitions(dict[str, int]):
+    """How many partitions a topic has; asked for, and the topic made if need be, when it first comes up."""
+
+    def __init__(self, cluster: WorkerCluster, prepare: Prepare | None) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._prepare = prepare
+
+    def __missing__(self, topic: str) -> int:
+        if self._prepare is not None:
+            self._prepare(TopicAdmin(self._cluster), topic)
+        patience = self._cluster.patience(PREPARE_MS_MAX)
+        found = run(
+            self._cluster.retrying(lambda: self._cluster.topics([topic], auto_create=True), patience=patience)
+        )
+        count = self[topic] = len(found[topic].partitions)
+        return count
+
+
+class TaskProducer:
+    """Not for several threads. With a transactional id everything between two commits is one transaction."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        stopping: Event,
+        *,
+        prepare: Prepare | None = None,
+        transactional_id: str | None = None,
+    ) -> None:
+        client = connection_settings(properties)
+        self._cluster = WorkerCluster(client)
+        self._coordinators = WorkerCluster(client)
+        for each in (self._cluster, self._coordinators):
+            each.network = StoppableNetwork(stopping)
+        self.transactional_id = transactional_id
+        timeout_ms = int(properties.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
+        self._transaction = Transaction(
+            self._coordinators, transactional_id, timeout_ms=timeout_ms, wait_ms=ENDLESS_MS
+        )
+        self.partitions = Partitions(self._cluster, prepare)
+        name = properties.get("compression.type", "none").strip().upper()
+        try:
+            codec = Compression[name]
+        except KeyError:
+            known = ", ".join(each.name.lower() for each in Compression)
+            raise ConnectError(f"compression.type is {name.lower()!r}, it may be {known}") from None
+        self._encoder = Encoder(
+            self.partitions,
+            compression=codec,
+            batch_bytes=int(properties.get("batch.size", BATCH_BYTES)),
+            rng=random.Random(),
+        )
+        delivery_ms = int(properties.get("delivery.timeout.ms", ENDLESS_MS))
+        self._producer = BlockingProducer(
+            self._cluster, self._encoder, self._transaction, timeout_ms=delivery_ms
+        )
+
+    def start(self) -> None:
+        """Get a producer id. With a transactional id this fences the producer that had it before."""
+        run(self._transaction.init())
+
+    def write(self, tables: Iterable[pa.Table]) -> int:
+        """Hand tables over; how many records they have."""
+        count = 0
+        with self._named():
+            for table in tables:
+                count += table.num_rows
+                self._producer.write(self._encoder.batches(table, None, int(time.time() * 1000)))
+        return count
+
+    def flush(self) -> None:
+        with self._named():
+            self._producer.flush()
+
+    def commit(self) -> None:
+        """Flush, and commit the transaction if there is one."""
+        with self._named():
+            self._producer.flush()
+            run(self._transaction.end(commit=True))
+
+    def abort(self) -> None:
+        with self._named():
+            self._producer.flush()
+            run(self._transaction.end(commit=False))
+
+    def close(self) -> None:
+        run(self._cluster.close())
+        run(self._coordinators.close())
+
+    def _named(self) -> _Named:
+        return _Named(self.transactional_id)
+
+
+class _Named:
+    """Errors of the producer as errors of Connect."""
+
+    def __init__(self, transactional_id: str | None) -> None:
+        self._transactional_id = transactional_id
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Fenced):
+            raise FencedError(
+                f"another task took over the transactional id {self._transactional_id}: this one ends"
+            ) from error
+        if isinstance(error, RowError):
+            raise ConnectError(f"records cannot be written: {error}") from error

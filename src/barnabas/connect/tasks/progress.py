@@ -1,0 +1,125 @@
+"""What a running task tells: counts, times, states, progress of a snapshot, the last error and its record.
+
+Loops add numbers; metrics, the REST API and the command line read them. One writer, many readers: numbers may
+be a moment old. Does not know: how metrics are named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Spread:
+    """The largest and the mean of what was measured."""
+
+    count: int = 0
+    total: float = 0.0
+    highest: float = 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.total += value
+        self.highest = max(self.highest, value)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count if self.count else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """An error, and the coordinates of the record that it belongs to."""
+
+    message: str
+    stage: str
+    at_ms: int
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.topic is None else f" at {self.topic}-{self.partition} offset {self.offset}"
+        return f"{self.stage}{where}: {self.message}"
+
+
+@dataclass(slots=True)
+class Progress:
+    connector: str
+    task: int
+    kind: str  # source or sink
+    state: str = "UNASSIGNED"
+    road: str = "thread"  # or spark
+    now_s: Callable[[], float] = time.monotonic
+    records_in: int = 0  # polled by a source, read by a sink
+    records_out: int = 0  # written to topics, handed to `put`
+    batches: Spread = field(default_factory=Spread)
+    call_ms: Spread = field(default_factory=Spread)  # of `poll` or `put`
+    commit_ms: Spread = field(default_factory=Spread)
+    transactions: Spread = field(default_factory=Spread)
+    commits: int = 0
+    commit_failures: int = 0
+    commits_skipped: int = 0
+    partitions: int = 0
+    lag: int = 0
+    in_flight: int = 0
+    failures: int = 0
+    errors: int = 0
+    skipped: int = 0
+    retries: int = 0
+    errors_logged: int = 0
+    dead_letters: int = 0
+    dead_letter_failures: int = 0
+    last_error: LastError | None = None
+    done: int | None = None  # of a snapshot
+    total: int | None = None
+    topics: set[str] = field(default_factory=set)  # that the task has used
+    _since: float = 0.0
+    _running_s: float = 0.0
+    _paused_s: float = 0.0
+
+    def moved(self, state: str) -> None:
+        """Note a new state; running and paused times are summed."""
+        now = self.now_s()
+        if self._since:
+            if self.state == "RUNNING":
+                self._running_s += now - self._since
+            elif self.state == "PAUSED":
+                self._paused_s += now - self._since
+        self.state, self._since = state, now
+
+    def ratio(self, state: str) -> float:
+        """How much of its time the task was running or paused."""
+        now = self.now_s()
+        current = now - self._since if self._since and self.state == state else 0.0
+        spent = (self._running_s if state == "RUNNING" else self._paused_s) + current
+        other = now - self._since if self._since and self.state in ("RUNNING", "PAUSED") else 0.0
+        whole = self._running_s + self._paused_s + other
+        return spent / whole if whole else 0.0
+
+    def report(self, done: int, total: int | None) -> None:
+        self.done, self.total = done, total
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: what the command line shows."""
+        return {
+            "connector": self.connector,
+            "task": self.task,
+            "type": self.kind,
+            "state": self.state,
+            "road": self.road,
+            "records_in": self.records_in,
+            "records_out": self.records_out,
+            "lag": self.lag if self.kind == "sink" else None,
+            "commits": self.commits,
+            "errors": self.errors,
+            "skipped": self.skipped,
+            "dead_letters": self.dead_letters,
+            "last_error": None if self.last_error is None else str(self.last_error),
+            "done": self.done,
+            "total": self.total,
+            "topics": sorted(self.topics),
+        }

@@ -1,0 +1,290 @@
+"""Tasks in threads of the worker: start, pause, resume, stop; states reported through a callback.
+
+In: the configuration of a task, the worker's properties. Out: a thread that runs the task's loop, and states
+(RUNNING, PAUSED, FAILED with its trace, UNASSIGNED after a stop). Each task has its own clients: they close
+with it. Does not know: groups of workers, REST.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from barnabas.connect.plugins import (
+    SINK,
+    Connector,
+    FencedError,
+    Plugins,
+    SinkContext,
+    SinkTask,
+    SourceContext,
+    SourceTask,
+)
+from barnabas.connect.tasks.chain import Chain
+from barnabas.connect.tasks.client_properties import client_properties
+from barnabas.connect.tasks.consuming import SinkConsumer
+from barnabas.connect.tasks.dead_letters import NAME as DEAD_LETTER_TOPIC
+from barnabas.connect.tasks.dead_letters import DeadLetterQueue
+from barnabas.connect.tasks.errors import ErrorHandler, ErrorSettings, Stopped
+from barnabas.connect.tasks.offsets import FileOffsets, OffsetMemory, TopicOffsets
+from barnabas.connect.tasks.producing import TaskProducer
+from barnabas.connect.tasks.progress import Progress
+from barnabas.connect.tasks.sink_loop import SinkLoop
+from barnabas.connect.tasks.source_loop import Boundary, SourceLoop, Transactions
+from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
+
+log = logging.getLogger("barnabas.connect")
+
+OnStatus = Callable[[str, str | None], None]  # state, trace
+STOP_S = 5.0  # task.shutdown.graceful.timeout.ms
+FLUSH_MS = "60000"
+
+
+class RunningTask:
+    """One task in its thread."""
+
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        config: Mapping[str, str],
+        worker: Mapping[str, str],
+        plugins: Plugins,
+        on_status: OnStatus,
+        *,
+        is_paused: bool = False,
+        reconfigure: Callable[[], None] = lambda: None,
+        used_topic: Callable[[str], None] = lambda topic: None,
+    ) -> None:
+        self.connector = connector
+        self.task = task
+        self._config = dict(config)
+        self._worker = worker
+        self._plugins = plugins
+        self._on_status = on_status
+        self._reconfigure = reconfigure
+        self._used_topic = used_topic
+        self._stopping = threading.Event()
+        self._paused = threading.Event()
+        if is_paused:
+            self._paused.set()
+        found = plugins.connector(config["connector.class"])
+        self._plugin: Connector = found()
+        self.progress = Progress(connector, task, found.KIND)
+        self._closers: list[Callable[[], None]] = []
+        self._thread = threading.Thread(target=self._run, name=f"task-{connector}-{task}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def pause(self) -> None:
+        self._paused.set()
+        self._tell("PAUSED")
+
+    def resume(self) -> None:
+        self._paused.clear()
+        self._tell("RUNNING")
+
+    def stop(self, timeout_s: float = STOP_S) -> bool:
+        """Stop and wait. False: it did not end in time, and is left behind to end alone."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _tell(self, state: str, trace: str | None = None) -> None:
+        if self.progress.state == "FAILED" and state != "UNASSIGNED":
+            return
+        self.progress.moved(state)
+        self._on_status(state, trace)
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+            self._tell("UNASSIGNED")
+        except Stopped:
+            self._tell("UNASSIGNED")
+        except BaseException as error:
+            if isinstance(error, FencedError):
+                log.warning("task %s-%d: %s", self.connector, self.task, error)
+            else:
+                log.exception("task %s-%d failed", self.connector, self.task)
+            trace = "".join(traceback.format_exception(error))
+            self.progress.failures += 1
+            self._tell("FAILED", trace)
+        finally:
+            for close in reversed(self._closers):
+                try:
+                    close()
+                except Exception:
+                    log.exception("task %s-%d: something did not close", self.connector, self.task)
+
+    def _loop(self) -> None:
+        settings = self._plugin.CONFIG.parse(self._config)
+        task: Any = self._plugin.task_class(settings)()
+        if isinstance(task, SourceTask):
+            self._source(task, settings)
+        elif isinstance(task, SinkTask):
+            self._sink(task, settings)
+        else:
+            from barnabas.connect.tasks.spark_jobs import run_spark
+
+            self.progress.road = "spark"
+            run_spark(self, task, settings)
+
+    def properties(self, kind: str, client_id: str) -> dict[str, str]:
+        return client_properties(kind, self._worker, self._config, client_id)
+
+    def _errors(self, dead_letters: DeadLetterQueue | None = None) -> ErrorHandler:
+        return ErrorHandler(ErrorSettings.of(self._config), self.progress, self._stopping, dead_letters)
+
+    def store(self) -> OffsetMemory:
+        """Where this task's offsets are: the connector's topic, the worker's, a file, or memory alone."""
+        topic = self._config.get("offsets.storage.topic") or self._worker.get("offset.storage.topic")
+        if topic:
+            found = TopicOffsets(
+                self.connector, topic, self.properties("consumer", f"connector-offsets-{self.connector}")
+            )
+            found.load()
+            return found
+        path = self._worker.get("offset.storage.file.filename")
+        return FileOffsets(self.connector, Path(path)) if path else OffsetMemory(self.connector)
+
+    def _flush_ms(self) -> int:
+        return int(self._worker.get("offset.flush.interval.ms", FLUSH_MS))
+
+    def producer(self) -> TaskProducer:
+        """The task's producer; transactional where the worker has exactly-once sources enabled."""
+        properties = self.properties("producer", f"connector-producer-{self.connector}-{self.task}")
+        creates = self._worker.get("topic.creation.enable", "true").strip().lower() == "true"
+        groups = creation_groups(self._config) if creates else []
+        producer = TaskProducer(
+            properties,
+            self._stopping,
+            prepare=TopicCreation(groups) if groups else None,
+            transactional_id=self._transactional_id(),
+        )
+        self._closers.append(producer.close)
+        producer.start()
+        return producer
+
+    def _transactional_id(self) -> str | None:
+        if self._worker.get("exactly.once.source.support", "disabled").strip().lower() != "enabled":
+            return None
+        group = self._worker.get("group.id", "connect-cluster")
+        return self._config.get("producer.override.transactional.id", f"{group}-{self.connector}-{self.task}")
+
+    def _source(self, task: SourceTask, settings: Any) -> None:
+        chain = Chain.of(self._worker, self._config, self._plugins, self._errors())
+        self._closers.append(chain.close)
+        producer = self.producer()  # before offsets are read: it fences and ends an earlier transaction
+        store = self.store()
+        transactions = Transactions()
+        is_exact = producer.transactional_id is not None
+        boundary = Boundary.of(self._worker, self._config) if is_exact else None
+        by_task = boundary is not None and boundary.kind == "connector"
+        context = SourceContext(
+            self.connector, self.task, settings, self._config, self._stopping, self.progress.report,
+            offsets=store, reconfigure=self._reconfigure, transaction=transactions if by_task else None,
+        )  # fmt: skip
+        self._closers.append(task.stop)
+        task.start(context)
+        self._tell("PAUSED" if self._paused.is_set() else "RUNNING")
+        SourceLoop(
+            task, chain, producer, store, self.progress, flush_interval_ms=self._flush_ms(),
+            boundary=boundary, transactions=transactions, used_topic=self._used_topic,
+        ).run(self._stopping, self._paused)  # fmt: skip
+
+    def _sink(self, task: SinkTask, settings: Any) -> None:
+        dead_letters = None
+        if self._config.get(DEAD_LETTER_TOPIC, "").strip():
+            client_id = f"connector-dlq-producer-{self.connector}-{self.task}"
+            properties = self.properties("producer", client_id)
+            dead_letters = DeadLetterQueue(self._config, properties, self.progress, self._stopping)
+            self._closers.append(dead_letters.close)
+        chain = Chain.of(self._worker, self._config, self._plugins, self._errors(dead_letters))
+        self._closers.append(chain.close)
+        consumer = SinkConsumer(
+            self.properties("consumer", f"connector-consumer-{self.connector}-{self.task}"),
+            f"connect-{self.connector}",
+            self._config.get("topics", ""),
+            self._config.get("topics.regex", ""),
+        )
+        self._closers.append(consumer.close)
+        consumer.start()
+        context = SinkContext(
+            self.connector, self.task, settings, self._config, self._stopping, self.progress.report
+        )
+        loop = SinkLoop(
+            task, context, chain, consumer, self.progress, dead_letters=dead_letters,
+            flush_interval_ms=self._flush_ms(), used_topic=self._used_topic,
+        )  # fmt: skip
+        self._closers.append(task.stop)
+        task.start(context)
+        self._tell("PAUSED" if self._paused.is_set() else "RUNNING")
+        loop.run(self._stopping, self._paused)
+
+
+class TaskRunner:
+    """All tasks of a worker process. Calls come from one thread, `on_status` calls from tasks' threads."""
+
+    def __init__(self, worker: Mapping[str, str], plugins: Plugins) -> None:
+        self._worker = worker
+        self._plugins = plugins
+        self._tasks: dict[tuple[str, int], RunningTask] = {}
+
+    def start(
+        self,
+        connector: str,
+        task: int,
+        config: Mapping[str, str],
+        target_state: str,
+        on_status: OnStatus,
+        *,
+        reconfigure: Callable[[], None] = lambda: None,
+        used_topic: Callable[[str], None] = lambda topic: None,
+    ) -> None:
+        """Start a task in its thread. A task of the same name that runs already is an error."""
+        known = self._tasks.get((connector, task))
+        if known is not None and known.is_alive:
+            raise ValueError(f"task {connector}-{task} runs already")
+        running = RunningTask(
+            connector, task, config, self._worker, self._plugins, on_status,
+            is_paused=target_state == "PAUSED", reconfigure=reconfigure, used_topic=used_topic,
+        )  # fmt: skip
+        self._tasks[connector, task] = running
+        running.start()
+
+    def stop(self, connector: str, task: int, timeout_s: float = STOP_S) -> bool:
+        running = self._tasks.pop((connector, task), None)
+        return running is None or running.stop(timeout_s)
+
+    def pause(self, connector: str, task: int) -> None:
+        self._tasks[connector, task].pause()
+
+    def resume(self, connector: str, task: int) -> None:
+        self._tasks[connector, task].resume()
+
+    def running(self) -> list[tuple[str, int]]:
+        return sorted(self._tasks)
+
+    def progress(self) -> list[Progress]:
+        """What all tasks tell about themselves."""
+        return [task.progress for _, task in sorted(self._tasks.items())]
+
+    def stop_all(self, timeout_s: float = STOP_S) -> None:
+        for task in self._tasks.values():
+            task._stopping.set()
+        for connector, task_id in list(self._tasks):
+            self.stop(connector, task_id, timeout_s)
+
+
+__all__ = ["SINK", "OnStatus", "RunningTask", "TaskRunner"]

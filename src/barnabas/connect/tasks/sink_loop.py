@@ -1,0 +1,300 @@
+"""The life of a sink task in its thread: poll, convert, transform, put, flush, commit.
+
+In: a task, its chain, a consumer. Out: records handed to the task in the order of each partition, offsets
+committed after `flush`. A rebalance waits for flush and commit. Records that `put` refused for the moment
+come again; a flush that fails rewinds to what was committed. Does not know: threads, how it was configured.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Event
+
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.fetching import ConsumerRecord
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.data import Records
+from barnabas.connect.plugins import RetriableError, SinkContext, SinkTask
+from barnabas.connect.tasks.chain import Chain
+from barnabas.connect.tasks.consuming import SinkConsumer
+from barnabas.connect.tasks.dead_letters import DeadLetterQueue
+from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, Stage, Stopped
+from barnabas.connect.tasks.progress import LastError, Progress
+from barnabas.protocol import KafkaError
+
+log = logging.getLogger("barnabas.connect")
+
+POLL_MS = 250
+DELAY_MS_MAX = 60_000
+LAG_INTERVAL_S = 5.0
+
+Batch = list[tuple[Records, list[RawRecord]]]
+
+
+class SinkLoop:
+    def __init__(
+        self,
+        task: SinkTask,
+        context: SinkContext,
+        chain: Chain,
+        consumer: SinkConsumer,
+        progress: Progress,
+        *,
+        dead_letters: DeadLetterQueue | None = None,
+        flush_interval_ms: int = 60_000,
+        used_topic: Callable[[str], None] = lambda topic: None,
+    ) -> None:
+        self._task = task
+        self._context = context
+        self._chain = chain
+        self._consumer = consumer
+        self._progress = progress
+        self._dead_letters = dead_letters
+        self._flush_interval_s = flush_interval_ms / 1000
+        self._used_topic = used_topic
+        self._open: set[TopicPartition] = set()
+        self._delivered: dict[TopicPartition, int] = {}  # behind the last record that `put` took
+        self._committed: dict[TopicPartition, int] = {}
+        self._committed_at = time.monotonic()
+        self._looked_at = 0.0
+        self._wants_commit = False
+        self._retry_ms: int | None = None
+        self._raw: dict[int, list[RawRecord]] = {}
+        context.seek = self._seek
+        context.pause = lambda some: consumer.set_paused(list(some), is_paused=True)
+        context.resume = lambda some: consumer.set_paused(list(some), is_paused=False)
+        context.request_commit = self._request_commit
+        context.retry_after_ms = self._retry_after
+        context.errant = self._errant
+
+    # -- what a task asks for ------------------------------------------------------------------------
+
+    def _seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._consumer.seek(offsets)
+        for where, offset in offsets.items():
+            if where in self._open:
+                self._delivered[where] = offset
+
+    def _request_commit(self) -> None:
+        self._wants_commit = True
+
+    def _retry_after(self, milliseconds: int) -> None:
+        self._retry_ms = milliseconds
+
+    def _errant(self, records: Records, indices: Sequence[int], error: BaseException) -> None:
+        """Records that the sink cannot write (KIP-610): they follow `errors.tolerance`."""
+        raw = self._raw.get(id(records))
+        name = type(self._task).__qualname__
+        for index in indices:
+            if raw is not None:
+                record = raw[index]
+            else:
+                one = next(iter(records.take([index]).rows()))
+                record = RawRecord(one.topic, one.partition, one.offset)
+            self._chain.errors.failed(record, Stage.TASK_PUT, name, error)
+
+    # -- the loop ------------------------------------------------------------------------------------
+
+    def run(self, stopping: Event, paused: Event) -> None:
+        try:
+            while not stopping.is_set():
+                self._turn(stopping, paused)
+        except Stopped:
+            pass
+        self._give_back()
+
+    def _turn(self, stopping: Event, paused: Event) -> None:
+        if self._consumer.must_release:
+            self._give_back()
+            self._consumer.release()
+        if paused.is_set():
+            if self._delivered != self._committed:
+                self.commit()
+            self._consumer.set_paused(list(self._consumer.assignment), is_paused=True)
+            self._consumer.poll(POLL_MS)  # stays a member of the group
+            self._follow_assignment()
+            if not paused.is_set():
+                self._consumer.set_paused(list(self._consumer.assignment), is_paused=False)
+            return
+        polled = self._poll()
+        self._follow_assignment()
+        mine = [each for each in polled if TopicPartition(each.topic, each.partition) in self._open]
+        if mine:
+            self._deliver(mine, stopping)
+        now = time.monotonic()
+        if self._wants_commit or now - self._committed_at >= self._flush_interval_s:
+            self.commit()
+        if now - self._looked_at >= LAG_INTERVAL_S:
+            self._measure_lag(now)
+
+    def _poll(self) -> list[ConsumerRecord]:
+        try:
+            return self._consumer.poll(POLL_MS)
+        except KafkaError as error:
+            if not error.code.retriable:
+                raise
+            # A topic that was deleted, or a broker that is away: the next rebalance or metadata tell more.
+            log.warning("task %s-%d: %s", self._progress.connector, self._progress.task, error)
+            self._note(error, Stage.KAFKA_CONSUME)
+        except (ClientError, TimeoutError) as error:
+            log.warning("task %s-%d: %s", self._progress.connector, self._progress.task, error)
+            self._note(error, Stage.KAFKA_CONSUME)
+        time.sleep(POLL_MS / 1000)
+        return []
+
+    def _note(self, error: BaseException, stage: Stage) -> None:
+        self._progress.last_error = LastError(str(error), stage, int(time.time() * 1000))
+
+    def _follow_assignment(self) -> None:
+        now = set(self._consumer.assignment)
+        gone, new = self._open - now, now - self._open
+        if gone:
+            self._close(gone)
+        if new:
+            self._open |= new
+            self._context.assignment = set(self._open)
+            for where, offset in self._consumer.committed(sorted(new)).items():
+                self._committed[where] = self._delivered[where] = offset
+            self._task.open(sorted(new))
+        self._progress.partitions = len(self._open)
+
+    def _deliver(self, polled: list[ConsumerRecord], stopping: Event) -> None:
+        self._progress.records_in += len(polled)
+        self._progress.batches.add(len(polled))
+        grouped: dict[str, list[RawRecord]] = {}
+        ends: dict[TopicPartition, int] = {}
+        for each in polled:
+            grouped.setdefault(each.topic, []).append(
+                RawRecord(
+                    each.topic,
+                    each.partition,
+                    each.offset,
+                    each.key,
+                    each.value,
+                    tuple(each.headers),
+                    each.timestamp,
+                    repr((each.key, each.value))[:300] if self._chain.errors.settings.logs_messages else "",
+                )
+            )
+            ends[TopicPartition(each.topic, each.partition)] = each.offset + 1
+        for topic, raw in grouped.items():
+            if topic not in self._progress.topics:
+                self._progress.topics.add(topic)
+                self._used_topic(topic)
+            for records, origin in self._chain.decoded(topic, raw):
+                for part in self._chain.transformed(records, origin):
+                    if not self._put(part, origin, stopping):
+                        return  # a rebalance took the partitions away: others read these records again
+            self._delivered.update({where: end for where, end in ends.items() if where.topic == topic})
+
+    def _put(self, records: Records, origin: list[RawRecord], stopping: Event) -> bool:
+        """Hand records over until the task takes them. False: it must let go of its partitions first."""
+        delay_ms = FIRST_DELAY_MS
+        by_place = {(each.partition, each.offset): each for each in origin}
+        if records.offsets is not None and records.partitions is not None:
+            places = zip(records.partitions.to_pylist(), records.offsets.to_pylist(), strict=True)
+            self._raw = {id(records): [by_place[place] for place in places if place in by_place]}
+        while True:
+            started = time.monotonic()
+            try:
+                self._task.put(records)
+            except RetriableError as error:
+                self._progress.retries += 1
+                self._note(error, Stage.TASK_PUT)
+                wait_ms = delay_ms if self._retry_ms is None else self._retry_ms
+                self._retry_ms = None
+                log.warning(
+                    "task %s-%d puts %d records again in %d ms: %s",
+                    self._progress.connector, self._progress.task, len(records), wait_ms, error,
+                )  # fmt: skip
+                if stopping.wait(wait_ms / 1000):
+                    raise Stopped from None
+                if self._consumer.must_release:
+                    return False
+                delay_ms = min(delay_ms * 2, DELAY_MS_MAX)
+                continue
+            finally:
+                self._raw = {} if self._progress.state == "FAILED" else self._raw
+            self._progress.call_ms.add((time.monotonic() - started) * 1000)
+            self._progress.records_out += len(records)
+            return True
+
+    # -- commits -------------------------------------------------------------------------------------
+
+    def commit(self) -> bool:
+        """Flush the task, then commit. A flush that fails rewinds: the records since come again."""
+        self._committed_at = time.monotonic()
+        self._wants_commit = False
+        offsets = {where: offset for where, offset in self._delivered.items() if where in self._open}
+        if self._dead_letters is not None:
+            self._dead_letters.flush()
+        started = time.monotonic()
+        try:
+            chosen = self._task.flush(offsets)
+        except Exception as error:
+            self._progress.commit_failures += 1
+            self._note(error, Stage.TASK_PUT)
+            log.exception("task %s-%d: flush failed", self._progress.connector, self._progress.task)
+            self._rewind()
+            return False
+        wanted = offsets if chosen is None else {w: o for w, o in chosen.items() if w in self._open}
+        changed = {where: offset for where, offset in wanted.items() if self._committed.get(where) != offset}
+        if not changed:
+            self._progress.commits_skipped += 1
+            return True
+        try:
+            self._consumer.commit(changed)
+        except (KafkaError, ClientError, TimeoutError) as error:
+            self._progress.commit_failures += 1
+            self._note(error, Stage.KAFKA_CONSUME)
+            log.warning(
+                "task %s-%d: offsets are not committed: %s",
+                self._progress.connector, self._progress.task, error,
+            )  # fmt: skip
+            return False
+        self._committed.update(changed)
+        self._progress.commits += 1
+        self._progress.commit_ms.add((time.monotonic() - started) * 1000)
+        return True
+
+    def _rewind(self) -> None:
+        back = {where: self._committed[where] for where in self._delivered if where in self._committed}
+        missing = [where for where in self._delivered if where not in self._committed]
+        self._consumer.seek(back)
+        self._delivered = back
+        if missing:  # nothing was ever committed: these begin again
+            self._consumer.seek(dict.fromkeys(missing, 0))
+
+    def _give_back(self) -> None:
+        """Flush, commit and close all partitions, and put positions back to what was delivered."""
+        if not self._open:
+            return
+        self.commit()
+        behind = {
+            where: self._delivered[where]
+            for where in self._open
+            if where in self._delivered and self._consumer.position(where) != self._delivered[where]
+        }
+        if behind:
+            self._consumer.seek(behind)
+        self._close(set(self._open))
+
+    def _close(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = sorted(partitions)
+        self._open -= set(gone)
+        self._context.assignment = set(self._open)
+        self._task.close(gone)
+        for where in gone:
+            self._delivered.pop(where, None)
+            self._committed.pop(where, None)
+
+    def _measure_lag(self, now: float) -> None:
+        self._looked_at = now
+        try:
+            ends = self._consumer.ends(sorted(self._open))
+        except (KafkaError, ClientError, TimeoutError):
+            return
+        lags = [end - self._delivered[where] for where, end in ends.items() if where in self._delivered]
+        self._progress.lag = max(0, *lags) if lags else 0

@@ -1,8 +1,8 @@
 """The consumer of a sink task: a member of the group on one event loop that all tasks of the process share.
 
 In: properties of a consumer, topics by name or expression. Out: records, commits; before partitions go to
-another member the task's thread flushes and commits. The loop sends heartbeats while the task is busy in its thread.
-Does not know: converters, what becomes of records.
+another member the task's thread flushes and commits. The loop sends heartbeats while the task is busy in its
+thread. Does not know: converters, what becomes of records.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ again with the very same bytes, whoever wrote them. Does not know: tasks, transa
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import threading
@@ -169,8 +170,8 @@ class FileOffsets(OffsetMemory):
                 lines[key] = json_bytes(offset)
             beside = self._path.with_name(self._path.name + ".new")
             text = b"".join(
-                json_bytes({"key": json.loads(key), "value": json.loads(value)}) + b"\n"
-                for key, value in lines.items()
+                json_bytes([base64.b64encode(each).decode() for each in pair]) + b"\n"
+                for pair in lines.items()
             )
             with beside.open("wb") as file:
                 file.write(text)
@@ -180,18 +181,18 @@ class FileOffsets(OffsetMemory):
 
 
 def read_lines(path: Path) -> list[tuple[bytes, bytes]]:
+    """Keys and values of the file: each line has both in base64."""
     try:
-        text = path.read_text()
+        data = path.read_bytes()
     except FileNotFoundError:
         return []
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(data.splitlines(), 1):
         try:
-            entry = json.loads(line)
-            found.append((json_bytes(entry["key"]), json_bytes(entry["value"])))
-        except (ValueError, KeyError, TypeError):
+            key, value = json.loads(line)
+            found.append((base64.b64decode(key), base64.b64decode(value)))
+        except (ValueError, TypeError):
             raise ConnectError(
-                f"{path} line {number} is not an offset: a line is "
-                '{"key":["connector",{"partition"}],"value":{"offset"}}'
+                f"{path} line {number} is not an offset: a line is a JSON list of key and value in base64"
             ) from None
     return found

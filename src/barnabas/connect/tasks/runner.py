@@ -39,7 +39,7 @@ from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
 
 log = logging.getLogger("barnabas.connect")
 
-OnStatus = Callable[[str, str | None], None]  # state, trace
+OnStatus = Callable[[Any, str | None], None]  # a state by its name, and a trace; from any thread
 STOP_S = 5.0  # task.shutdown.graceful.timeout.ms
 FLUSH_MS = "60000"
 
@@ -263,9 +263,11 @@ class TaskRunner:
         self._tasks[connector, task] = running
         running.start()
 
-    def stop(self, connector: str, task: int, timeout_s: float = STOP_S) -> bool:
+    def stop(self, connector: str, task: int, timeout_s: float = STOP_S) -> None:
+        """Stop a task and wait until it ended, or its grace time is over."""
         running = self._tasks.pop((connector, task), None)
-        return running is None or running.stop(timeout_s)
+        if running is not None and not running.stop(timeout_s):
+            log.warning("task %s-%d did not end within %.0f s: it is left behind", connector, task, timeout_s)
 
     def pause(self, connector: str, task: int) -> None:
         self._tasks[connector, task].pause()

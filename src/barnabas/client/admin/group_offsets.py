@@ -66,9 +66,13 @@ class GroupOffsetAdmin(AdminPart):
         return {each.group_id: read_offsets(each.error_code, each.topics) for each in answer.groups}
 
     async def alter_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, int]
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        metadata: Mapping[TopicPartition, str] | None = None,
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Commit offsets for a group without members."""
+        """Commit offsets, some with metadata, for a group without members."""
+        texts = metadata or {}
 
         async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
             part = CommitTopic.OffsetCommitRequestPartition
@@ -76,7 +80,12 @@ class GroupOffsetAdmin(AdminPart):
                 CommitTopic(
                     name=name,
                     partitions=[
-                        part(partition_index=each.partition, committed_offset=offsets[each]) for each in some
+                        part(
+                            partition_index=each.partition,
+                            committed_offset=offsets[each],
+                            committed_metadata=texts.get(each, ""),
+                        )
+                        for each in some
                     ],
                 )
                 for name, some in by_topic(offsets).items()

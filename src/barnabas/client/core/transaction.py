@@ -7,7 +7,7 @@ added before they are written to. Does not know: records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from barnabas.client.core.cluster import ClusterCore
@@ -104,6 +104,10 @@ class Transaction:
         self, group: str, topic_partition: TopicPartition, offset: int, metadata: str
     ) -> None:
         """An offset that counts when the transaction is committed."""
+        await self.commit_offsets(group, {topic_partition: (offset, metadata)})
+
+    async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, tuple[int, str]]) -> None:
+        """Offsets with their metadata, which count when the transaction is committed."""
         assert self.transactional_id is not None
         add_group = AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
@@ -115,16 +119,21 @@ class Transaction:
         await self._ask(TRANSACTION, me, add_group, AddOffsetsToTxnResponse, ADD_OFFSETS_VERSION_MAX)
         self._is_open = True
         topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        partition = topic_class.TxnOffsetCommitRequestPartition(
-            partition_index=topic_partition.partition, committed_offset=offset, committed_metadata=metadata
-        )
+        topics: dict[str, TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic] = {}
+        for place, (offset, metadata) in offsets.items():
+            topic = topics.setdefault(place.topic, topic_class(name=place.topic, partitions=[]))
+            topic.partitions.append(
+                topic_class.TxnOffsetCommitRequestPartition(
+                    partition_index=place.partition, committed_offset=offset, committed_metadata=metadata
+                )
+            )
         commit = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             generation_id=NO_GENERATION,
-            topics=[topic_class(name=topic_partition.topic, partitions=[partition])],
+            topics=list(topics.values()),
         )
         await self._ask(
             GROUP,
@@ -132,26 +141,43 @@ class Transaction:
             commit,
             TxnOffsetCommitResponse,
             OFFSET_COMMIT_VERSION_MAX,
-            lambda answer: answer.topics[0].partitions[0].error_code,
+            lambda answer: first_error(each.error_code for topic in answer.topics for each in topic.partitions),
         )
 
     async def highest_committed(self, group: str) -> int:
         """The highest offset that the group committed, whatever the partition, or -1; open transactions are
         waited for."""
+        found = await self.committed(group)
+        return max((offset for offset, _ in found.values()), default=-1)
+
+    async def committed(
+        self, group: str, places: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, tuple[int, str]]:
+        """Offsets that the group committed, with their metadata, of these partitions or of all; open
+        transactions are waited for."""
+        topics = None
+        if places is not None:
+            by_topic: dict[str, list[int]] = {}
+            for place in places:
+                by_topic.setdefault(place.topic, []).append(place.partition)
+            topic_class = OffsetFetchRequest.OffsetFetchRequestTopic
+            topics = [topic_class(name=name, partition_indexes=each) for name, each in by_topic.items()]
         response = await self._ask(
             GROUP,
             group,
-            OffsetFetchRequest(group_id=group, topics=None, require_stable=True),
+            OffsetFetchRequest(group_id=group, topics=topics, require_stable=True),
             OffsetFetchResponse,
             OFFSET_FETCH_VERSION_MAX,
             lambda answer: (
-                answer.error_code
-                or next(
-                    (each.error_code for each in partitions_of(answer) if each.error_code), ErrorCode.NONE
-                )
+                answer.error_code or first_error(each.error_code for each in partitions_of(answer))
             ),
         )
-        return max((each.committed_offset for each in partitions_of(response)), default=-1)
+        return {
+            TopicPartition(topic.name, each.partition_index): (each.committed_offset, each.metadata or "")
+            for topic in response.topics
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
 
     async def end(self, *, commit: bool) -> None:
         if self.transactional_id is None or not self._is_open:
@@ -210,5 +236,6 @@ def partitions_of(response: OffsetFetchResponse) -> list[Committed]:
     return [partition for topic in response.topics for partition in topic.partitions]
 
 
-def code_of(partition: Committed) -> int:
-    return partition.error_code
+def first_error(codes: Iterable[int]) -> int:
+    """The first code that is an error, or 0."""
+    return next((code for code in codes if code), int(ErrorCode.NONE))

@@ -1,0 +1,1 @@
+"""Kafka Streams in Python: topologies, serdes, a test driver, and what runs them on Spark."""

@@ -1,0 +1,1 @@
+"""Plans on Spark: batches of tasks, their state, their transactions."""

@@ -141,7 +141,9 @@ class Transaction:
             commit,
             TxnOffsetCommitResponse,
             OFFSET_COMMIT_VERSION_MAX,
-            lambda answer: first_error(each.error_code for topic in answer.topics for each in topic.partitions),
+            lambda answer: first_error(
+                each.error_code for topic in answer.topics for each in topic.partitions
+            ),
         )
 
     async def highest_committed(self, group: str) -> int:

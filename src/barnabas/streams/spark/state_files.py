@@ -1,9 +1,10 @@
 """The state of one task: pages in a SQLite file of the machine that runs the task.
 
-In: pages by store and key, as `plans.stores.StateBackend` asks for them. Out: a file that stands at one *version*.
-A batch reads each page once, keeps its changes in memory, and `prepare` writes them beside the pages. They count when
-the batch's offsets are committed with the same version as metadata: `settle` applies them then, or drops them. So a
-process may die at any point, and the file follows what the brokers say. Does not know: brokers, what is in a page.
+In: pages by store and key, as `plans.stores.StateBackend` asks for them. Out: a file that stands at one
+*version*. A batch reads each page once, keeps its changes in memory, and `prepare` writes them beside the
+pages. They count when the batch's offsets are committed with the same version as metadata: `settle` applies
+them then, or drops them. So a process may die at any point, and the file follows what the brokers say. Does
+not know: brokers, what is in a page.
 """
 
 from __future__ import annotations

@@ -1,0 +1,172 @@
+"""The conductor: finds out which queries have new records, and runs their batches on Spark.
+
+In: queries (a sub-topology of an application each). Out: batches, side by side, each query's one after the
+other. One question to the brokers asks for the ends of all topics of all queries, so a query without news
+costs nothing. A query that fails stops alone. Does not know: what queries compute.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barnabas.client.blocking import run
+from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.transaction import Transaction
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.basics.settings import ClientSettings
+from barnabas.spark.planning import limited
+from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
+from barnabas.streams.spark.jobs import PickledLogic, run_batches
+from barnabas.streams.spark.task_port import TaskBatch, TaskId, TaskResult, TaskSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.05
+RECORDS_MAX = 200_000  # of a query's batch
+JOBS_MAX = 8
+
+
+@dataclass
+class Query:
+    """One sub-topology: its topics with their partitions, its logic, and where it stands.
+
+    `resets` says where a topic begins that the group has committed nothing of: EARLIEST or LATEST."""
+
+    settings: TaskSettings
+    number: int
+    topics: Mapping[str, int]
+    logic: PickledLogic
+    resets: Mapping[str, int] = field(default_factory=dict)
+    records_max: int = RECORDS_MAX
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    error: str | None = None
+    records: int = 0
+    outputs: int = 0
+    batches: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.settings.application_id}-{self.number}"
+
+    @property
+    def places(self) -> list[TopicPartition]:
+        return [TopicPartition(topic, each) for topic, count in self.topics.items() for each in range(count)]
+
+    def due(self, ends: Mapping[TopicPartition, int]) -> list[TaskBatch]:
+        """Batches of the tasks that have new records; a task's ranges name all its partitions."""
+        mine = {place: max(ends.get(place, at), at) for place, at in self.positions.items()}
+        stops = limited(self.positions, mine, self.records_max)
+        by_task: dict[int, list[OffsetRange]] = {}
+        for place in sorted(self.positions):
+            asked = OffsetRange(place.topic, b"", place.partition, self.positions[place], stops[place])
+            by_task.setdefault(place.partition, []).append(asked)
+        return [
+            TaskBatch(TaskId(self.number, task), tuple(ranges))
+            for task, ranges in by_task.items()
+            if any(each.stop > each.start for each in ranges)
+        ]
+
+    def take(self, results: list[TaskResult]) -> None:
+        for result in results:
+            if result.error is not None:
+                self.error = self.error or result.error
+            for (topic, partition), offset in result.positions.items():
+                self.positions[TopicPartition(topic, partition)] = offset
+            self.records += result.records
+            self.outputs += result.outputs
+        self.batches += 1
+
+
+class Conductor:
+    def __init__(self, spark: SparkSession, client: ClientSettings, *, poll_s: float = POLL_S) -> None:
+        self._spark = spark
+        self._cluster = WorkerCluster(client)
+        self._poll_s = poll_s
+        self._queries: dict[str, Query] = {}
+        self._running: dict[str, Future[list[TaskResult]]] = {}
+        self._jobs = ThreadPoolExecutor(JOBS_MAX, "streams-job")
+        self._news = threading.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def queries(self) -> list[Query]:
+        with self._lock:
+            return list(self._queries.values())
+
+    def add(self, query: Query) -> None:
+        """Start a query where its group stands."""
+        committed = run(Transaction(self._cluster).committed(query.settings.application_id, query.places))
+        new = {
+            place: query.resets.get(place.topic, EARLIEST) for place in query.places if place not in committed
+        }
+        begins = self._cluster.offsets(new) if new else {}
+        query.positions = begins | {place: offset for place, (offset, _) in committed.items()}
+        with self._lock:
+            self._queries[query.name] = query
+        self._news.set()
+
+    def remove(self, name: str) -> None:
+        """Stop a query; its current batch ends first."""
+        with self._lock:
+            self._queries.pop(name, None)
+        future = self._running.get(name)
+        if future is not None:
+            future.exception()
+
+    def run(self, is_stopping: Callable[[], bool], after_round: Callable[[], None] = lambda: None) -> None:
+        """Run batches until it is time to stop; batches under way end first."""
+        try:
+            while not is_stopping():
+                self.run_round()
+                after_round()
+                self._news.wait(self._poll_s)
+                self._news.clear()
+        finally:
+            self._jobs.shutdown(wait=True)
+            self._collect()
+
+    def run_round(self) -> bool:
+        """Start batches of all queries that have news and no batch under way; whether there were any."""
+        self._collect()
+        waiting = [query for query in self.queries if query.error is None and query.name not in self._running]
+        wanted = {place: LATEST for query in waiting for place in query.positions}
+        if not wanted:
+            return bool(self._running)
+        ends = self._cluster.offsets(wanted)
+        for query in waiting:
+            batches = query.due(ends)
+            if batches:
+                future = self._jobs.submit(run_batches, self._spark, query.settings, query.logic, batches)
+                self._running[query.name] = future
+                future.add_done_callback(lambda _: self._news.set())
+        return bool(self._running)
+
+    def run_until_idle(self, seconds_max: float) -> None:
+        """Run batches until no query has news: for tests and finite inputs."""
+        deadline = time.monotonic() + seconds_max
+        while self.run_round() and time.monotonic() < deadline:
+            self._news.wait(self._poll_s)
+            self._news.clear()
+
+    def _collect(self) -> None:
+        for name, future in list(self._running.items()):
+            if future.done():
+                del self._running[name]
+                query = self._queries.get(name)
+                if query is None:
+                    continue
+                error = future.exception()
+                if error is not None:
+                    query.error = str(error)
+                else:
+                    query.take(future.result())
+
+    def close(self) -> None:
+        self._jobs.shutdown(wait=True)
+        run(self._cluster.close())

@@ -1,0 +1,115 @@
+"""The logic of a task from a plan: the interpreter over the task's state file.
+
+In: a plan, the number of a sub-topology. Out: `MakeLogic` for its tasks. Global tables are read to the end of
+their topics before each batch, and kept in the memory of the worker. Does not know: Spark, transactions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from barnabas.client.blocking import run
+from barnabas.client.core.topology import TopicPartition
+from barnabas.plans.interpreter import loading
+from barnabas.plans.interpreter.records import Output, Record
+from barnabas.plans.interpreter.task import Handlers, State, Task
+from barnabas.plans.plan import Plan
+from barnabas.plans.stores import MemoryBackend
+from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
+from barnabas.spark.basics.settings import ClientSettings
+from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
+from barnabas.streams.spark.state_files import StateFile
+from barnabas.streams.spark.task_port import InputRecord
+from barnabas.streams.spark.task_records import read_range
+
+assert loading.OPERATORS  # imported for the operators that it registers
+
+
+class PlanLogic:
+    """One task of a sub-topology for one batch."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def process(self, topic: str, record: InputRecord) -> Sequence[Output]:
+        self._task.feed(topic, Record(*record))
+        return ()  # results wait until the batch ends
+
+    def finish(self) -> Sequence[Output]:
+        task = self._task
+        outputs = task.punctuate(int(time.time() * 1000)) if task.punctuations else []
+        task.flush()
+        outputs = [*task.take(), *outputs]
+        task.close()
+        return outputs
+
+
+@dataclass(frozen=True)
+class MakePlanLogic:
+    """Pickled once for each query: it goes to executors with the plan and its functions."""
+
+    plan: Plan
+    number: int
+    client: ClientSettings
+    handlers: Handlers = field(default_factory=Handlers)
+
+    def __call__(self, state: StateFile, partition: int) -> PlanLogic:
+        subtopology = self.plan.subtopologies[self.number]
+        task = Task(
+            subtopology,
+            state,
+            application_id=self.plan.application_id,
+            partition=partition,
+            handlers=self.handlers,
+            global_states=self._global_states() if subtopology.global_stores else None,
+            now_ms=int(time.time() * 1000),
+        )
+        return PlanLogic(task)
+
+    def _global_states(self) -> dict[str, State]:
+        found: dict[str, State] = {}
+        for subtopology in self.plan.subtopologies:
+            if subtopology.is_global:
+                key = (self.plan.application_id, subtopology.number, self.client)
+                table = _global_tables.get(key)
+                if table is None:
+                    task = Task(subtopology, MemoryBackend(), application_id=self.plan.application_id)
+                    table = _global_tables[key] = GlobalTable(task, shared_cluster(self.client))
+                table.catch_up()
+                found |= table.states
+        return found
+
+
+class GlobalTable:
+    """All records of the topics of a global table, up to now, as its task sees them."""
+
+    def __init__(self, task: Task, cluster: WorkerCluster) -> None:
+        self._task = task
+        self._cluster = cluster
+        self._positions: dict[TopicPartition, int] = {}
+
+    @property
+    def states(self) -> dict[str, State]:
+        return self._task.states
+
+    def catch_up(self) -> None:
+        if not self._positions:
+            topics = run(self._cluster.topics(list(self._task.subtopology.source_topics)))
+            places = [
+                TopicPartition(name, each) for name, topic in topics.items() for each in topic.partitions
+            ]
+            self._positions = self._cluster.offsets(dict.fromkeys(places, EARLIEST))
+        ends = self._cluster.offsets(dict.fromkeys(self._positions, LATEST))
+        timeout_ms = self._cluster.client.request_timeout_ms
+        for place, end in ends.items():
+            start = self._positions[place]
+            if end > start:
+                asked = OffsetRange(place.topic, b"", place.partition, start, end)
+                for record in read_range(self._cluster, asked, timeout_ms):
+                    self._task.process(place.topic, Record(*record))
+                self._positions[place] = end
+
+
+_global_tables: dict[tuple[str, int, ClientSettings], GlobalTable] = {}

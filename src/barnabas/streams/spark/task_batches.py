@@ -1,0 +1,174 @@
+"""One batch of one task: records in, results, changelogs, offsets and state out, together.
+
+Steps: take over the transactional id; ask what the group has committed; bring the state to the committed
+version; process the records; prepare the new state; write outputs and offsets, the state's version as their
+metadata; commit; apply the state. A process that dies before the commit leaves nothing; one that dies after
+it leaves a prepared state that the next attempt applies
+(decision 0082). Does not know: Spark,
+what the logic computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from barnabas.client.admin.group_offsets import GroupOffsetAdmin
+from barnabas.client.blocking import run
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.transaction import Fenced, Transaction
+from barnabas.protocol import KafkaError
+from barnabas.records.compression import Compression
+from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
+from barnabas.spark.producer import BlockingProducer
+from barnabas.spark.reading.columns import HEADER_TYPE
+from barnabas.spark.sink import PartitionCounts
+from barnabas.spark.writing.encoding import Encoder
+from barnabas.streams.spark.state_files import StateFile, state_file
+from barnabas.streams.spark.task_port import (
+    MakeLogic,
+    OutputRecord,
+    TaskBatch,
+    TaskId,
+    TaskResult,
+    TaskSettings,
+)
+from barnabas.streams.spark.task_records import US_A_MS, read_in_order
+
+BATCH_BYTES = 1024 * 1024
+VERSION = "barnabas.version"
+Step = Callable[[str], None]
+Offsets = Mapping[TopicPartition, tuple[int, str]]
+
+
+def no_step(name: str) -> None:
+    """Tests stop a batch at the step of a name."""
+
+
+def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: Step = no_step) -> TaskResult:
+    """Process a batch and commit it. Whatever fails before the commit leaves the group where it stood."""
+    questions = shared_cluster(settings.client)
+    transactional_id = f"{settings.application_id}-{batch.task}" if settings.is_exactly_once else None
+    transaction = Transaction(
+        questions, transactional_id, timeout_ms=settings.transaction_timeout_ms, wait_ms=settings.wait_ms
+    )
+    run(transaction.init())
+    step("init")
+    places = [each.place for each in batch.ranges]
+    committed = run(transaction.committed(settings.application_id, places))
+    state = state_file(path_of(settings, batch.task))
+    state.settle(committed_version(committed, state))
+    step("settled")
+    ranges = [
+        replace(each, start=committed[each.place][0]) if each.place in committed else each
+        for each in batch.ranges
+    ]
+    stops = {each.place: max(each.start, each.stop) for each in ranges}
+    positions = {(place.topic, place.partition): offset for place, offset in stops.items()}
+    if all(each.stop <= each.start for each in ranges):
+        return TaskResult(batch.task, positions=positions)
+    logic = make(state, batch.task.partition)
+    try:
+        count = 0
+        outputs: list[OutputRecord] = []
+        for topic, record in read_in_order(questions, ranges, settings.client.request_timeout_ms):
+            outputs += logic.process(topic, record)
+            count += 1
+        outputs += logic.finish()
+        version = uuid.uuid4().hex
+        state.prepare(version)
+        step("prepared")
+        metadata = json.dumps({VERSION: version}, separators=(",", ":"))
+        offsets = {place: (offset, metadata) for place, offset in stops.items()}
+        commit(settings, transaction, outputs, offsets, step)
+    except BaseException:
+        state.drop_changes()
+        with contextlib.suppress(Fenced, KafkaError, ClientError):
+            run(transaction.end(commit=False))
+        raise
+    step("committed")
+    state.commit(version)
+    step("applied")
+    return TaskResult(batch.task, count, len(outputs), positions)
+
+
+def path_of(settings: TaskSettings, task: TaskId) -> Path:
+    return Path(settings.state_dir) / settings.application_id / f"{task}.sqlite"
+
+
+def committed_version(committed: Offsets, state: StateFile) -> str:
+    """The version in the offsets' metadata. Offsets that a tool has set have none: the state stays."""
+    for _, metadata in committed.values():
+        with contextlib.suppress(ValueError, AttributeError):
+            found = json.loads(metadata).get(VERSION)
+            if isinstance(found, str):
+                return found
+    return state.version
+
+
+def commit(
+    settings: TaskSettings,
+    transaction: Transaction,
+    outputs: Sequence[OutputRecord],
+    offsets: Offsets,
+    step: Step,
+) -> None:
+    """Write outputs and offsets: in one transaction, or one after the other."""
+    cluster = WorkerCluster(settings.client)
+    try:
+        write(settings, cluster, transaction, outputs)
+    finally:
+        run(cluster.close())
+    step("written")
+    group = settings.application_id
+    if transaction.transactional_id is not None:
+        run(transaction.commit_offsets(group, offsets))
+        step("offsets")
+        run(transaction.end(commit=True))
+        return
+    admin = GroupOffsetAdmin(shared_cluster(settings.client))
+    texts = {place: text for place, (_, text) in offsets.items()}
+    numbers = {place: offset for place, (offset, _) in offsets.items()}
+    for error in run(admin.alter_offsets(group, numbers, texts)).values():
+        if error is not None:
+            raise error
+
+
+def write(
+    settings: TaskSettings, cluster: WorkerCluster, transaction: Transaction, outputs: Sequence[OutputRecord]
+) -> None:
+    if not outputs:
+        return
+    counts = PartitionCounts(cluster, settings.client.request_timeout_ms)
+    rng = random.Random()
+    encoder = Encoder(counts, compression=Compression.LZ4, batch_bytes=BATCH_BYTES, rng=rng, level=None)
+    producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=settings.wait_ms)
+    producer.write(encoder.batches(table_of(outputs), None, int(time.time() * 1000)))
+    producer.flush()
+
+
+def table_of(outputs: Sequence[OutputRecord]) -> pa.Table:
+    columns = {
+        "key": pa.array([each.key for each in outputs], pa.binary()),
+        "value": pa.array([each.value for each in outputs], pa.binary()),
+        "topic": pa.array([each.topic for each in outputs], pa.string()),
+        "timestamp": pa.array([each.timestamp * US_A_MS for each in outputs], pa.timestamp("us", tz="UTC")),
+    }
+    if any(each.partition is not None for each in outputs):
+        columns["partition"] = pa.array([each.partition for each in outputs], pa.int32())
+    if any(each.headers for each in outputs):
+        columns["headers"] = pa.array([pairs(each.headers) for each in outputs], pa.list_(HEADER_TYPE))
+    return pa.table(columns)
+
+
+def pairs(headers: Iterable[tuple[str, bytes | None]]) -> list[dict[str, str | bytes | None]] | None:
+    return [{"key": key, "value": value} for key, value in headers] or None

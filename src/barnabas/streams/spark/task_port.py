@@ -1,0 +1,104 @@
+"""What a batch of a task is made of, and what it needs of the code that processes its records.
+
+Values that travel between the driver and executors, and the port to a sub-topology's logic. Record and output
+have the fields of a topic's record, in bytes. Does not know: Spark, brokers, operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from barnabas.spark.basics.settings import ClientSettings
+from barnabas.spark.reading.fetcher import OffsetRange
+from barnabas.streams.spark.state_files import StateFile
+
+Headers = tuple[tuple[str, bytes | None], ...]
+TRANSACTION_TIMEOUT_MS = 60_000
+WAIT_MS = 60_000
+
+
+class InputRecord(NamedTuple):
+    """A record of a source topic."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+    partition: int = 0
+    offset: int = -1
+
+
+class OutputRecord(Protocol):
+    """A record for a topic; without a partition its key decides."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def partition(self) -> int | None: ...
+
+
+class TaskLogic(Protocol):
+    """One task of a sub-topology for one batch. It reads and writes state through its backend."""
+
+    def process(self, topic: str, record: InputRecord) -> Sequence[OutputRecord]:
+        """What the record of a source topic gives, changelogs included."""
+
+    def finish(self) -> Sequence[OutputRecord]:
+        """The batch ends: write pages that changed to the backend, give what is left."""
+
+
+# Makes the logic of a task: of its state and its partition. Pickled once for each query.
+MakeLogic = Callable[[StateFile, int], TaskLogic]
+
+
+class TaskId(NamedTuple):
+    """Written as Kafka Streams does: `0_1`."""
+
+    subtopology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology}_{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """What all tasks of an application share. `state_dir` is seen by every executor that may run a task."""
+
+    application_id: str
+    client: ClientSettings
+    state_dir: str
+    is_exactly_once: bool = False
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    wait_ms: int = WAIT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBatch:
+    """Offsets that one task processes together. A range begins where the group stands; its own start counts
+    where the group has committed nothing."""
+
+    task: TaskId
+    ranges: tuple[OffsetRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What became of a batch: where its partitions stand now, or why it failed."""
+
+    task: TaskId
+    records: int = 0
+    outputs: int = 0
+    positions: dict[tuple[str, int], int] = field(default_factory=dict)
+    error: str | None = None
+    is_fenced: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from barnabas.connect.config import ConfigDef
@@ -42,8 +42,17 @@ class Recorder:
         self.starts = 0
 
     def start(
-        self, connector: str, task: int, config: Mapping[str, str], target_state: str, on_status: OnStatus
+        self,
+        connector: str,
+        task: int,
+        config: Mapping[str, str],
+        target_state: str,
+        on_status: OnStatus,
+        *,
+        reconfigure: Callable[[], None],
+        used_topic: Callable[[str], None],
     ) -> None:
+        used_topic(config["topic"])
         self.starts += 1
         self.running[connector, task] = dict(config)
         self.tell[connector, task] = on_status

@@ -176,6 +176,11 @@ TOOLS = (
     Tool("rest", "services.rest", "start the REST proxy"),
     Tool("registry-start", "services.registry_start", "start the schema registry", "schema-registry-start"),
     Tool("rest-start", "services.rest_start", "start the REST proxy", "kafka-rest-start"),
+    Tool("connect", "connect.connect", "start workers of Connect"),
+    Tool(
+        "connect-standalone", "connect.standalone", "start a single worker of Connect", "connect-standalone"
+    ),
+    Tool("connect-distributed", "connect.distributed", "start a worker of a cluster", "connect-distributed"),
     Tool("pipeline", "pipelines.pipeline", "run a data pipeline that one file describes"),
     Tool("engine", "engine.engine", "list, describe and stop applications on Spark and their queries"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
@@ -203,6 +208,8 @@ HIDDEN = {
     "e2e-latency",
     "registry-start",
     "rest-start",
+    "connect-standalone",
+    "connect-distributed",
 }
 BY_NAME = {tool.name: tool for tool in TOOLS}
 BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

@@ -29,7 +29,10 @@ LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL", "CRITIC
 class Endpoints:
     """The API of one worker."""
 
-    def __init__(self, herder: Herder, cluster_id: Callable[[], str], groups: SinkGroups) -> None:
+    def __init__(
+        self, herder: Herder, cluster_id: Callable[[], str], groups: SinkGroups, *, has_admin: bool = True
+    ) -> None:
+        self._has_admin = has_admin
         self.herder = herder
         self._cluster_id = cluster_id
         self._groups = groups
@@ -38,7 +41,7 @@ class Endpoints:
     def table(self) -> list[tuple[str, str, Endpoint]]:
         """Method, path and function of each endpoint."""
         one = "/connectors/{name}"
-        return [
+        found: list[tuple[str, str, Endpoint]] = [
             ("GET", "/", self.root),
             ("GET", "/health", self.health),
             ("GET", "/connectors", self.connectors),
@@ -68,6 +71,7 @@ class Endpoints:
             ("GET", "/admin/loggers/{logger}", self.logger),
             ("PUT", "/admin/loggers/{logger}", self.set_logger),
         ]
+        return [each for each in found if self._has_admin or not each[1].startswith("/admin")]
 
     # -- the worker --------------------------------------------------------------------------------
 
@@ -184,6 +188,7 @@ class Endpoints:
         if self.herder.kind(name) == "sink":
             pairs = await self._groups.read(name, config)
         else:
+            await self.herder.refresh_offsets()
             pairs = self.herder.offsets.of(name)
         return JSONResponse({"offsets": [{"partition": each, "offset": offset} for each, offset in pairs]})
 

@@ -261,6 +261,8 @@ class Herder:
                 resolved,
                 target.value,
                 lambda state, trace: self._told(task, running, state, trace),
+                reconfigure=lambda: self._reconfigure_soon(task.connector),
+                used_topic=lambda topic: self._used_soon(task, topic),
             )
         except Exception:
             running.has_failed = True
@@ -271,7 +273,7 @@ class Herder:
                 self._version(task.connector),
             )
 
-    def _told(self, task: TaskId, running: RunningTask, state: State, trace: str | None) -> None:
+    def _told(self, task: TaskId, running: RunningTask, state: str, trace: str | None) -> None:
         """A task tells its state, from its own thread."""
 
         def follow() -> None:
@@ -285,6 +287,11 @@ class Herder:
 
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(follow)
+
+    def _used_soon(self, task: TaskId, topic: str) -> None:
+        """A task used a topic: called from its thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.used_topic, task, topic)
 
     async def _stop_task(self, task: TaskId) -> None:
         del self._tasks[task]
@@ -430,6 +437,7 @@ class Herder:
         config = self.config(name)
         if self.state.target(name) is not Target.STOPPED or self.state.tasks.get(name):
             raise not_stopped(name)
+        await self.refresh_offsets()
         changes = [(dict(part), None) for part, _ in self.offsets.of(name)] if pairs is None else list(pairs)
         found = connector_class(self.plugins, config["connector.class"])()
         resolved = self.providers.resolve(config)
@@ -467,12 +475,19 @@ class Herder:
         for key, value in changes:
             self.applied(key, value)
 
+    async def refresh_offsets(self) -> None:
+        """Read the offsets that tasks have stored."""
+
     async def write_offsets(self, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
         for key, value in changes:
             self.offsets.apply(key, value)
 
     async def publish_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         await self.write(records.task_records(name, configs))
+
+    def used_topic(self, task: TaskId, topic: str) -> None:
+        if self.worker.get("topic.tracking.enable", "true").lower() != "false":
+            self.topics.setdefault(task.connector, {}).setdefault(topic, task.task)
 
     async def put_status(self, place: Place, status: Status | None) -> None:
         if status is None:

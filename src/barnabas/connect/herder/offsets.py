@@ -6,7 +6,6 @@ were read, so that a partition that an Apache worker wrote is overwritten and no
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -68,7 +67,11 @@ class Offsets:
 def value_of(offset: Mapping[str, Any] | None) -> bytes | None:
     if offset is None:
         return None
-    return json.dumps(offset, separators=(",", ":"), ensure_ascii=False).encode()
+    return text_of(offset)
+
+
+def text_of(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class OffsetFile:
@@ -87,12 +90,13 @@ class OffsetFile:
                 "stop each connector, and set its offsets with PATCH /connectors/NAME/offsets"
             )
         for line in data.splitlines():
-            key, value = json.loads(line)
-            offsets.apply(base64.b64decode(key), base64.b64decode(value))
+            entry = json.loads(line)
+            offsets.apply(text_of(entry["key"]), text_of(entry["value"]))
 
     def save(self, offsets: Offsets) -> None:
         lines = [
-            json.dumps([base64.b64encode(each).decode() for each in pair]) for pair in offsets.everything()
+            text_of({"key": json.loads(key), "value": json.loads(value)}).decode()
+            for key, value in offsets.everything()
         ]
         made = self._path.with_name(self._path.name + ".new")
         with made.open("w") as file:

@@ -78,18 +78,26 @@ class Status:
         return found
 
 
-OnStatus = Callable[[State, str | None], None]  # may be called from any thread; the text is a trace
+OnStatus = Callable[[str, str | None], None]  # may be called from any thread; the text is a trace
 
 
 class TaskRunner(Protocol):
     """Runs tasks of this worker. Calls may block: the herder makes them in threads."""
 
     def start(
-        self, connector: str, task: int, config: Mapping[str, str], target_state: str, on_status: OnStatus
+        self,
+        connector: str,
+        task: int,
+        config: Mapping[str, str],
+        target_state: str,
+        on_status: OnStatus,
+        *,
+        reconfigure: Callable[[], None],
+        used_topic: Callable[[str], None],
     ) -> None:
         """Begin with a task; `on_status` tells RUNNING, PAUSED and FAILED."""
 
-    def stop(self, connector: str, task: int) -> None:
+    def stop(self, connector: str, task: int) -> object:
         """End a task, and return when it ended or its grace time is over."""
 
     def pause(self, connector: str, task: int) -> None: ...

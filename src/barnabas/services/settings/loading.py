@@ -11,7 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from barnabas.security.clients.references import resolve_properties
-from barnabas.services.settings import alert_rows, audit_rows, lag_rows, registry_rows, rest_rows
+from barnabas.services.settings import (
+    alert_rows,
+    audit_rows,
+    connect_rows,
+    lag_rows,
+    registry_rows,
+    rest_rows,
+)
 from barnabas.services.settings.service_settings import ServiceSettings, SettingsTable, settings_table
 from barnabas.settings.errors import SettingsError
 from barnabas.settings.properties import parse
@@ -19,6 +26,7 @@ from barnabas.settings.properties import parse
 SERVICES = {
     "alerts": alert_rows,
     "audit": audit_rows,
+    "connect": connect_rows,
     "lag": lag_rows,
     "registry": registry_rows,
     "rest": rest_rows,

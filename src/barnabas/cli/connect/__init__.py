@@ -1,0 +1,1 @@
+"""Workers of Connect, started in the foreground."""

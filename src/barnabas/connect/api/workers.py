@@ -1,0 +1,154 @@
+"""Workers as services, made from Kafka's property files.
+
+In: the properties of a worker. Out: the settings of its HTTP side, and a `Service`: plugins, a runner of
+tasks, a herder, endpoints. SettingsError names a property that is missing.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.connect.api.between_workers import Messenger, internal_routes
+from barnabas.connect.api.endpoints import Endpoints
+from barnabas.connect.api.service import service
+from barnabas.connect.api.sink_offsets import SinkGroups
+from barnabas.connect.config.providers import Providers
+from barnabas.connect.herder.distributed.herder import DistributedHerder
+from barnabas.connect.herder.errors import Refused
+from barnabas.connect.herder.herder import Herder
+from barnabas.connect.herder.standalone import StandaloneHerder, connector_file
+from barnabas.connect.herder.states import TaskRunner
+from barnabas.connect.plugins import Plugins
+from barnabas.connect.tasks.runner import TaskRunner as ThreadRunner
+from barnabas.security.clients.client_security import client_security, client_tls
+from barnabas.services.app import Service
+from barnabas.services.settings.loading import from_file, table_of
+from barnabas.services.settings.service_settings import ServiceSettings
+from barnabas.settings.errors import SettingsError
+
+REQUIRED = ("bootstrap.servers", "key.converter", "value.converter")
+STANDALONE = (*REQUIRED, "offset.storage.file.filename")
+DISTRIBUTED = (*REQUIRED, "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
+BASIC_AUTH = "BasicAuthSecurityRestExtension"
+HTTPS = "listeners.https."
+ANY_HOST = ("0.0.0.0", "::", "")
+
+
+def worker_properties(path: Path, required: Sequence[str]) -> dict[str, str]:
+    """The properties of a file, with the values of config providers."""
+    found = from_file(path)
+    found = Providers(found).resolve(found)
+    for name in required:
+        if not found.get(name):
+            raise SettingsError(
+                f'Missing required configuration "{name}" which has no default value.', name=name
+            )
+    return found
+
+
+def http_settings(worker: Mapping[str, str]) -> ServiceSettings:
+    """The settings of the HTTP side in the names of the frame."""
+    table = table_of("connect")
+    given = {**worker, **{n.removeprefix(HTTPS): text for n, text in worker.items() if n.startswith(HTTPS)}}
+    if "ssl.client.auth" in given:
+        given["ssl.client.authentication"] = given.pop("ssl.client.auth")
+    if BASIC_AUTH in worker.get("rest.extension.classes", ""):
+        given |= {"authentication.method": "BASIC", "authentication.realm": "KafkaConnect"}
+    given.setdefault("barnabas.http.request.timeout.ms", "90000")
+    return ServiceSettings(table, {name: text for name, text in given.items() if name in table.rows})
+
+
+def advertised_url(worker: Mapping[str, str], settings: ServiceSettings) -> str:
+    """This worker as others reach it."""
+    wanted = worker.get("rest.advertised.listener", "").lower()
+    listener = next((each for each in settings.listeners if each.scheme == wanted), settings.listeners[0])
+    host = worker.get("rest.advertised.host.name") or listener.host
+    host = socket.gethostname() if host in ANY_HOST else host
+    return f"{listener.scheme}://{host}:{worker.get('rest.advertised.port') or listener.port}/"
+
+
+def runner_of(worker: Mapping[str, str], plugins: Plugins) -> TaskRunner:
+    return ThreadRunner(worker, plugins)
+
+
+def plugins_of(worker: Mapping[str, str]) -> Plugins:
+    return Plugins(worker.get("plugin.path", "").split(","))
+
+
+def cluster_of(worker: Mapping[str, str]) -> Cluster:
+    return Cluster(
+        parse_bootstrap(worker["bootstrap.servers"]),
+        client_id=worker.get("client.id") or "connect",
+        security=client_security(worker),
+    )
+
+
+Make = Callable[[ServiceSettings], Service]
+
+
+def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
+    """The maker of a single worker with the connectors of these files."""
+
+    def make(settings: ServiceSettings) -> Service:
+        plugins = plugins_of(worker)
+        url = advertised_url(worker, settings)
+        herder = StandaloneHerder(
+            worker, url.split("://")[1].rstrip("/"), plugins, runner_of(worker, plugins)
+        )
+        cluster = cluster_of(worker)
+
+        async def start() -> None:
+            await cluster.retrying(cluster.refresh)
+            await herder.start()
+            for path in files:
+                try:
+                    name, config, target = connector_file(path)
+                    await herder.put(name, config, is_new=True, target=target)
+                except (OSError, ValueError, Refused) as error:
+                    raise SettingsError(f"{path}: {error}") from None
+
+        async def stop() -> None:
+            await herder.stop()
+            await cluster.close()
+
+        return service(endpoints(worker, herder, cluster), start, stop)
+
+    return make
+
+
+def distributed(worker: Mapping[str, str]) -> Make:
+    """The maker of a worker of a cluster."""
+
+    def make(settings: ServiceSettings) -> Service:
+        plugins = plugins_of(worker)
+        url = advertised_url(worker, settings)
+        messenger = Messenger(client_tls(worker) if url.startswith("https") else None)
+        cluster = cluster_of(worker)
+        herder = DistributedHerder(worker, url, plugins, runner_of(worker, plugins), cluster, messenger.send)
+
+        async def start() -> None:
+            await cluster.retrying(cluster.refresh)
+            await herder.start()
+
+        async def stop() -> None:
+            await herder.stop()
+            await messenger.close()
+            await cluster.close()
+
+        more = internal_routes(herder, worker)
+        return service(endpoints(worker, herder, cluster), start, stop, messenger.forward, more)
+
+    return make
+
+
+def endpoints(worker: Mapping[str, str], herder: Herder, cluster: Cluster) -> Endpoints:
+    return Endpoints(
+        herder,
+        lambda: cluster.topology.cluster_id or "",
+        SinkGroups(cluster),
+        has_admin=worker.get("admin.listeners") != "",
+    )

@@ -1,0 +1,1 @@
+"""Workers that share connectors: group protocol, assignments, internal topics, requests between workers."""

@@ -1,0 +1,60 @@
+"""A single worker: configurations and statuses in memory, offsets in a file; connectors from files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from barnabas.connect.herder.errors import Refused
+from barnabas.connect.herder.herder import Herder
+from barnabas.connect.herder.offsets import OffsetFile, Offsets
+from barnabas.connect.herder.states import Target, TaskRunner
+from barnabas.connect.plugins import Plugins
+from barnabas.settings.properties import parse
+
+FILE_BYTES_MAX = 16 * 1024 * 1024
+TARGETS = {"RUNNING": Target.STARTED, "PAUSED": Target.PAUSED, "STOPPED": Target.STOPPED}
+
+
+class StandaloneHerder(Herder):
+    def __init__(
+        self, worker: Mapping[str, str], worker_id: str, plugins: Plugins, runner: TaskRunner
+    ) -> None:
+        super().__init__(worker, worker_id, plugins, runner)
+        self._file = OffsetFile(Path(worker["offset.storage.file.filename"]))
+        self._file.load(self.offsets)
+
+    async def refresh_offsets(self) -> None:
+        found = Offsets()
+        await asyncio.to_thread(self._file.load, found)
+        self.offsets = found
+
+    async def write_offsets(self, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
+        await super().write_offsets(changes)
+        await asyncio.to_thread(self._file.save, self.offsets)
+
+
+def connector_file(path: Path) -> tuple[str, dict[str, str], Target | None]:
+    """The connector of a file: properties, JSON of a flat map, or JSON as POST /connectors takes it."""
+    data = path.read_bytes()
+    if len(data) > FILE_BYTES_MAX:
+        raise Refused(400, f"{path} is larger than {FILE_BYTES_MAX} bytes")
+    found: Any
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = parse(data.decode())
+    target = None
+    if isinstance(found, dict) and isinstance(found.get("config"), dict):
+        state = found.get("initial_state")
+        if state is not None and str(state).upper() not in TARGETS:
+            raise Refused(400, f"{path}: initial_state must be one of {', '.join(TARGETS)}")
+        target = TARGETS[str(state).upper()] if state is not None else None
+        found = {"name": found.get("name"), **found["config"]}
+    if not isinstance(found, dict) or not found.get("name"):
+        raise Refused(400, f"{path} names no connector: it needs the property name")
+    config = {str(name): str(value) for name, value in found.items() if value is not None}
+    return config["name"], config, target

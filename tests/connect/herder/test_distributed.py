@@ -1,0 +1,104 @@
+"""Several workers share connectors through real topics and a real group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.connect.herder.distributed.herder import DistributedHerder
+from barnabas.connect.herder.errors import Elsewhere
+from barnabas.testing import Broker
+from connect.fakes import QuietPlugins, Recorder
+
+CONFIG = {"name": "a", "connector.class": "Quiet", "topic": "t", "tasks.max": "6"}
+
+
+def properties(group: str) -> dict[str, str]:
+    return {
+        "group.id": group,
+        "config.storage.topic": f"{group}-configs",
+        "status.storage.topic": f"{group}-status",
+        "offset.storage.topic": f"{group}-offsets",
+        "config.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "offset.storage.partitions": "2",
+        "scheduled.rebalance.max.delay.ms": "0",
+        "heartbeat.interval.ms": "200",
+        "session.timeout.ms": "6000",
+    }
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+class Workers:
+    """Workers in one loop; what they send to the leader goes straight to its methods."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self._bootstrap = bootstrap
+        self._group = group
+        self.all: dict[str, tuple[DistributedHerder, Recorder, Cluster]] = {}
+
+    async def add(self, number: int) -> None:
+        url = f"http://worker:{number}/"
+        cluster = Cluster(parse_bootstrap(self._bootstrap))
+        runner = Recorder()
+        herder = DistributedHerder(properties(self._group), url, QuietPlugins(), runner, cluster, self._send)
+        self.all[url] = herder, runner, cluster
+        await herder.start()
+
+    async def remove(self, url: str) -> None:
+        herder, _, cluster = self.all.pop(url)
+        await herder.stop()
+        await cluster.close()
+
+    async def _send(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> None:
+        import json
+
+        base, _, path = url.partition("/connectors/")
+        name = path.split("/")[0]
+        await self.all[base + "/"][0].publish_tasks(name, json.loads(body))
+
+    def tasks(self) -> list[int]:
+        return sorted(len(runner.running) for _, runner, _ in self.all.values())
+
+    def running(self) -> list[tuple[str, int]]:
+        return sorted(each for _, runner, _ in self.all.values() for each in runner.running)
+
+    def leader(self) -> DistributedHerder:
+        return next(herder for herder, _, _ in self.all.values() if herder.is_leader)
+
+
+def test_workers_share_tasks_and_take_over_those_of_a_worker_that_leaves() -> None:
+    async def main(bootstrap: str) -> None:
+        workers = Workers(bootstrap, "sharing")
+        for number in (1, 2, 3):
+            await workers.add(number)
+        everything = [("a", number) for number in range(6)]
+        try:
+            await until(lambda: all(herder.leader_url for herder, _, _ in workers.all.values()))
+            follower = next(herder for herder, _, _ in workers.all.values() if not herder.is_leader)
+            try:
+                await follower.put("a", CONFIG, is_new=True)
+            except Elsewhere as elsewhere:
+                assert elsewhere.url == workers.leader().url
+            await workers.leader().put("a", CONFIG, is_new=True)
+            await until(lambda: workers.tasks() == [2, 2, 2] and workers.running() == everything)
+            await until(lambda: len(follower.status("a")["tasks"]) == 6)
+            gone = workers.leader().url
+            await workers.remove(gone)
+            await until(lambda: workers.tasks() == [3, 3] and workers.running() == everything)
+            await workers.leader().delete("a")
+            await until(lambda: workers.tasks() == [0, 0])
+        finally:
+            for url in list(workers.all):
+                await workers.remove(url)
+
+    with Broker() as broker:
+        asyncio.run(main(broker.bootstrap))

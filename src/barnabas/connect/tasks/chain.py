@@ -8,7 +8,7 @@ go on. Does not know: connections, offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,15 @@ class Step:
     transform: Any
     predicate: Any = None
     negate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a transform made of a whole batch, in the shape of one that tells failures by index."""
+
+    records: Records
+    indices: list[int] | None = None
+    failures: Mapping[int, Exception] = field(default_factory=dict)
 
 
 def aliases(text: str | None) -> list[str]:
@@ -162,9 +171,18 @@ class Chain:
                     step, records.take(list(some)), None if raw is None else raw[some.start : some.stop]
                 )
             ]
-        parts = [] if made is None else [made] if isinstance(made, Records) else list(made)
-        is_aligned = len(parts) == 1 and len(parts[0]) == len(records)
-        return [(part, raw if is_aligned else None) for part in parts]
+        if made is None or isinstance(made, Records):  # a transform that knows nothing of single failures
+            made = Whole(made if made is not None else records.take([]))
+        for index, failure in sorted(made.failures.items()):
+            origin = raw[index] if raw else of_values(records, index)
+            self.errors.failed(origin, Stage.TRANSFORMATION, step.name, failure)
+        if not len(made.records):
+            return []
+        if raw is None or made.indices is None:
+            kept = raw if made.indices is None and len(made.records) == len(records) else None
+        else:
+            kept = raw if len(made.indices) == len(raw) else [raw[index] for index in made.indices]
+        return [(made.records, kept)]
 
     # -- sources: to bytes -------------------------------------------------------------------------
 

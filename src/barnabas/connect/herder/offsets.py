@@ -6,6 +6,7 @@ were read, so that a partition that an Apache worker wrote is overwritten and no
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -90,13 +91,13 @@ class OffsetFile:
                 "stop each connector, and set its offsets with PATCH /connectors/NAME/offsets"
             )
         for line in data.splitlines():
-            entry = json.loads(line)
-            offsets.apply(text_of(entry["key"]), text_of(entry["value"]))
+            key, value = json.loads(line)
+            offsets.apply(base64.b64decode(key), base64.b64decode(value))
 
     def save(self, offsets: Offsets) -> None:
         lines = [
-            text_of({"key": json.loads(key), "value": json.loads(value)}).decode()
-            for key, value in offsets.everything()
+            text_of([base64.b64encode(each).decode() for each in pair]).decode()
+            for pair in offsets.everything()
         ]
         made = self._path.with_name(self._path.name + ".new")
         with made.open("w") as file:

@@ -72,7 +72,7 @@ class RunningConnector:
             name: self.raw[name] if self.config.get(name) == value and name in self.raw else value
             for name, value in config.items()
         }
-        found["task.class"] = f"{task.__module__}.{task.__qualname__}"
+        found["task.class"] = task_class_name(self._connector, f"{task.__module__}.{task.__qualname__}")
         for name in ("topics", "topics.regex") if self._connector.KIND == "sink" else ():
             if name in self.raw:
                 found[name] = self.raw[name]
@@ -82,3 +82,9 @@ class RunningConnector:
         if self._context is not None:
             self._context.stopping.set()
             await asyncio.to_thread(self._connector.stop)
+
+
+def task_class_name(connector: Connector, own: str) -> str:
+    """The class of the tasks as an Apache worker knows it, so that it can run them after us."""
+    java = next(iter(connector.JAVA_NAMES), "")
+    return f"{java.removesuffix('Connector')}Task" if java.endswith("Connector") else own

@@ -87,7 +87,14 @@ def program(way: str, folder: Path, request: pytest.FixtureRequest) -> list[str]
     return apache.compiled(HERE / "JavaMover.java", folder)
 
 
-@pytest.mark.parametrize("way", ["librdkafka", "aiokafka", pytest.param("java", marks=pytest.mark.java)])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "librdkafka",
+        pytest.param("aiokafka", marks=pytest.mark.long),
+        pytest.param("java", marks=[pytest.mark.java, pytest.mark.long]),
+    ],
+)
 def test_each_input_is_once_in_the_output_whoever_is_killed(
     broker: Broker, kills: int, way: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

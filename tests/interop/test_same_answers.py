@@ -21,7 +21,7 @@ NAMES = sorted(everything())
 
 
 @pytest.mark.java
-@pytest.mark.recorded("fetching.every_version_reads", "producing.every_version_takes_records")
+@pytest.mark.recorded("producing.every_version_takes_records")
 @pytest.mark.parametrize("name", NAMES)
 def test_apache_kafka_still_answers_as_recorded(
     request: pytest.FixtureRequest, apache_ports: Ports, our_answers: Conversations, name: str

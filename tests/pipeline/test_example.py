@@ -137,6 +137,7 @@ def example(folder: Path, bootstrap: str, spark: str = LOCAL) -> Iterator[Exampl
         found.database.stop()
 
 
+@pytest.mark.long
 def test_the_example_runs(tmp_path: Path) -> None:
     with Broker(in_process=False) as broker, example(tmp_path, broker.bootstrap) as shop:
         shop.produce(HAPPENINGS)

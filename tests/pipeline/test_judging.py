@@ -163,6 +163,7 @@ def test_executors_judge_as_the_driver_does(
     large.release()
 
 
+@pytest.mark.long  # the case within-two-days above is the short version
 def test_a_duplicate_behind_the_horizon_is_a_new_row(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

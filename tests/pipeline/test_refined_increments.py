@@ -162,6 +162,7 @@ def test_a_table_that_is_computed_as_a_whole_says_why(sql: str, reason: str, tmp
     assert update.way is Way.WHOLE and reason in update.text, update.text
 
 
+@pytest.mark.long
 def test_a_change_in_any_input_reaches_rows_and_groups(spark: Any, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, random.Random(1), ["joined", "lands"])
     shop.refresh()

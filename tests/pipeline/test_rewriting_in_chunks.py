@@ -94,6 +94,7 @@ def one_batch_a_chunk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     "points", [(5,), pytest.param(tuple(range(1, 11)), marks=pytest.mark.long)], ids=["one", "all"]
 )
+@pytest.mark.long
 def test_a_replay_that_is_killed_after_any_commit_goes_on_behind_its_last_chunk(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str,
     monkeypatch: pytest.MonkeyPatch, points: tuple[int, ...],

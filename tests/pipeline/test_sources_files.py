@@ -110,6 +110,7 @@ def test_lines_are_numbered_where_they_are_read_block_by_block() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_lines_of_a_file_that_several_tasks_read_have_growing_numbers(
     spark: Any, lake: str, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_lines_of_a_file_that_several_tasks_read_have_growing_numbers(
     assert len({offset for offset, _ in found}) == len(found) and found[0][0] == 1
 
 
+@pytest.mark.long
 def test_names_of_many_files_stay_on_executors_and_each_file_is_read_once(
     spark: Any, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_connections_share_a_table_by_ranges_of_its_key(
         table("sales", split_by="amount").split()
 
 
+@pytest.mark.long
 def test_new_and_changed_rows_are_found_by_number_and_time(
     spark: Any, sqlite: tuple[str, Execute], lake: str
 ) -> None:

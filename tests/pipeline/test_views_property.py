@@ -33,6 +33,7 @@ def world(
     return begin
 
 
+@pytest.mark.long
 def test_serving_answers_what_the_model_answers_after_each_step(
     world: Callable[[random.Random], World], request: pytest.FixtureRequest
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_mended_record_is_released_and_a_replay_rebuilds_a_table_with_another_
     assert rows(spark, other, "trusted", "orders", "order_id", "amount")[1] == ("o4", "5")
 
 
+@pytest.mark.long
 def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
     assert (batch.batch, batch.duplicates, batch.staged) == (2, 1, 1)
 
 
+@pytest.mark.long
 def test_an_interrupted_batch_is_finished_before_a_replay(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

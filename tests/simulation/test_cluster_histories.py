@@ -23,7 +23,7 @@ SEEDS = {
     "cluster-streams": 40,
     "cluster-shares": 80,
 }
-AT_ONCE = 3  # seeds of a test
+AT_ONCE = 2  # seeds of a test
 SEEDS_SHORT = AT_ONCE  # of each kind in `make test`
 SEEDS_MAX = 20  # of a bug: most are found by the first
 REPLAYED = "cluster-records", 3

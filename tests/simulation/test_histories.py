@@ -17,14 +17,14 @@ from barnabas.simulation.world.loop import Stuck
 from barnabas.simulation.world.world import World
 
 SEEDS = {
-    "records": range(8),
+    "records": range(5),
     "encrypted-records": range(2),
     "guarded-records": range(3),
-    "groups": range(15),
-    "streams": range(6),
-    "transactions": range(7),
-    "registry": range(4),
-    "shares": range(4),
+    "groups": range(8),
+    "streams": range(4),
+    "transactions": range(5),
+    "registry": range(3),
+    "shares": range(3),
 }
 REPLAYED = 3
 CRASH_POINTS = 20

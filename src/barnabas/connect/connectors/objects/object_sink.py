@@ -1,0 +1,124 @@
+"""The sink of object stores and folders: a SinkTask that writes columns as files, each record once.
+
+Each partition has a cutter; a complete group of files is written, then its offsets may be committed. Names
+carry the first offset, so files that are written again replace themselves. HDFS names have the last offset
+too; where a partition has one folder, the position after a restart comes from them. Why a thread and no Spark
+job: decision 0073.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from datetime import datetime, tzinfo
+
+import pyarrow.compute as pc
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.connectors.objects.cutting import Cutter, OpenFile
+from barnabas.connect.connectors.objects.object_settings import Layout, layout_of
+from barnabas.connect.data import Records
+from barnabas.connect.plugins import ConnectError, SinkContext, SinkOffsets, SinkTask
+
+
+class ObjectSinkTask(SinkTask):
+    def start(self, context: SinkContext) -> None:
+        super().start(context)
+        self._layout: Layout = layout_of(context.settings)
+        self._cutters: dict[TopicPartition, Cutter] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._since: dict[TopicPartition, float] = {}  # wall clock of the first record of the open group
+
+    def open(self, partitions: Iterable[TopicPartition]) -> None:
+        for where in partitions:
+            self._cutters[where] = Cutter(self._layout.rules)
+            if self._layout.seeks_by_names and (known := self._next_of_names(where)) is not None:
+                self.context.seek({where: known})
+
+    def put(self, records: Records) -> None:
+        records = self._without_nulls(records)
+        topics, partitions = records.topics.to_pylist(), records.partitions.to_pylist()
+        groups: dict[tuple[str, int], list[int]] = {}
+        for index, where in enumerate(zip(topics, partitions, strict=True)):
+            groups.setdefault(where, []).append(index)
+        for (topic, partition), indices in groups.items():
+            mine = records if len(groups) == 1 else records.take(indices)
+            self._feed(TopicPartition(topic, partition), mine)
+
+    def _without_nulls(self, records: Records) -> Records:
+        missing = records.values.is_null()
+        if not pc.any(missing).as_py():
+            return records
+        if self._layout.on_null == "fail":
+            offset = records.offsets[pc.index(missing, True).as_py()]
+            raise ConnectError(
+                f"the record at offset {offset} has no value:"
+                " behavior.on.null.values=ignore leaves out tombstones"
+            )
+        return records.take([index for index, is_missing in enumerate(missing.to_pylist()) if not is_missing])
+
+    def _feed(self, where: TopicPartition, records: Records) -> None:
+        cutter = self._cutters.setdefault(where, Cutter(self._layout.rules))
+        if cutter.is_full:  # its files could not be written the last time
+            self._write(where, cutter)
+        layout, done = self._layout, 0
+        if not len(records):
+            return
+        folders = layout.encoder(records)
+        times = layout.extract(records) if layout.rules.rotate_interval_ms > 0 else None
+        while done < len(records):
+            rest = records if done == 0 else records.take(list(range(done, len(records))))
+            done += cutter.add(rest, folders[done:], None if times is None else times[done:])
+            self._since.setdefault(where, time.time())
+            if cutter.is_full:
+                self._write(where, cutter)
+
+    def _write(self, where: TopicPartition, cutter: Cutter) -> None:
+        cutter.is_full = True  # an error leaves it due
+        for file in cutter.files.values():
+            self._layout.storage.put(self._name(where, file), self._layout.form.encode(file.columns))
+        cutter.done()
+        self._since.pop(where, None)
+        self._committed[where] = cutter.next_offset
+
+    def _name(self, where: TopicPartition, file: OpenFile) -> str:
+        layout, width = self._layout, self._layout.pad
+        parts = [where.topic, str(where.partition), f"{file.start:0{width}d}"]
+        if layout.ends_in_names:
+            parts.append(f"{file.end:0{width}d}")
+        name = layout.file_delim.join(parts) + layout.form.extension
+        return "/".join((layout.topics_dir, where.topic, file.folder, name))
+
+    def _next_of_names(self, where: TopicPartition) -> int | None:
+        delim = re.escape(self._layout.file_delim)
+        form = re.compile(rf"{re.escape(where.topic)}{delim}{where.partition}{delim}\d+{delim}(\d+)\..+")
+        names = self._layout.storage.names(f"{self._layout.topics_dir}/{where.topic}")
+        ends = [int(found[1]) for name in names if (found := form.fullmatch(name.rsplit("/", 1)[-1]))]
+        return max(ends) + 1 if ends else None
+
+    def flush(self, offsets: SinkOffsets) -> SinkOffsets | None:
+        now = time.time()
+        for where, cutter in self._cutters.items():
+            if not cutter.is_empty and self._is_due(self._since.get(where, now), now):
+                self._write(where, cutter)
+        return dict(self._committed)
+
+    def _is_due(self, since: float, now: float) -> bool:
+        """A boundary of the schedule, counted from midnight, lies between the first record and now."""
+        interval_s = self._layout.schedule_ms / 1000
+        if interval_s <= 0:
+            return False
+        midnight = midnight_before(since, self._layout.zone)
+        return (since - midnight) // interval_s < (now - midnight) // interval_s
+
+    def close(self, partitions: Iterable[TopicPartition]) -> None:
+        """Open files are dropped: their records come again, to the next owner."""
+        for where in list(partitions):
+            for kept in (self._cutters, self._committed, self._since):
+                kept.pop(where, None)
+
+
+def midnight_before(at: float, zone: tzinfo) -> float:
+    local = datetime.fromtimestamp(at, zone)
+    return local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()

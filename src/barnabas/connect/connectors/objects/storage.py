@@ -1,0 +1,108 @@
+"""Where files of the objects connectors lie: a folder, or a bucket of an object store.
+
+In: names below the root, bytes. Out: files that appear as a whole or not at all. Does not know: formats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from barnabas.connect.plugins import ConnectError, RetriableError
+from barnabas.engine.places.object_store import NoRecords, open_store
+
+TEMPORARY = "+tmp"
+
+
+class Storage(Protocol):
+    def put(self, name: str, data: bytes) -> None:
+        """Write or replace a file."""
+
+    def get(self, name: str) -> bytes:
+        """The content of a file."""
+
+    def names(self, prefix: str) -> list[str]:
+        """Names below a folder, sorted; temporary files are left out."""
+
+
+class FolderStorage:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, name: str, data: bytes) -> None:
+        path = self._root / name
+        top = name.split("/", 1)[0]
+        beside = self._root / top / TEMPORARY / f"{path.name}.{os.getpid()}"
+        try:
+            beside.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except OSError as error:  # a full disk may have room again later
+            beside.unlink(missing_ok=True)
+            raise RetriableError(f"{path} cannot be written: {error.strerror or error}") from error
+
+    def get(self, name: str) -> bytes:
+        try:
+            return (self._root / name).read_bytes()
+        except OSError as error:
+            raise RetriableError(f"{self._root / name} cannot be read: {error.strerror or error}") from error
+
+    def names(self, prefix: str) -> list[str]:
+        folder = self._root / prefix
+        found = [each.relative_to(self._root) for each in folder.rglob("*") if each.is_file()]
+        return sorted(str(each) for each in found if TEMPORARY not in each.parts)
+
+
+class ObjectStorage:
+    def __init__(self, url: str, settings: Mapping[str, str], part_bytes: int) -> None:
+        self._url = url.rstrip("/")
+        self._part_bytes = part_bytes
+        try:
+            self._client, self._store, self._prefix = open_store(self._url, settings)
+        except NoRecords as error:
+            raise ConnectError(str(error)) from None
+
+    def _path(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    def put(self, name: str, data: bytes) -> None:
+        try:
+            self._client.put(self._store, self._path(name), data, chunk_size=self._part_bytes)
+        except Exception as error:
+            raise unavailable(self._url, name, error) from error
+
+    def get(self, name: str) -> bytes:
+        try:
+            return bytes(self._client.get(self._store, self._path(name)).bytes())
+        except Exception as error:
+            raise unavailable(self._url, name, error) from error
+
+    def names(self, prefix: str) -> list[str]:
+        cut = len(self._prefix) + 1 if self._prefix else 0
+        try:
+            pages: Any = self._client.list(self._store, prefix=self._path(prefix))
+            return sorted(str(each["path"])[cut:] for page in pages for each in page)
+        except Exception as error:
+            raise unavailable(self._url, prefix, error) from error
+
+
+def unavailable(root: str, name: str, error: Exception) -> RetriableError:
+    return RetriableError(f"{root}/{name} cannot be used: {' '.join(str(error).split())[:300]}")
+
+
+def storage_at(url: str, settings: Mapping[str, str], part_bytes: int) -> Storage:
+    """The storage at a folder, a `file://` URL or an object store's URL."""
+    if url.startswith("hdfs://"):
+        raise ConnectError(
+            f"{url}: HDFS itself needs Hadoop's native client, which is not here; give a folder (file:///…,"
+            " for example a mounted HDFS) or an object store (s3://bucket/…)"
+        )
+    if "://" not in url or url.startswith("file://"):
+        return FolderStorage(Path(url.removeprefix("file://")).absolute())
+    return ObjectStorage(url, settings, part_bytes)

@@ -1,0 +1,197 @@
+"""The objects sink: names, folders, formats, and each record once however often it is interrupted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+from tests.connect.connectors.contexts import started_sink
+from tests.s3_server import running_s3
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.connectors.objects.connectors import HdfsSinkConnector, S3SinkConnector
+from barnabas.connect.data import INT64, STRING, TIMESTAMP, Column, Records, struct
+from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask
+
+SCHEMA = struct(name="Order", id=INT64, country=STRING)
+WHERE = TopicPartition("orders", 0)
+
+
+def records(first: int, count: int, schema: Any = SCHEMA) -> Records:
+    rows = [{"id": n, "country": "DE" if n % 3 else "CH"} for n in range(first, first + count)]
+    return Records.of(
+        "orders",
+        Column.of(rows, schema),
+        timestamps=[1_700_000_000_000 + n * 1000 for n in range(first, first + count)],
+        partitions=[0] * count,
+        offsets=list(range(first, first + count)),
+    )
+
+
+def hdfs(folder: Path, **more: str) -> dict[str, str]:
+    return {"hdfs.url": str(folder), "format.class": "JsonFormat", "flush.size": "10", **more}
+
+
+def written(folder: Path) -> list[int]:
+    found = []
+    for path in sorted(folder.rglob("*.json")):
+        found += [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    return sorted(found)
+
+
+def put_until_done(task: SinkTask, batch: Records, rng: random.Random) -> bool:
+    while True:
+        try:
+            task.put(batch)
+            return True
+        except RetriableError:
+            if rng.random() < 0.3:
+                return False
+
+
+def test_names_and_offsets_are_those_of_confluent(tmp_path: Path) -> None:
+    task = started_sink(HdfsSinkConnector, hdfs(tmp_path))
+    task.open([WHERE])
+    task.put(records(0, 25))
+    assert task.flush({WHERE: 25}) == {WHERE: 20}
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json"))
+    assert names == [
+        "topics/orders/partition=0/orders+0+0000000000+0000000009.json",
+        "topics/orders/partition=0/orders+0+0000000010+0000000019.json",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"partitioner.class": "FieldPartitioner", "partition.field.name": "country"},
+        {
+            "partitioner.class": "HourlyPartitioner",
+            "timestamp.extractor": "Record",
+            "rotate.interval.ms": "7000",
+        },
+    ],
+)
+def test_each_record_is_written_once_after_crashes_and_failed_writes(
+    tmp_path: Path, seed: int, more: dict[str, str]
+) -> None:
+    rng, committed, at = random.Random(seed), 0, 0
+    while at < 500:
+        sought: dict[TopicPartition, int] = {}
+        task = started_sink(HdfsSinkConnector, hdfs(tmp_path, **more), seek=sought.update)
+        real = task._layout.storage.put  # type: ignore[attr-defined]
+
+        def fails(name: str, data: bytes, real: Any = real) -> None:
+            if rng.random() < 0.3:
+                raise RetriableError("the store is away")
+            real(name, data)
+
+        task._layout.storage.put = fails  # type: ignore[attr-defined]
+        task.open([WHERE])
+        at = sought.get(WHERE, committed)
+        for _ in range(rng.randrange(1, 12)):
+            if at >= 500:
+                break
+            batch = records(at, min(rng.randrange(1, 40), 500 - at))
+            if not put_until_done(task, batch, rng):
+                at = committed
+                break  # the process died while it wrote a group of files
+            at += len(batch)
+            if rng.random() < 0.3:
+                committed = dict(task.flush({WHERE: at}) or {}).get(WHERE, committed)
+    found = written(tmp_path)
+    assert found == list(range(len(found))) and len(found) >= committed
+
+
+def test_files_are_the_same_whatever_the_batches(tmp_path: Path) -> None:
+    contents = []
+    for sizes in (1, 7, 100):
+        folder = tmp_path / str(sizes)
+        config = hdfs(
+            folder,
+            **{
+                "format.class": "ParquetFormat",
+                "partitioner.class": "TimeBasedPartitioner",
+                "path.format": "'d'=YYYY-MM-dd/'m'=mm",
+                "partition.duration.ms": "60000",
+                "timestamp.extractor": "Record",
+                "timezone": "Europe/Berlin",
+                "rotate.interval.ms": "8000",
+            },
+        )
+        task = started_sink(HdfsSinkConnector, config)
+        for first in range(0, 100, sizes):
+            task.put(records(first, min(sizes, 100 - first)))
+        contents.append(
+            {str(p.relative_to(folder)): pq.read_table(p).to_pylist() for p in folder.rglob("*.parquet")}
+        )
+    assert contents[0] == contents[1] == contents[2] and len(contents[0]) > 5
+    assert all(name.startswith("topics/orders/d=2023-11-14/m=") for name in contents[0])
+
+
+def test_a_change_of_schema_closes_the_file(tmp_path: Path) -> None:
+    task = started_sink(HdfsSinkConnector, hdfs(tmp_path))
+    task.put(records(0, 3))
+    rows = Column.of([{"id": 3, "country": "x", "note": "n"}], struct(id=INT64, country=STRING, note=STRING))
+    task.put(Records.of("orders", rows, partitions=[0], offsets=[3]))
+    assert task.flush({}) == {WHERE: 3}
+
+
+def test_formats_that_need_a_schema_say_so(tmp_path: Path) -> None:
+    task = started_sink(
+        HdfsSinkConnector, hdfs(tmp_path, **{"format.class": "AvroFormat", "flush.size": "1"})
+    )
+    with pytest.raises(ConnectError, match="needs structs with a schema"):
+        task.put(Records.of("orders", Column(None, [{"a": 1}]), partitions=[0], offsets=[0]))
+
+
+def test_wrong_settings_are_named() -> None:
+    connector = S3SinkConnector()
+    config = {"s3.bucket.name": "b", "format.class": "Excel", "flush.size": "1"}
+    assert "known are ParquetFormat" in connector.check(config)["format.class"][0]
+    config |= {"format.class": "JsonFormat", "partitioner.class": "TimeBasedPartitioner", "path.format": "QQ"}
+    config |= {"partition.duration.ms": "1000"}
+    assert "letter 'Q'" in connector.check(config)["path.format"][0]
+    config = {"hdfs.url": "hdfs://x:9000", "format.class": "JsonFormat", "flush.size": "1"}
+    assert "native client" in str(HdfsSinkConnector().check(config))
+
+
+def test_an_s3_store_gets_the_same_files_again() -> None:
+    with running_s3("bucket") as server:
+        config = {
+            "s3.bucket.name": "bucket",
+            "store.url": server.address,
+            "aws.access.key.id": "test",
+            "aws.secret.access.key": "test",
+            "s3.region": "us-east-1",
+            "flush.size": "4",
+        }
+        schema = struct(name="Order", id=INT64, country=STRING, at=TIMESTAMP)
+        rows = Column.of([{"id": n, "country": "DE", "at": 1000 * n} for n in range(9)], schema)
+        for form in ("AvroFormat", "JsonFormat", "ParquetFormat", "CsvFormat"):
+            more = {"format.class": f"io.confluent.connect.s3.format.x.{form}", "s3.compression.type": "gzip"}
+            for _ in range(2):  # the second run writes the same names
+                task = started_sink(S3SinkConnector, {**config, **more})
+                task.put(Records.of("orders", rows, partitions=[0] * 9, offsets=list(range(9))))
+                assert task.flush({}) == {WHERE: 8}
+        storage = task._layout.storage  # type: ignore[attr-defined]
+        names = storage.names("topics/orders")
+        stem = "topics/orders/partition=0/orders+0+000000000"
+        assert names == sorted(
+            f"{stem}{first}{extension}"
+            for first in (0, 4)
+            for extension in (".avro", ".json.gz", ".snappy.parquet", ".csv.gz")
+        )
+        lines = gzip.decompress(storage.get(f"{stem}4.json.gz")).splitlines()
+        assert json.loads(lines[0]) == {"id": 4, "country": "DE", "at": 4000}
+        avro = list(fastavro.reader(io.BytesIO(storage.get(f"{stem}0.avro"))))
+        assert [row["id"] for row in avro] == [0, 1, 2, 3] and avro[1]["at"].timestamp() == 1

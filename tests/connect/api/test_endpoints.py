@@ -84,6 +84,24 @@ def test_a_connector_is_made_read_changed_and_removed() -> None:
     run(story)
 
 
+def test_a_hidden_secret_that_is_sent_back_keeps_its_value() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        await created(client, herder)
+        shown = (await client.get("/connectors/a/config")).json()
+        assert shown["pass"] == "[hidden]"
+        changed = await client.put("/connectors/a/config", json={**shown, "tasks.max": "1"})
+        assert changed.status_code == 200
+        await herder.settled()
+        assert runner.running["a", 0]["pass"] == "s3cret"
+        refused = await client.put("/connectors/b/config", json={**CONFIG, "pass": "[hidden]"})
+        assert refused.json() == {
+            "error_code": 400,
+            "message": "pass: [hidden] stands for a stored value, and none is stored",
+        }
+
+    run(story)
+
+
 def test_targets_and_restarts() -> None:
     async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
         await created(client, herder, initial_state="STOPPED")

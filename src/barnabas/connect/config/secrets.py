@@ -38,3 +38,8 @@ def shown_value(name: str, value: str | None, definition: ConfigDef | None = Non
 def masked(config: Mapping[str, str | None], definition: ConfigDef | None = None) -> dict[str, str | None]:
     """A configuration for logs and responses."""
     return {name: shown_value(name, value, definition) for name, value in config.items()}
+
+
+def restored(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dict[str, str | None]:
+    """A configuration that a client sends back as it was shown: hidden values are those that are stored."""
+    return {name: stored.get(name, value) if value == HIDDEN else value for name, value in config.items()}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from barnabas.connect.config.secrets import HIDDEN
+
 
 class Refused(Exception):
     """A request that a worker does not carry out."""
@@ -43,3 +47,10 @@ def framework_offsets(word: str) -> str:
         f"if this connector manages offsets externally, they will need to be manually {word} in the system "
         "that the connector uses."
     )
+
+
+def refuse_hidden(config: Mapping[str, str | None]) -> None:
+    """A client sent the text that hides secrets, and no secret is stored that it could stand for."""
+    unknown = [name for name, value in config.items() if value == HIDDEN]
+    if unknown:
+        raise Refused(400, f"{', '.join(unknown)}: {HIDDEN} stands for a stored value, and none is stored")

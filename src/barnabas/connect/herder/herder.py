@@ -17,10 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.connect.config.providers import Providers
-from barnabas.connect.config.secrets import masked
+from barnabas.connect.config.secrets import masked, restored
 from barnabas.connect.herder import config_state as records
 from barnabas.connect.herder.config_state import Change, ConfigState, Record
-from barnabas.connect.herder.errors import Refused, framework_offsets, not_found, not_stopped, unknown
+from barnabas.connect.herder.errors import (
+    Refused,
+    framework_offsets,
+    not_found,
+    not_stopped,
+    unknown,
+)
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.running import RunningConnector
 from barnabas.connect.herder.states import State, Status, Target, TaskId, TaskRunner
@@ -377,6 +383,12 @@ class Herder:
     ) -> bool:
         """Make or change a connector; True if it is new. `is_new`: refuse one that exists."""
         self.must_lead()
+        config = restored(config, self.state.connectors.get(name, {}))
+        unknown = [key for key, value in config.items() if value == HIDDEN]
+        if unknown:
+            raise Refused(
+                400, f"{', '.join(unknown)}: {HIDDEN} stands for a stored value, and none is stored"
+            )
         problem = (await asyncio.to_thread(self.validated, config)).refusal()
         if problem is not None:
             raise problem

@@ -104,7 +104,7 @@ class SinkConsumer:
                     heartbeat_interval_ms=int(text.get("heartbeat.interval.ms", "3000")),
                 ),
                 reset=reset,
-                metadata_max_age_ms=int(text.get("metadata.max.age.ms", "30000")),
+                metadata_max_age_ms=int(text.get("metadata.max.age.ms", "5000")),
                 fetch=FetchSettings(
                     wait_ms_max=int(text.get("fetch.max.wait.ms", "500")),
                     partition_bytes_max=int(text.get("max.partition.fetch.bytes", str(1024 * 1024))),

@@ -47,6 +47,8 @@ CLASSES = {
     "Kafka": "kafka-server-start",
     "SchemaRegistryMain": "schema-registry-start",
     "KafkaRestMain": "kafka-rest-start",
+    "ConnectStandalone": "connect-standalone",
+    "ConnectDistributed": "connect-distributed",
 }
 
 NO_ZOOKEEPER = "there is no ZooKeeper any more: the metadata is in the brokers' own log. {instead}"

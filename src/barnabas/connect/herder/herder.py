@@ -13,7 +13,6 @@ import contextlib
 import logging
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from barnabas.connect.config.providers import Providers
@@ -25,24 +24,18 @@ from barnabas.connect.herder.errors import (
     framework_offsets,
     not_found,
     not_stopped,
+    refuse_hidden,
     unknown,
 )
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.running import RunningConnector
-from barnabas.connect.herder.states import State, Status, Target, TaskId, TaskRunner
+from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
 from barnabas.connect.herder.validation import Validation, connector_class, validate
 from barnabas.connect.plugins import Plugins
 
 log = logging.getLogger("barnabas.connect")
 
 Place = tuple[str, int | None]  # a connector, or one of its tasks
-
-
-@dataclass(slots=True)
-class RunningTask:
-    raw: dict[str, str]
-    target: Target
-    has_failed: bool = False
 
 
 class Herder:
@@ -384,11 +377,7 @@ class Herder:
         """Make or change a connector; True if it is new. `is_new`: refuse one that exists."""
         self.must_lead()
         config = restored(config, self.state.connectors.get(name, {}))
-        unknown = [key for key, value in config.items() if value == HIDDEN]
-        if unknown:
-            raise Refused(
-                400, f"{', '.join(unknown)}: {HIDDEN} stands for a stored value, and none is stored"
-            )
+        refuse_hidden(config)
         problem = (await asyncio.to_thread(self.validated, config)).refusal()
         if problem is not None:
             raise problem

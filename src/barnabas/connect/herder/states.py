@@ -36,6 +36,15 @@ class TaskId(NamedTuple):
         return f"{self.connector}-{self.task}"
 
 
+@dataclass(slots=True)
+class RunningTask:
+    """A task that this worker started: the settings it got, and what it should do."""
+
+    raw: dict[str, str]
+    target: Target
+    has_failed: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """The state of a connector or a task, as the status topic holds it."""

@@ -1,0 +1,1 @@
+"""Built-in functions of SQL: their table, and what each computes in Python."""

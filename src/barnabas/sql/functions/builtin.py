@@ -1,0 +1,15 @@
+"""All functions that have code: importing this module registers them."""
+
+from __future__ import annotations
+
+from barnabas.sql.functions import collections, documents, numbers, strings
+from barnabas.sql.functions.registry import CODES, Code, row_named
+
+MODULES = (collections, documents, numbers, strings)
+
+
+def code_of(name: str) -> Code | None:
+    """The code of a function; None for one without.
+
+    SqlError for an unknown name."""
+    return CODES.get(row_named(name).name)

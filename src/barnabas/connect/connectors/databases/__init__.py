@@ -1,0 +1,1 @@
+"""Databases as connectors see them: addresses, drivers, dialects, catalogues of tables and columns."""

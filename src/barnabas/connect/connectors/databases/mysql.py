@@ -1,0 +1,171 @@
+"""MySQL and MariaDB through PyMySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
+from barnabas.connect.connectors.databases.dialect import CONNECT_TIMEOUT_S, Dialect, Row
+from barnabas.connect.connectors.databases.postgres import fetched
+
+TYPES = {
+    "tinyint": SqlType.TINYINT,
+    "smallint": SqlType.SMALLINT,
+    "mediumint": SqlType.INTEGER,
+    "int": SqlType.INTEGER,
+    "bigint": SqlType.BIGINT,
+    "float": SqlType.REAL,
+    "double": SqlType.DOUBLE,
+    "decimal": SqlType.DECIMAL,
+    "bit": SqlType.BINARY,
+    "date": SqlType.DATE,
+    "year": SqlType.INTEGER,
+    "time": SqlType.TIME,
+    "datetime": SqlType.TIMESTAMP,
+    "timestamp": SqlType.TIMESTAMP_ZONED,
+}
+BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point")
+KINDS = {"TABLE": "BASE TABLE", "VIEW": "VIEW", "SYSTEM TABLE": "SYSTEM VIEW"}
+SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+# Codes of the protocol, for columns of queries.
+CODES = {
+    0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
+    9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 16: "bit", 246: "decimal",
+}  # fmt: skip
+BINARY_CHARSET = 63
+# Connection lost, too many connections, lock wait timeout, deadlock, server shutdown, gone away.
+AWAY = {1040, 1053, 1158, 1159, 1160, 1161, 1205, 1213, 1226, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+COLUMNS = """
+SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable, column_default, extra,
+       column_key, ordinal_position,
+       (SELECT k.ordinal_position FROM information_schema.key_column_usage k WHERE k.constraint_name = 'PRIMARY'
+        AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)
+FROM information_schema.columns c WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
+
+
+class MySql(Dialect):
+    NAME = "MySqlDatabaseDialect"
+    MARK = "`"
+    KEY_TEXT = "VARCHAR(256)"
+    TYPES = {
+        "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float32": "FLOAT",
+        "float64": "DOUBLE", "boolean": "TINYINT", "string": "TEXT", "bytes": "VARBINARY(1024)",
+        "Decimal": "DECIMAL(65,{scale})", "Date": "DATE", "Time": "TIME(3)", "Timestamp": "DATETIME(3)",
+    }  # fmt: skip
+
+    def connect(self) -> Any:
+        import pymysql
+
+        options = self.address.options
+        secure = options.get("sslMode", options.get("useSSL", "")).upper() in ("REQUIRED", "TRUE", "VERIFY_CA")
+        return pymysql.connect(
+            host=self.address.host,
+            port=self.address.port,
+            user=self.address.user or None,
+            password=self.address.password,
+            database=self.address.database or None,
+            charset="utf8mb4",
+            connect_timeout=CONNECT_TIMEOUT_S,
+            init_command="SET time_zone = '+00:00'",  # TIMESTAMP columns are read and written in UTC
+            **({"ssl": {"ca": options.get("serverSslCert")}} if secure else {}),
+        )
+
+    @property
+    def errors(self) -> type[Exception]:
+        import pymysql
+
+        return pymysql.err.Error
+
+    def is_away(self, error: BaseException) -> bool:
+        import pymysql
+
+        if isinstance(error, pymysql.err.InterfaceError):
+            return True
+        return isinstance(error, pymysql.err.MySQLError) and bool(error.args) and error.args[0] in AWAY
+
+    def is_data_error(self, error: BaseException) -> bool:
+        import pymysql
+
+        return isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
+
+    def stream(
+        self, connection: Any, statement: str, values: Sequence[Any], rows: int
+    ) -> tuple[list[ColumnInfo], Iterator[list[Row]]]:
+        from pymysql.cursors import SSCursor
+
+        cursor = connection.cursor(SSCursor)  # rows stay on the server until they are asked for
+        cursor.execute(statement, tuple(values) if values else None)
+        result = cursor._result
+        return [described(each) for each in result.fields], fetched(cursor, rows)
+
+    def now(self, connection: Any) -> datetime:
+        found: datetime = self.fetch(connection, "SELECT utc_timestamp(6)")[0][0]
+        connection.rollback()
+        return found.replace(tzinfo=UTC)
+
+    def tables(
+        self, connection: Any, types: Sequence[str], catalog: str | None, schema: str | None
+    ) -> list[TableId]:
+        kinds = [KINDS[each.upper()] for each in types if each.upper() in KINDS] or ["BASE TABLE"]
+        where = "table_schema LIKE %s" if catalog else "table_schema = coalesce(database(), table_schema)"
+        query = (
+            f"SELECT table_schema, table_name FROM information_schema.tables WHERE {where}"
+            " AND table_type IN %s AND table_schema NOT IN %s ORDER BY 1, 2"
+        )
+        found = self.fetch(connection, query, (*((catalog,) if catalog else ()), kinds, SYSTEM))
+        connection.rollback()
+        return [TableId(database, "", name) for database, name in found]
+
+    def find(self, connection: Any, parts: Sequence[str]) -> TableId | None:
+        database = parts[-2] if len(parts) > 1 else None
+        query = (
+            "SELECT table_schema, table_name FROM information_schema.tables"
+            " WHERE table_schema = coalesce(%s, database()) AND table_name = %s"
+        )
+        found = self.fetch(connection, query, (database, parts[-1]))
+        connection.rollback()
+        return TableId(found[0][0], "", found[0][1]) if found else None
+
+    def columns(self, connection: Any, table: TableId) -> list[ColumnInfo]:
+        return [of_catalogue(row) for row in self.fetch(connection, COLUMNS, (table.catalog, table.name))]
+
+    def upsert(self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]) -> str:
+        changed = others or keys[:1]
+        sets = ", ".join(f"{self.quoted(each)} = VALUES({self.quoted(each)})" for each in changed)
+        return f"{self.insert(table, [*keys, *others], casts)} ON DUPLICATE KEY UPDATE {sets}"
+
+
+def of_catalogue(row: Row) -> ColumnInfo:
+    name, native, full, precision, scale, nullable, default, extra, _, _, position = row
+    kind = TYPES.get(native, SqlType.BINARY if native in BYTES else SqlType.TEXT)
+    return ColumnInfo(
+        name,
+        kind,
+        native,
+        int(precision or 0),
+        None if scale is None else int(scale),
+        nullable=nullable == "YES",
+        has_default=default is not None and default != "NULL",
+        auto_increment="auto_increment" in extra,
+        unsigned="unsigned" in full,
+        key_position=int(position or 0),
+    )
+
+
+def described(field: Any) -> ColumnInfo:
+    native = CODES.get(field.type_code, "blob" if field.charsetnr == BINARY_CHARSET else "text")
+    if field.type_code == 245:  # JSON
+        native = "json"
+    kind = TYPES.get(native, SqlType.BINARY if native in BYTES else SqlType.TEXT)
+    return ColumnInfo(
+        field.name,
+        kind,
+        native,
+        field.length,
+        field.scale,
+        nullable=not field.flags & 1,
+        unsigned=bool(field.flags & 32),
+    )

@@ -58,7 +58,9 @@ def read_address(
     if kind == "sqlite":
         name, _, query = rest.partition("?")
         if not name or name == ":memory:":
-            raise AddressError("jdbc:sqlite: needs the path of a file: a database in memory belongs to one process")
+            raise AddressError(
+                "jdbc:sqlite: needs the path of a file: a database in memory belongs to one process"
+            )
         return Address(kind, "", 0, name.removeprefix("file:"), options=dict(parse_qsl(query)))
     return read_server(kind, url, rest, user, password, properties or {})
 
@@ -76,7 +78,9 @@ def read_server(
     options = {**dict(parse_qsl(parts.query)), **properties}
     name = unquote(parts.path.lstrip("/"))
     if kind == "postgresql" and not name:
-        raise AddressError(f"{hidden(url)!r} names no database: right would be jdbc:postgresql://{host}/database")
+        raise AddressError(
+            f"{hidden(url)!r} names no database: right would be jdbc:postgresql://{host}/database"
+        )
     return Address(
         kind,
         host,

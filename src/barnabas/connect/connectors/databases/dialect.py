@@ -112,7 +112,9 @@ class Dialect(ABC):
     # -- writing -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def upsert(self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]) -> str:
+    def upsert(
+        self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
+    ) -> str:
         """A statement that inserts a row or updates the one with its key. Values: keys, then others."""
 
     def insert(self, table: TableId, columns: Sequence[str], casts: Mapping[str, str]) -> str:

@@ -60,7 +60,11 @@ class MySql(Dialect):
         import pymysql
 
         options = self.address.options
-        secure = options.get("sslMode", options.get("useSSL", "")).upper() in ("REQUIRED", "TRUE", "VERIFY_CA")
+        secure = options.get("sslMode", options.get("useSSL", "")).upper() in (
+            "REQUIRED",
+            "TRUE",
+            "VERIFY_CA",
+        )
         return pymysql.connect(
             host=self.address.host,
             port=self.address.port,
@@ -132,7 +136,9 @@ class MySql(Dialect):
     def columns(self, connection: Any, table: TableId) -> list[ColumnInfo]:
         return [of_catalogue(row) for row in self.fetch(connection, COLUMNS, (table.catalog, table.name))]
 
-    def upsert(self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]) -> str:
+    def upsert(
+        self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
+    ) -> str:
         changed = others or keys[:1]
         sets = ", ".join(f"{self.quoted(each)} = VALUES({self.quoted(each)})" for each in changed)
         return f"{self.insert(table, [*keys, *others], casts)} ON DUPLICATE KEY UPDATE {sets}"

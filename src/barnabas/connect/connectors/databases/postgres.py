@@ -26,7 +26,19 @@ TYPES = {
     "timestamptz": SqlType.TIMESTAMP_ZONED,
 }
 RELATIONS = {"TABLE": "rp", "VIEW": "vm", "PARTITIONED TABLE": "p", "FOREIGN TABLE": "f", "SYSTEM TABLE": "r"}
-CAST_TYPES = ("uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr", "interval", "bit", "varbit", "citext")
+CAST_TYPES = (
+    "uuid",
+    "json",
+    "jsonb",
+    "xml",
+    "inet",
+    "cidr",
+    "macaddr",
+    "interval",
+    "bit",
+    "varbit",
+    "citext",
+)
 COLUMNS = """
 SELECT a.attname, t.typname, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity,
        e.typname, t.typtype,
@@ -144,7 +156,9 @@ class Postgres(Dialect):
         found = self.fetch(connection, COLUMNS, (table.schema, table.name))
         return [of_catalogue(row) for row in found]
 
-    def upsert(self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]) -> str:
+    def upsert(
+        self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
+    ) -> str:
         names = ", ".join(map(self.quoted, keys))
         sets = ", ".join(f"{self.quoted(each)} = EXCLUDED.{self.quoted(each)}" for each in others)
         action = f"DO UPDATE SET {sets}" if others else "DO NOTHING"

@@ -53,7 +53,9 @@ class Sqlite(Dialect):
         return sqlite3.Error
 
     def is_away(self, error: BaseException) -> bool:
-        return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
+        return isinstance(error, sqlite3.OperationalError) and (
+            "locked" in str(error) or "busy" in str(error)
+        )
 
     def is_data_error(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
@@ -88,12 +90,16 @@ class Sqlite(Dialect):
         return TableId("", "", found[0]) if found else None
 
     def columns(self, connection: Any, table: TableId) -> list[ColumnInfo]:
-        found = connection.execute("SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info(?)", (table.name,))
+        found = connection.execute(
+            'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)', (table.name,)
+        )
         rows = found.fetchall()
         keys = sum(row[4] > 0 for row in rows)
         return [declared(row, is_only_key=keys == 1) for row in rows]
 
-    def upsert(self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]) -> str:
+    def upsert(
+        self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
+    ) -> str:
         names = ", ".join(map(self.quoted, keys))
         sets = ", ".join(f"{self.quoted(each)} = excluded.{self.quoted(each)}" for each in others)
         action = f"DO UPDATE SET {sets}" if others else "DO NOTHING"
@@ -125,7 +131,10 @@ def marked(statement: str) -> str:
 
 def plain(values: Sequence[Any]) -> list[Any]:
     """Values that SQLite stores: times as ISO texts, decimals as texts."""
-    return [each if each is None or isinstance(each, int | float | str | bytes) else stored(each) for each in values]
+    return [
+        each if each is None or isinstance(each, int | float | str | bytes) else stored(each)
+        for each in values
+    ]
 
 
 def stored(value: Any) -> Any:

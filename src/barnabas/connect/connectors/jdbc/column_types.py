@@ -94,7 +94,9 @@ class TableShape:
     mapping: Mapping
 
     @staticmethod
-    def of(name: str | None, columns: Sequence[ColumnInfo], mapping: Mapping, *, keyed: bool = False) -> TableShape:
+    def of(
+        name: str | None, columns: Sequence[ColumnInfo], mapping: Mapping, *, keyed: bool = False
+    ) -> TableShape:
         fields = tuple(Field(each.name, field_schema(each, mapping)) for each in columns)
         keys = sorted((each for each in columns if each.key_position), key=lambda each: each.key_position)
         key = None
@@ -111,7 +113,10 @@ class TableShape:
             for info, values, one in zip(self.columns, columns, self.schema.fields, strict=True)
         ]
         kind = self.schema.arrow
-        return Column(self.schema, pa.StructArray.from_arrays(arrays, fields=[kind.field(i) for i in range(kind.num_fields)]))
+        return Column(
+            self.schema,
+            pa.StructArray.from_arrays(arrays, fields=[kind.field(i) for i in range(kind.num_fields)]),
+        )
 
     def keys(self, values: Column) -> Column:
         """The primary keys of these values; nulls where there is none."""
@@ -140,7 +145,9 @@ def converter(info: ColumnInfo, schema: Schema, mapping: Mapping) -> Callable[[A
     if info.type is SqlType.ARRAY:
         assert schema.value is not None
         inner = converter(replace(info, type=info.item or SqlType.TEXT), schema.value, mapping)
-        return None if inner is None else lambda items: [None if each is None else inner(each) for each in items]
+        return (
+            None if inner is None else lambda items: [None if each is None else inner(each) for each in items]
+        )
     if info.type in TIMESTAMPS:
         return lambda value: stamped(moment(value, mapping.zone), mapping.granularity)
     if schema.logical is not None and schema.type is Type.BYTES:

@@ -94,7 +94,9 @@ def source_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
         for name in ("table.whitelist", "table.blacklist"):
             wrong(name, "table.whitelist and table.blacklist are exclusive: set one of them")
     query = query_of(config)
-    if query and any(config.get(each) for each in ("table.whitelist", "table.blacklist", "table.include.list")):
+    if query and any(
+        config.get(each) for each in ("table.whitelist", "table.blacklist", "table.include.list")
+    ):
         wrong("query", "query may not be combined with whole-table copying settings: remove table.whitelist,"
               " table.blacklist and table.include.list, or the query")  # fmt: skip
     mode = config.get("mode", "")

@@ -1,0 +1,194 @@
+"""One table or query of a JDBC source: it is read when it is due, batch by batch.
+
+In: a dialect, settings, a position. Out: batches of rows with the positions that they reach. The columns are read
+with each query, so a table that changes is followed. Does not know: topics of Kafka, the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from barnabas.connect.config import Settings
+from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
+from barnabas.connect.connectors.databases.dialect import Dialect, Row
+from barnabas.connect.connectors.jdbc.column_types import Mapping, TableShape, moment
+from barnabas.connect.connectors.jdbc.queries import Criteria, Position, reached
+from barnabas.connect.plugins import ConnectError
+
+NUMBERS = (
+    SqlType.TINYINT,
+    SqlType.SMALLINT,
+    SqlType.INTEGER,
+    SqlType.BIGINT,
+    SqlType.NUMERIC,
+    SqlType.DECIMAL,
+)
+
+
+class Found(NamedTuple):
+    """Rows of one batch."""
+
+    shape: TableShape
+    rows: list[Row]
+    position: Position
+
+
+@dataclass(slots=True)
+class SourceTable:
+    """`table` is None for a query. `due_s` is when it is read next."""
+
+    dialect: Dialect
+    settings: Settings
+    table: TableId | None
+    topic: str
+    partition: dict[str, Any]
+    position: Position
+    due_s: float = 0.0
+    _batches: Iterator[Found] | None = field(default=None)
+
+    def next(self, connection: Any) -> Found | None:
+        """The next batch of the running query, or the first of a new one; None: the query has no more rows."""
+        if self._batches is None:
+            self._batches = self._query(connection)
+        found = next(self._batches, None)
+        if found is None:
+            self._batches = None
+        else:
+            self.position = found.position
+        return found
+
+    def reset(self, position: Position) -> None:
+        """Forget a query that failed; the next one begins at what was returned."""
+        self._batches = None
+        self.position = position
+
+    def _query(self, connection: Any) -> Iterator[Found]:
+        dialect, settings = self.dialect, self.settings
+        zone = ZoneInfo(settings.text("db.timezone"))
+        columns = self._columns(connection)
+        criteria, times, number = self._criteria(columns)
+        until = None
+        if criteria.times:
+            until = dialect.now(connection) - timedelta(
+                milliseconds=settings.integer("timestamp.delay.interval.ms")
+            )
+        condition, values = criteria.where(self._start(until), until, binder(columns, times, zone))
+        statement = f"SELECT * FROM {dialect.table_name(self.table)}" if self.table else self._text()
+        statement = (
+            f"{statement if not values and not self.table else statement.replace('%', '%%')}{condition}"
+        )
+        if suffix := settings.text("query.suffix"):
+            statement += f" {suffix}"
+        size = settings.integer("batch.max.rows")
+        described, rows = dialect.stream(connection, statement, values, size)
+        mapping = Mapping(numeric_mapping(settings), settings.text("timestamp.granularity"), zone)
+        keyed = settings.flag("barnabas.key.from.table")
+        shape = TableShape.of(
+            self.table.name if self.table else None, columns or described, mapping, keyed=keyed
+        )
+        yield from self._batched(shape, rows, times, number, zone)
+        connection.rollback()
+
+    def _batched(
+        self, shape: TableShape, rows: Iterator[list[Row]], times: list[str], number: str, zone: tzinfo
+    ) -> Iterator[Found]:
+        """Each batch waits for the next one, whose first time says which times are complete."""
+        names = [each.name.lower() for each in shape.columns]
+        try:
+            places = [names.index(each.lower()) for each in times]
+            place = names.index(number.lower()) if number else -1
+        except ValueError:
+            raise ConnectError(
+                f"{self.topic}: the result has no column {number or times}: it has {names}"
+            ) from None
+
+        def time_of(row: Row) -> datetime:
+            found = next((row[each] for each in places if row[each] is not None), None)
+            if found is None:
+                raise ConnectError(f"{self.topic}: a row has no time in {', '.join(times)}")
+            return moment(found, zone)
+
+        position = self.position
+        waiting = next(rows, None)
+        while waiting is not None:
+            following = next(rows, None)
+            seen = [time_of(row) for row in waiting] if places else []
+            after = time_of(following[0]) if places and following else None
+            numbers = [int(row[place]) for row in waiting] if place >= 0 else []
+            position = reached(position, seen, numbers, after)
+            yield Found(shape, waiting, position)
+            waiting = following
+
+    def _text(self) -> str:
+        return (self.settings.text("query") or self.settings.text("query.masked")).strip().rstrip(";")
+
+    def _start(self, until: datetime | None) -> Position:
+        initial = self.settings["timestamp.initial"]
+        if until is None or initial is None or self.position.time is not None:
+            return self.position
+        return Position(until) if initial == -1 else Position.of({"timestamp": initial})
+
+    def _columns(self, connection: Any) -> list[ColumnInfo]:
+        """Columns of the catalogue; none for a query."""
+        if self.table is None:
+            return []
+        found = self.dialect.columns(connection, self.table)
+        if not found:
+            raise ConnectError(f"the table {self.table} is not there any more, or may not be read")
+        return found
+
+    def _criteria(self, columns: list[ColumnInfo]) -> tuple[Criteria, list[str], str]:
+        mode, settings = self.settings.text("mode"), self.settings
+        times = settings.entries("timestamp.column.name") if "timestamp" in mode else []
+        number = settings.text("incrementing.column.name") if "incrementing" in mode else ""
+        if "incrementing" in mode and not number:
+            number = self._growing(columns)
+        by_name = {each.name.lower(): each for each in columns}
+        for name in [*times, *([number] if number else [])] if columns else []:
+            info = by_name.get(name.lower())
+            if info is None:
+                raise ConnectError(
+                    f"the table {self.table} has no column {name}: it has {', '.join(each.name for each in columns)}"
+                )
+            is_loose = info.nullable and (name == number or len(times) == 1)
+            if is_loose and settings.flag("validate.non.null"):
+                raise ConnectError(
+                    f"the column {name} of {self.table} may be null, so rows could be missed: declare it NOT NULL, or"
+                    " set validate.non.null=false"
+                )
+        actual = {name: by_name[name.lower()].name if columns else name for name in [*times, number] if name}
+        quoted = self.dialect.quoted
+        named = Criteria(
+            tuple(quoted(actual[each]) for each in times), quoted(actual[number]) if number else ""
+        )
+        return named, times, number
+
+    def _growing(self, columns: list[ColumnInfo]) -> str:
+        found = [each.name for each in columns if each.auto_increment and each.type in NUMBERS]
+        if len(found) != 1:
+            raise ConnectError(
+                f"the table {self.table} has {len(found)} columns that the database counts up: name one by"
+                " incrementing.column.name, or take mode timestamp or bulk; a table without any such column is"
+                " followed by change capture (io.debezium.connector.*)"
+            )
+        return found[0]
+
+
+def numeric_mapping(settings: Settings) -> str:
+    return settings.text("numeric.mapping").lower() or (
+        "precision_only" if settings.flag("numeric.precision.mapping") else "none"
+    )
+
+
+def binder(columns: list[ColumnInfo], times: list[str], zone: tzinfo) -> Any:
+    """Times as the columns compare them: with a zone, or local in `db.timezone`."""
+    kinds = {each.name.lower(): each for each in columns}
+    zoned = [kinds[each.lower()].type is SqlType.TIMESTAMP_ZONED for each in times if each.lower() in kinds]
+    natives = {kinds[each.lower()].native for each in times if each.lower() in kinds}
+    if zoned and all(zoned) and "timestamptz" in natives:
+        return lambda value: value
+    return lambda value: value.astimezone(zone).replace(tzinfo=None)

@@ -1,6 +1,7 @@
 """Addresses of databases: JDBC URLs, read into what Python's drivers want.
 
-In: `jdbc:postgresql://host:port/database?options`, `jdbc:mysql://…`, `jdbc:mariadb://…`, `jdbc:sqlite:file`, a user
+In: `jdbc:postgresql://host:port/database?options`, `jdbc:mysql://…`, `jdbc:mariadb://…`,
+`jdbc:sqlite:file`, a user
 and a password. Out: an `Address`. Errors never show passwords. Does not know: drivers.
 """
 
@@ -13,7 +14,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 PORTS = {"postgresql": 5432, "mysql": 3306}
 KINDS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite"}
-KNOWN = "jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database, jdbc:mariadb://…, jdbc:sqlite:file"
+KNOWN = (
+    "jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database, jdbc:mariadb://…, jdbc:sqlite:file"
+)
 PASSWORD = re.compile(r"(?i)((?:password|pwd|secret)[^=&;]*=)[^&;]*")
 
 
@@ -51,7 +54,8 @@ def read_address(
     driver, rest = found[1].lower(), found[2]
     if driver not in KINDS:
         raise AddressError(
-            f"there is no driver for jdbc:{driver} here: known are {KNOWN}; for other databases take a Java worker"
+            f"there is no driver for jdbc:{driver} here: known are {KNOWN}; for other databases"
+            " take a Java worker"
             " or an export that one of these reads"
         )
     kind = KINDS[driver]

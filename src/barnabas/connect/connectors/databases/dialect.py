@@ -1,6 +1,7 @@
 """What differs between databases: connecting, quoting, catalogues, reading rows as a stream, writing rows.
 
-A dialect opens connections of Python's DB-API. Placeholders of all statements are `%s`; a dialect whose driver
+A dialect opens connections of Python's DB-API. Placeholders of all statements are `%s`; a dialect whose
+driver
 has another mark changes them. Does not know: connectors, records.
 """
 

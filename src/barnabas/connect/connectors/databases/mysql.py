@@ -8,7 +8,6 @@ from typing import Any
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
 from barnabas.connect.connectors.databases.dialect import CONNECT_TIMEOUT_S, Dialect, Row
-from barnabas.connect.connectors.databases.postgres import fetched
 
 TYPES = {
     "tinyint": SqlType.TINYINT,
@@ -31,16 +30,31 @@ KINDS = {"TABLE": "BASE TABLE", "VIEW": "VIEW", "SYSTEM TABLE": "SYSTEM VIEW"}
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 # Codes of the protocol, for columns of queries.
 CODES = {
-    0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
-    9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 16: "bit", 246: "decimal",
-}  # fmt: skip
+    0: "decimal",
+    1: "tinyint",
+    2: "smallint",
+    3: "int",
+    4: "float",
+    5: "double",
+    7: "timestamp",
+    8: "bigint",
+    9: "mediumint",
+    10: "date",
+    11: "time",
+    12: "datetime",
+    13: "year",
+    16: "bit",
+    246: "decimal",
+}
 BINARY_CHARSET = 63
 # Connection lost, too many connections, lock wait timeout, deadlock, server shutdown, gone away.
 AWAY = {1040, 1053, 1158, 1159, 1160, 1161, 1205, 1213, 1226, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 COLUMNS = """
-SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable, column_default, extra,
+SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable,
+column_default, extra,
        column_key, ordinal_position,
-       (SELECT k.ordinal_position FROM information_schema.key_column_usage k WHERE k.constraint_name = 'PRIMARY'
+       (SELECT k.ordinal_position FROM information_schema.key_column_usage k WHERE k.constraint_name =
+       'PRIMARY'
         AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)
 FROM information_schema.columns c WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
@@ -51,10 +65,20 @@ class MySql(Dialect):
     MARK = "`"
     KEY_TEXT = "VARCHAR(256)"
     TYPES = {
-        "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float32": "FLOAT",
-        "float64": "DOUBLE", "boolean": "TINYINT", "string": "TEXT", "bytes": "VARBINARY(1024)",
-        "Decimal": "DECIMAL(65,{scale})", "Date": "DATE", "Time": "TIME(3)", "Timestamp": "DATETIME(3)",
-    }  # fmt: skip
+        "int8": "TINYINT",
+        "int16": "SMALLINT",
+        "int32": "INT",
+        "int64": "BIGINT",
+        "float32": "FLOAT",
+        "float64": "DOUBLE",
+        "boolean": "TINYINT",
+        "string": "TEXT",
+        "bytes": "VARBINARY(1024)",
+        "Decimal": "DECIMAL(65,{scale})",
+        "Date": "DATE",
+        "Time": "TIME(3)",
+        "Timestamp": "DATETIME(3)",
+    }
 
     def connect(self) -> Any:
         import pymysql
@@ -81,7 +105,8 @@ class MySql(Dialect):
     def errors(self) -> type[Exception]:
         import pymysql
 
-        return pymysql.err.Error
+        found: type[Exception] = pymysql.err.Error
+        return found
 
     def is_away(self, error: BaseException) -> bool:
         import pymysql
@@ -103,7 +128,7 @@ class MySql(Dialect):
         cursor = connection.cursor(SSCursor)  # rows stay on the server until they are asked for
         cursor.execute(statement, tuple(values) if values else None)
         result = cursor._result
-        return [described(each) for each in result.fields], fetched(cursor, rows)
+        return [described(each) for each in result.fields], unbuffered(cursor, rows)
 
     def now(self, connection: Any) -> datetime:
         found: datetime = self.fetch(connection, "SELECT utc_timestamp(6)")[0][0]
@@ -142,6 +167,23 @@ class MySql(Dialect):
         changed = others or keys[:1]
         sets = ", ".join(f"{self.quoted(each)} = VALUES({self.quoted(each)})" for each in changed)
         return f"{self.insert(table, [*keys, *others], casts)} ON DUPLICATE KEY UPDATE {sets}"
+
+
+def unbuffered(cursor: Any, rows: int) -> Iterator[list[Row]]:
+    """Rows of a cursor on the server. One that is left early is dropped with its connection: the driver would
+    read all rows that are left."""
+    is_done = False
+    try:
+        while found := cursor.fetchmany(rows):
+            yield list(found)
+        is_done = True
+    finally:
+        if is_done:
+            cursor.close()
+        else:
+            if cursor._result is not None:
+                cursor._result.unbuffered_active = False
+            cursor.connection = None
 
 
 def of_catalogue(row: Row) -> ColumnInfo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,7 +56,8 @@ ORDER BY a.attnum
 """
 TABLES = """
 SELECT current_database(), n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = ANY(%s) AND n.nspname LIKE %s AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%'
+WHERE c.relkind = ANY(%s) AND n.nspname LIKE %s AND n.nspname <> 'information_schema' AND n.nspname NOT
+LIKE 'pg\\_%%'
   AND NOT c.relispartition AND has_table_privilege(c.oid, 'SELECT')
 ORDER BY 2, 3
 """
@@ -65,10 +67,20 @@ class Postgres(Dialect):
     NAME = "PostgreSqlDatabaseDialect"
     HAS_ARRAYS = True
     TYPES = {
-        "int8": "SMALLINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float32": "REAL",
-        "float64": "DOUBLE PRECISION", "boolean": "BOOLEAN", "string": "TEXT", "bytes": "BYTEA",
-        "Decimal": "DECIMAL", "Date": "DATE", "Time": "TIME", "Timestamp": "TIMESTAMP",
-    }  # fmt: skip
+        "int8": "SMALLINT",
+        "int16": "SMALLINT",
+        "int32": "INT",
+        "int64": "BIGINT",
+        "float32": "REAL",
+        "float64": "DOUBLE PRECISION",
+        "boolean": "BOOLEAN",
+        "string": "TEXT",
+        "bytes": "BYTEA",
+        "Decimal": "DECIMAL",
+        "Date": "DATE",
+        "Time": "TIME",
+        "Timestamp": "TIMESTAMP",
+    }
 
     def connect(self) -> Any:
         import psycopg
@@ -122,9 +134,13 @@ class Postgres(Dialect):
         name = info.name if info is not None else "text"
         is_array = info is not None and column.type_code == info.array_oid
         return column_info(
-            column.name, f"_{name}" if is_array else name, name if is_array else None, column.precision, column.scale,
+            column.name,
+            f"_{name}" if is_array else name,
+            name if is_array else None,
+            column.precision,
+            column.scale,
             column.internal_size,
-        )  # fmt: skip
+        )
 
     def now(self, connection: Any) -> datetime:
         found: datetime = self.fetch(connection, "SELECT clock_timestamp()")[0][0]
@@ -173,7 +189,8 @@ def fetched(cursor: Any, rows: int) -> Iterator[list[Row]]:
         while found := cursor.fetchmany(rows):
             yield found
     finally:
-        cursor.close()
+        with suppress(Exception):  # the connection may be closed already, and nothing is left to be saved
+            cursor.close()
 
 
 def column_info(

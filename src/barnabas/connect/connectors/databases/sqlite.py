@@ -37,10 +37,20 @@ SIZES = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 class Sqlite(Dialect):
     NAME = "SqliteDatabaseDialect"
     TYPES = {
-        "int8": "INTEGER", "int16": "INTEGER", "int32": "INTEGER", "int64": "INTEGER", "float32": "REAL",
-        "float64": "REAL", "boolean": "INTEGER", "string": "TEXT", "bytes": "BLOB", "Decimal": "NUMERIC",
-        "Date": "NUMERIC", "Time": "NUMERIC", "Timestamp": "NUMERIC",
-    }  # fmt: skip
+        "int8": "INTEGER",
+        "int16": "INTEGER",
+        "int32": "INTEGER",
+        "int64": "INTEGER",
+        "float32": "REAL",
+        "float64": "REAL",
+        "boolean": "INTEGER",
+        "string": "TEXT",
+        "bytes": "BLOB",
+        "Decimal": "NUMERIC",
+        "Date": "NUMERIC",
+        "Time": "NUMERIC",
+        "Timestamp": "NUMERIC",
+    }
 
     def connect(self) -> Any:
         path = Path(self.address.database)
@@ -140,5 +150,6 @@ def plain(values: Sequence[Any]) -> list[Any]:
 def stored(value: Any) -> Any:
     if isinstance(value, datetime):
         local = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-        return local.isoformat(" ", "milliseconds" if local.microsecond % 1000 == 0 else "microseconds")
+        digits = local.microsecond  # texts are compared: no digits where the rows have none
+        return local.isoformat(" ", "microseconds" if digits % 1000 else "milliseconds" if digits else "seconds")
     return str(value)

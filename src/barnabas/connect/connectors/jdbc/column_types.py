@@ -1,6 +1,7 @@
 """Columns of databases as Connect's fields, and rows as Arrow arrays.
 
-In: columns of a catalogue, rows of a driver. Out: a schema as Confluent's source gives it, a column of structs.
+In: columns of a catalogue, rows of a driver. Out: a schema as Confluent's source gives it, a column of
+structs.
 The conversion goes column by column. Does not know: queries, positions.
 """
 
@@ -16,18 +17,42 @@ import pyarrow as pa
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType
 from barnabas.connect.data import (
-    BOOLEAN, BYTES, DATE, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, STRING, TIME, TIMESTAMP, Column, Field,
-    Schema, Type, array, decimal,
-)  # fmt: skip
+    BOOLEAN,
+    BYTES,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    Column,
+    Field,
+    Schema,
+    Type,
+    array,
+    decimal,
+)
 from barnabas.connect.plugins import ConnectError
 
 UNLIMITED_SCALE = 18  # digits behind the point of NUMERIC columns that declare none
 DIGITS_OF_INT64 = 18
 SIMPLE = {
-    SqlType.BOOLEAN: BOOLEAN, SqlType.TINYINT: INT8, SqlType.SMALLINT: INT16, SqlType.INTEGER: INT32,
-    SqlType.BIGINT: INT64, SqlType.REAL: FLOAT32, SqlType.DOUBLE: FLOAT64, SqlType.TEXT: STRING,
-    SqlType.BINARY: BYTES, SqlType.DATE: DATE, SqlType.TIME: TIME,
-}  # fmt: skip
+    SqlType.BOOLEAN: BOOLEAN,
+    SqlType.TINYINT: INT8,
+    SqlType.SMALLINT: INT16,
+    SqlType.INTEGER: INT32,
+    SqlType.BIGINT: INT64,
+    SqlType.REAL: FLOAT32,
+    SqlType.DOUBLE: FLOAT64,
+    SqlType.TEXT: STRING,
+    SqlType.BINARY: BYTES,
+    SqlType.DATE: DATE,
+    SqlType.TIME: TIME,
+}
 UNSIGNED = {SqlType.TINYINT: INT16, SqlType.SMALLINT: INT32, SqlType.INTEGER: INT64}
 TIMESTAMPS = (SqlType.TIMESTAMP, SqlType.TIMESTAMP_ZONED)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,7 +160,8 @@ def column_array(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapp
         return pa.array(given, schema.arrow)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError) as error:
         raise ConnectError(
-            f"the column {info.name} ({info.native or info.type}) has a value that does not fit {schema.type}:"
+            f"the column {info.name} ({info.native or info.type}) has a value that does not fit"
+            f" {schema.type}:"
             f" {error}; numeric.mapping, or a query with CAST, chooses another type"
         ) from error
 

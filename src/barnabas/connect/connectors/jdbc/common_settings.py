@@ -14,8 +14,12 @@ from barnabas.connect.plugins import ConnectError
 
 DATABASE = "Database"
 OWN = {  # settings under `connection.` that are not for the driver
-    "connection.url", "connection.user", "connection.password", "connection.attempts", "connection.backoff.ms",
-}  # fmt: skip
+    "connection.url",
+    "connection.user",
+    "connection.password",
+    "connection.attempts",
+    "connection.backoff.ms",
+}
 
 
 def is_zone(name: Any) -> bool:
@@ -32,22 +36,90 @@ ZONE = checked("a time zone", is_zone, "Invalid time zone identifier")
 def define_connection(settings: ConfigDef) -> ConfigDef:
     """Add the shared settings, in Confluent's order."""
     return (
-        settings.define("connection.url", "STRING", importance="HIGH", doc="JDBC URL of the database.",
-                        group=DATABASE, width="LONG", display_name="JDBC URL")
-        .define("connection.user", "STRING", None, "HIGH", "User of the database.", DATABASE, "MEDIUM", "JDBC User")
-        .define("connection.password", "PASSWORD", None, "HIGH", "Password of the user.", DATABASE, "SHORT",
-                "JDBC Password")
-        .define("connection.attempts", "INT", 3, "LOW", "Attempts to connect before the task reports an error.",
-                DATABASE, "SHORT", "JDBC connection attempts", at_least(1))
-        .define("connection.backoff.ms", "LONG", 10000, "LOW", "Pause between attempts to connect.", DATABASE,
-                "SHORT", "JDBC connection backoff (ms)", at_least(0))
-        .define("dialect.name", "STRING", "", "LOW", "The dialect; empty: that of the URL.", DATABASE, "LONG",
-                "Database Dialect")
-        .define("db.timezone", "STRING", "UTC", "MEDIUM", "Zone of times that have none.", DATABASE, "MEDIUM",
-                "DB Time Zone", ZONE)
-        .define("quote.sql.identifiers", "STRING", "ALWAYS", "MEDIUM", "Whether names are quoted: ALWAYS or NEVER.",
-                DATABASE, "MEDIUM", "Quote Identifiers", one_of_any_case("ALWAYS", "NEVER"))
-    )  # fmt: skip
+        settings.define(
+            "connection.url",
+            "STRING",
+            importance="HIGH",
+            doc="JDBC URL of the database.",
+            group=DATABASE,
+            width="LONG",
+            display_name="JDBC URL",
+        )
+        .define(
+            "connection.user",
+            "STRING",
+            None,
+            "HIGH",
+            "User of the database.",
+            DATABASE,
+            "MEDIUM",
+            "JDBC User",
+        )
+        .define(
+            "connection.password",
+            "PASSWORD",
+            None,
+            "HIGH",
+            "Password of the user.",
+            DATABASE,
+            "SHORT",
+            "JDBC Password",
+        )
+        .define(
+            "connection.attempts",
+            "INT",
+            3,
+            "LOW",
+            "Attempts to connect before the task reports an error.",
+            DATABASE,
+            "SHORT",
+            "JDBC connection attempts",
+            at_least(1),
+        )
+        .define(
+            "connection.backoff.ms",
+            "LONG",
+            10000,
+            "LOW",
+            "Pause between attempts to connect.",
+            DATABASE,
+            "SHORT",
+            "JDBC connection backoff (ms)",
+            at_least(0),
+        )
+        .define(
+            "dialect.name",
+            "STRING",
+            "",
+            "LOW",
+            "The dialect; empty: that of the URL.",
+            DATABASE,
+            "LONG",
+            "Database Dialect",
+        )
+        .define(
+            "db.timezone",
+            "STRING",
+            "UTC",
+            "MEDIUM",
+            "Zone of times that have none.",
+            DATABASE,
+            "MEDIUM",
+            "DB Time Zone",
+            ZONE,
+        )
+        .define(
+            "quote.sql.identifiers",
+            "STRING",
+            "ALWAYS",
+            "MEDIUM",
+            "Whether names are quoted: ALWAYS or NEVER.",
+            DATABASE,
+            "MEDIUM",
+            "Quote Identifiers",
+            one_of_any_case("ALWAYS", "NEVER"),
+        )
+    )
 
 
 def dialect_from(settings: Settings) -> Dialect:

@@ -1,6 +1,7 @@
 """The JDBC sink: records become rows, batch by batch, in one transaction for each `put`.
 
-Order is kept: a delete ends the batch of rows before it, and the other way round. Offsets are committed after the
+Order is kept: a delete ends the batch of rows before it, and the other way round. Offsets are committed
+after the
 database has committed. With `barnabas.offsets.table` they are part of that transaction: exactly once.
 """
 
@@ -22,7 +23,8 @@ from barnabas.connect.plugins import SINK, ConnectError, Connector, RetriableErr
 
 log = logging.getLogger(__name__)
 SCHEMALESS = (
-    "the value has no schema, but the sink needs a struct with one: take a converter with schemas (JsonConverter with"
+    "the value has no schema, but the sink needs a struct with one: take a converter with schemas"
+    " (JsonConverter with"
     " schemas.enable=true, or Avro, JSON Schema or Protobuf of a registry)"
 )
 
@@ -119,7 +121,8 @@ class JdbcSinkTask(SinkTask):
     ) -> None:
         if is_delete and not self._settings.flag("delete.enabled"):
             raise ConnectError(
-                f"{topic}: the record at offset {rows[0].offset} has a null value: set delete.enabled=true with"
+                f"{topic}: the record at offset {rows[0].offset} has a null value: set"
+                " delete.enabled=true with"
                 " pk.mode=record_key, or filter tombstones"
             )
         plan = RowPlan.of(
@@ -184,7 +187,8 @@ class JdbcSinkTask(SinkTask):
             schema: Schema = plan.schemas[name]
             if not schema.optional and schema.default is None:
                 raise ConnectError(
-                    f"the table {table} cannot get the column {name}: the field is required and has no default, so"
+                    f"the table {table} cannot get the column {name}: the field is required and has"
+                    " no default, so"
                     " rows that are there would have no value"
                 )
             text = column(self._dialect, name, schema, is_key=False)

@@ -79,7 +79,8 @@ def key_fields(
     if mode == "record_key":
         if key is None:
             raise ConnectError(
-                f"{topic}: pk.mode=record_key needs keys with a schema: a struct, or one value with one name in"
+                f"{topic}: pk.mode=record_key needs keys with a schema: a struct, or one value with"
+                " one name in"
                 " pk.fields; look at key.converter"
             )
         if key.type is not Type.STRUCT:

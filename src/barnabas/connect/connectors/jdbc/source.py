@@ -17,8 +17,14 @@ from barnabas.connect.connectors.jdbc.source_settings import CONFIG, query_of, s
 from barnabas.connect.connectors.jdbc.source_table import SourceTable
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import (
-    SOURCE, ConnectError, Connector, ConnectorContext, RetriableError, SourceContext, SourceTask,
-)  # fmt: skip
+    SOURCE,
+    ConnectError,
+    Connector,
+    ConnectorContext,
+    RetriableError,
+    SourceContext,
+    SourceTask,
+)
 
 log = logging.getLogger(__name__)
 QUERY_PARTITION = {"query": "query"}
@@ -49,8 +55,6 @@ class JdbcSourceTask(SourceTask):
     def _poll(self) -> Records | None:
         if self._connection is None:
             self._connection = self._dialect.connect()
-            for each in self._sources or ():
-                each.reset(each.position)
         if self._sources is None:
             self._sources = self._opened()
         due = min(self._sources, key=lambda each: each.due_s, default=None)
@@ -95,6 +99,8 @@ class JdbcSourceTask(SourceTask):
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
+        for each in self._sources or ():
+            each.reset()  # cursors first: SQLite keeps its lock until the last one is closed
         if connection is not None:
             try:
                 connection.close()

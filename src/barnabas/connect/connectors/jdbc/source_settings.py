@@ -10,69 +10,282 @@ from barnabas.connect.connectors.jdbc.common_settings import connection_errors, 
 MODE, CONNECTOR = "Mode", "Connector"
 MODES = ("bulk", "incrementing", "timestamp", "timestamp+incrementing")
 GRANULARITIES = (
-    "connect_logical", "micros_long", "nanos_long", "micros_string", "nanos_string",
-    "micros_iso_datetime_string", "nanos_iso_datetime_string",
-)  # fmt: skip
+    "connect_logical",
+    "micros_long",
+    "nanos_long",
+    "micros_string",
+    "nanos_string",
+    "micros_iso_datetime_string",
+    "nanos_iso_datetime_string",
+)
 MAPPINGS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
 
 CONFIG = (
     define_connection(ConfigDef())
-    .define("catalog.pattern", "STRING", None, "MEDIUM", "Catalogs whose tables are read, as LIKE.", "Database",
-            "SHORT", "Schema pattern")
-    .define("schema.pattern", "STRING", None, "HIGH", "Schemas whose tables are read, as LIKE.", "Database",
-            "SHORT", "Schema pattern")
-    .define("table.whitelist", "LIST", "", "MEDIUM", "Tables that are read.", "Database", "LONG", "Table Whitelist")
-    .define("table.blacklist", "LIST", "", "MEDIUM", "Tables that are not read.", "Database", "LONG",
-            "Table Blacklist")
-    .define("table.include.list", "LIST", "", "MEDIUM", "Patterns of full names of tables that are read.",
-            "Database", "LONG", "Table Include List")
-    .define("table.exclude.list", "LIST", "", "MEDIUM", "Patterns of full names of tables that are not read.",
-            "Database", "LONG", "Table Exclude List")
-    .define("numeric.precision.mapping", "BOOLEAN", False, "LOW", "Old name of numeric.mapping=precision_only.",
-            "Database", "SHORT", "Map Numeric Values By Precision (deprecated)")
-    .define("numeric.mapping", "STRING", None, "LOW",
-            "How NUMERIC columns are mapped. With none they are Decimals, which JSON shows as bytes in base64;"
-            " best_fit gives numbers wherever 18 digits are enough.",
-            "Database", "SHORT", "Map Numeric Values, Integral or Decimal, By Precision and Scale")
-    .define("mode", "STRING", importance="HIGH", doc="How new rows are found.", group=MODE, width="MEDIUM",
-            display_name="Table Loading Mode", validator=one_of(*MODES),
-            dependents=("incrementing.column.name", "timestamp.column.name", "validate.non.null"))
-    .define("incrementing.column.name", "STRING", "", "MEDIUM", "The growing column; empty: it is looked for.",
-            MODE, "MEDIUM", "Incrementing Column Name")
-    .define("timestamp.column.name", "LIST", "", "MEDIUM", "Columns with the time of the last change.", MODE,
-            "MEDIUM", "Timestamp Column Name")
-    .define("timestamp.initial", "LONG", None, "LOW", "Milliseconds to begin at; -1: now; not set: all rows.",
-            MODE, "MEDIUM", "Unix time value of initial timestamp")
-    .define("validate.non.null", "BOOLEAN", True, "LOW", "Refuse columns of positions that may be null.", MODE,
-            "SHORT", "Validate Non Null")
+    .define(
+        "catalog.pattern",
+        "STRING",
+        None,
+        "MEDIUM",
+        "Catalogs whose tables are read, as LIKE.",
+        "Database",
+        "SHORT",
+        "Schema pattern",
+    )
+    .define(
+        "schema.pattern",
+        "STRING",
+        None,
+        "HIGH",
+        "Schemas whose tables are read, as LIKE.",
+        "Database",
+        "SHORT",
+        "Schema pattern",
+    )
+    .define(
+        "table.whitelist",
+        "LIST",
+        "",
+        "MEDIUM",
+        "Tables that are read.",
+        "Database",
+        "LONG",
+        "Table Whitelist",
+    )
+    .define(
+        "table.blacklist",
+        "LIST",
+        "",
+        "MEDIUM",
+        "Tables that are not read.",
+        "Database",
+        "LONG",
+        "Table Blacklist",
+    )
+    .define(
+        "table.include.list",
+        "LIST",
+        "",
+        "MEDIUM",
+        "Patterns of full names of tables that are read.",
+        "Database",
+        "LONG",
+        "Table Include List",
+    )
+    .define(
+        "table.exclude.list",
+        "LIST",
+        "",
+        "MEDIUM",
+        "Patterns of full names of tables that are not read.",
+        "Database",
+        "LONG",
+        "Table Exclude List",
+    )
+    .define(
+        "numeric.precision.mapping",
+        "BOOLEAN",
+        False,
+        "LOW",
+        "Old name of numeric.mapping=precision_only.",
+        "Database",
+        "SHORT",
+        "Map Numeric Values By Precision (deprecated)",
+    )
+    .define(
+        "numeric.mapping",
+        "STRING",
+        None,
+        "LOW",
+        "How NUMERIC columns are mapped. With none they are Decimals, which JSON shows as bytes in base64;"
+        " best_fit gives numbers wherever 18 digits are enough.",
+        "Database",
+        "SHORT",
+        "Map Numeric Values, Integral or Decimal, By Precision and Scale",
+    )
+    .define(
+        "mode",
+        "STRING",
+        importance="HIGH",
+        doc="How new rows are found.",
+        group=MODE,
+        width="MEDIUM",
+        display_name="Table Loading Mode",
+        validator=one_of(*MODES),
+        dependents=("incrementing.column.name", "timestamp.column.name", "validate.non.null"),
+    )
+    .define(
+        "incrementing.column.name",
+        "STRING",
+        "",
+        "MEDIUM",
+        "The growing column; empty: it is looked for.",
+        MODE,
+        "MEDIUM",
+        "Incrementing Column Name",
+    )
+    .define(
+        "timestamp.column.name",
+        "LIST",
+        "",
+        "MEDIUM",
+        "Columns with the time of the last change.",
+        MODE,
+        "MEDIUM",
+        "Timestamp Column Name",
+    )
+    .define(
+        "timestamp.initial",
+        "LONG",
+        None,
+        "LOW",
+        "Milliseconds to begin at; -1: now; not set: all rows.",
+        MODE,
+        "MEDIUM",
+        "Unix time value of initial timestamp",
+    )
+    .define(
+        "validate.non.null",
+        "BOOLEAN",
+        True,
+        "LOW",
+        "Refuse columns of positions that may be null.",
+        MODE,
+        "SHORT",
+        "Validate Non Null",
+    )
     .define("query", "STRING", "", "MEDIUM", "A query in place of tables.", MODE, "SHORT", "Query")
-    .define("query.masked", "PASSWORD", None, "MEDIUM", "A query that is not shown.", MODE, "SHORT", "Query Masked")
+    .define(
+        "query.masked",
+        "PASSWORD",
+        None,
+        "MEDIUM",
+        "A query that is not shown.",
+        MODE,
+        "SHORT",
+        "Query Masked",
+    )
     .define("query.suffix", "STRING", "", "LOW", "Added to each query.", MODE, "MEDIUM", "Query suffix")
-    .define("query.retry.attempts", "INT", -1, "LOW", "Retries of a failed query; -1: without end.", MODE, "SHORT",
-            "Query Retry Attempts", at_least(-1))
-    .define("table.types", "LIST", "TABLE", "LOW", "Types of tables that are read.", CONNECTOR, "MEDIUM",
-            "Table Types")
-    .define("poll.interval.ms", "INT", 5000, "HIGH", "Pause between polls of a table.", CONNECTOR, "SHORT",
-            "Poll Interval (ms)", at_least(0))
-    .define("batch.max.rows", "INT", 1000, "LOW", "Rows of one poll.", CONNECTOR, "SHORT", "Max Rows Per Batch",
-            at_least(1))
-    .define("table.poll.interval.ms", "LONG", 60000, "LOW", "Pause between looks for new tables.", CONNECTOR,
-            "SHORT", "Metadata Change Monitoring Interval (ms)", at_least(1))
-    .define("topic.prefix", "STRING", importance="HIGH", doc="Comes before the name of the table; with a query it"
-            " is the whole topic.", group=CONNECTOR, width="MEDIUM", display_name="Topic Prefix")
-    .define("timestamp.delay.interval.ms", "LONG", 0, "HIGH", "Rows wait this long, for transactions that commit"
-            " late.", CONNECTOR, "MEDIUM", "Delay Interval (ms)", at_least(0))
-    .define("timestamp.granularity", "STRING", "connect_logical", "LOW", "The form of timestamps.", CONNECTOR,
-            "MEDIUM", "Timestamp granularity for timestamp columns", one_of(*GRANULARITIES))
-    .define("transaction.isolation.mode", "STRING", "DEFAULT", "LOW", "Isolation of queries.", CONNECTOR, "MEDIUM",
-            "Transaction Isolation Mode",
-            one_of("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE"))
-    .define("barnabas.key.from.table", "BOOLEAN", False, "LOW", "Give records the primary key of their table.",
-            CONNECTOR, "SHORT", "Key From Table")
-    .define("barnabas.topic.format", "STRING", "", "LOW", "Topic of a table, with ${catalog}, ${schema} and"
-            " ${table}; empty: topic.prefix and the table.", CONNECTOR, "MEDIUM", "Topic Format")
-    .define("tables", "LIST", "", "LOW", "Tables of one task; set by the connector.", CONNECTOR, "LONG", "Tables")
-)  # fmt: skip
+    .define(
+        "query.retry.attempts",
+        "INT",
+        -1,
+        "LOW",
+        "Retries of a failed query; -1: without end.",
+        MODE,
+        "SHORT",
+        "Query Retry Attempts",
+        at_least(-1),
+    )
+    .define(
+        "table.types",
+        "LIST",
+        "TABLE",
+        "LOW",
+        "Types of tables that are read.",
+        CONNECTOR,
+        "MEDIUM",
+        "Table Types",
+    )
+    .define(
+        "poll.interval.ms",
+        "INT",
+        5000,
+        "HIGH",
+        "Pause between polls of a table.",
+        CONNECTOR,
+        "SHORT",
+        "Poll Interval (ms)",
+        at_least(0),
+    )
+    .define(
+        "batch.max.rows",
+        "INT",
+        1000,
+        "LOW",
+        "Rows of one poll.",
+        CONNECTOR,
+        "SHORT",
+        "Max Rows Per Batch",
+        at_least(1),
+    )
+    .define(
+        "table.poll.interval.ms",
+        "LONG",
+        60000,
+        "LOW",
+        "Pause between looks for new tables.",
+        CONNECTOR,
+        "SHORT",
+        "Metadata Change Monitoring Interval (ms)",
+        at_least(1),
+    )
+    .define(
+        "topic.prefix",
+        "STRING",
+        importance="HIGH",
+        doc="Comes before the name of the table; with a query it is the whole topic.",
+        group=CONNECTOR,
+        width="MEDIUM",
+        display_name="Topic Prefix",
+    )
+    .define(
+        "timestamp.delay.interval.ms",
+        "LONG",
+        0,
+        "HIGH",
+        "Rows wait this long, for transactions that commit late.",
+        CONNECTOR,
+        "MEDIUM",
+        "Delay Interval (ms)",
+        at_least(0),
+    )
+    .define(
+        "timestamp.granularity",
+        "STRING",
+        "connect_logical",
+        "LOW",
+        "The form of timestamps.",
+        CONNECTOR,
+        "MEDIUM",
+        "Timestamp granularity for timestamp columns",
+        one_of(*GRANULARITIES),
+    )
+    .define(
+        "transaction.isolation.mode",
+        "STRING",
+        "DEFAULT",
+        "LOW",
+        "Isolation of queries.",
+        CONNECTOR,
+        "MEDIUM",
+        "Transaction Isolation Mode",
+        one_of("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE"),
+    )
+    .define(
+        "barnabas.key.from.table",
+        "BOOLEAN",
+        False,
+        "LOW",
+        "Give records the primary key of their table.",
+        CONNECTOR,
+        "SHORT",
+        "Key From Table",
+    )
+    .define(
+        "barnabas.topic.format",
+        "STRING",
+        "",
+        "LOW",
+        "Topic of a table, with ${catalog}, ${schema} and ${table}; empty: topic.prefix and the table.",
+        CONNECTOR,
+        "MEDIUM",
+        "Topic Format",
+    )
+    .define(
+        "tables", "LIST", "", "LOW", "Tables of one task; set by the connector.", CONNECTOR, "LONG", "Tables"
+    )
+)
 
 
 def query_of(config: Mapping[str, str]) -> str:
@@ -88,8 +301,11 @@ def source_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
 
     mapping = config.get("numeric.mapping")
     if mapping is not None and mapping.lower() not in MAPPINGS:
-        wrong("numeric.mapping", f"Invalid value {mapping} for configuration numeric.mapping: must be one of"
-              f" {', '.join(MAPPINGS)}")  # fmt: skip
+        wrong(
+            "numeric.mapping",
+            f"Invalid value {mapping} for configuration numeric.mapping: must be one of"
+            f" {', '.join(MAPPINGS)}",
+        )
     if config.get("table.whitelist") and config.get("table.blacklist"):
         for name in ("table.whitelist", "table.blacklist"):
             wrong(name, "table.whitelist and table.blacklist are exclusive: set one of them")
@@ -97,12 +313,17 @@ def source_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     if query and any(
         config.get(each) for each in ("table.whitelist", "table.blacklist", "table.include.list")
     ):
-        wrong("query", "query may not be combined with whole-table copying settings: remove table.whitelist,"
-              " table.blacklist and table.include.list, or the query")  # fmt: skip
+        wrong(
+            "query",
+            "query may not be combined with whole-table copying settings: remove table.whitelist,"
+            " table.blacklist and table.include.list, or the query",
+        )
     mode = config.get("mode", "")
     if mode in ("timestamp", "timestamp+incrementing") and not config.get("timestamp.column.name"):
-        wrong("timestamp.column.name", f"mode {mode} needs timestamp.column.name, the column with the time of the"
-              " last change")  # fmt: skip
+        wrong(
+            "timestamp.column.name",
+            f"mode {mode} needs timestamp.column.name, the column with the time of the last change",
+        )
     if mode == "bulk":
         for name in ("incrementing.column.name", "timestamp.column.name"):
             if config.get(name):

@@ -1,6 +1,7 @@
 """One table or query of a JDBC source: it is read when it is due, batch by batch.
 
-In: a dialect, settings, a position. Out: batches of rows with the positions that they reach. The columns are read
+In: a dialect, settings, a position. Out: batches of rows with the positions that they reach. The
+columns are read
 with each query, so a table that changes is followed. Does not know: topics of Kafka, the worker.
 """
 
@@ -51,7 +52,7 @@ class SourceTable:
     _batches: Iterator[Found] | None = field(default=None)
 
     def next(self, connection: Any) -> Found | None:
-        """The next batch of the running query, or the first of a new one; None: the query has no more rows."""
+        """The next batch of the running query, or the first of a new one; None: there are no more rows."""
         if self._batches is None:
             self._batches = self._query(connection)
         found = next(self._batches, None)
@@ -61,10 +62,9 @@ class SourceTable:
             self.position = found.position
         return found
 
-    def reset(self, position: Position) -> None:
-        """Forget a query that failed; the next one begins at what was returned."""
+    def reset(self) -> None:
+        """Forget a query that is not finished; the next one begins behind the rows that were returned."""
         self._batches = None
-        self.position = position
 
     def _query(self, connection: Any) -> Iterator[Found]:
         dialect, settings = self.dialect, self.settings
@@ -152,12 +152,14 @@ class SourceTable:
             info = by_name.get(name.lower())
             if info is None:
                 raise ConnectError(
-                    f"the table {self.table} has no column {name}: it has {', '.join(each.name for each in columns)}"
+                    f"the table {self.table} has no column {name}: it has"
+                    f" {', '.join(each.name for each in columns)}"
                 )
             is_loose = info.nullable and (name == number or len(times) == 1)
             if is_loose and settings.flag("validate.non.null"):
                 raise ConnectError(
-                    f"the column {name} of {self.table} may be null, so rows could be missed: declare it NOT NULL, or"
+                    f"the column {name} of {self.table} may be null, so rows could be missed:"
+                    " declare it NOT NULL, or"
                     " set validate.non.null=false"
                 )
         actual = {name: by_name[name.lower()].name if columns else name for name in [*times, number] if name}
@@ -172,7 +174,8 @@ class SourceTable:
         if len(found) != 1:
             raise ConnectError(
                 f"the table {self.table} has {len(found)} columns that the database counts up: name one by"
-                " incrementing.column.name, or take mode timestamp or bulk; a table without any such column is"
+                " incrementing.column.name, or take mode timestamp or bulk; a table without any"
+                " such column is"
                 " followed by change capture (io.debezium.connector.*)"
             )
         return found[0]

@@ -1,0 +1,178 @@
+"""The JDBC sink against real databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.connect.connectors.jdbc_servers import Database, Sink, running
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.connectors.jdbc.sink import JdbcSinkConnector
+from barnabas.connect.data import (
+    INT32,
+    INT64,
+    OPTIONAL_STRING,
+    STRING,
+    TIMESTAMP,
+    Column,
+    Records,
+    Schema,
+    array,
+    decimal,
+    struct,
+)
+from barnabas.connect.plugins import ConnectError
+
+KEY = struct(id=INT32)
+VALUE = struct(name="orders", item=OPTIONAL_STRING, price=decimal(2, optional=True), at=TIMESTAMP)
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mysql"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with running(request.param, tmp_path_factory.mktemp("database")) as found:
+        yield found
+
+
+def records(topic: str, rows: list[tuple[int, Any]], start: int = 0, value: Schema = VALUE) -> Records:
+    """Keys and values; offsets count from `start`."""
+    count = len(rows)
+    return Records.of(
+        topic,
+        Column.of([each for _, each in rows], value),
+        Column.of([{"id": key} for key, _ in rows], KEY),
+        partitions=[0] * count,
+        offsets=list(range(start, start + count)),
+    )
+
+
+def order(item: str, price: str = "1.50") -> dict[str, Any]:
+    return {"item": item, "price": Decimal(price), "at": NOON}
+
+
+def config(database: Database, **more: str) -> dict[str, str]:
+    given = {**database.config, "auto.create": "true", "pk.mode": "record_key", "insert.mode": "upsert"}
+    return given | {name.replace("_", "."): value for name, value in more.items()}
+
+
+def test_upserts_and_deletes_keep_their_order(database: Database) -> None:
+    sink = Sink(config(database, delete_enabled="true"))
+    rows = [(1, order("a")), (2, order("b")), (1, order("c", "9.99")), (2, None), (3, order("d")), (3, None)]
+    sink.task.put(records("orders", [*rows, (3, order("e"))]))
+    sink.task.put(records("orders", [*rows, (3, order("e"))]))  # again, as after a kill: nothing changes
+    found = database.rows("SELECT id, item, price FROM orders ORDER BY id")
+    assert [(key, item, Decimal(str(price))) for key, item, price in found] == [
+        (1, "c", Decimal("9.99")),
+        (3, "e", Decimal("1.50")),
+    ]
+    sink.task.stop()
+
+
+def test_a_new_field_becomes_a_column_only_if_that_is_allowed(database: Database) -> None:
+    sink = Sink(config(database))
+    sink.task.put(records("grows", [(1, order("a"))]))
+    wider = struct(
+        name="orders",
+        item=OPTIONAL_STRING,
+        price=decimal(2, optional=True),
+        at=TIMESTAMP,
+        note=OPTIONAL_STRING,
+    )
+    changed = records("grows", [(2, {**order("b"), "note": "new"})], value=wider)
+    with pytest.raises(ConnectError, match="no columns note.*auto.evolve"):
+        sink.task.put(changed)
+    sink.task.stop()
+    evolving = Sink(config(database, auto_evolve="true"))
+    evolving.task.put(changed)
+    assert database.rows("SELECT id, note FROM grows ORDER BY id") == [(1, None), (2, "new")]
+    required = struct(name="orders", item=OPTIONAL_STRING, must=STRING)
+    with pytest.raises(ConnectError, match="required and has no default"):
+        evolving.task.put(records("grows", [(3, {"item": "x", "must": "y"})], value=required))
+    evolving.task.stop()
+
+
+def test_offsets_in_the_transaction_make_plain_inserts_exactly_once(database: Database) -> None:
+    given = config(database, insert_mode="insert", pk_mode="none", barnabas_offsets_table="kafka_offsets")
+    given["table.name.format"] = "t_${topic}"
+    sink = Sink(given)
+    where = TopicPartition("plain", 0)
+    sink.task.open([where])
+    assert sink.sought == {}
+    sink.task.put(records("plain", [(1, order("a")), (2, order("b"))], start=7))
+    sink.task.stop()
+    again = Sink(given)
+    again.task.open([where])
+    assert again.sought == {where: 9}
+    again.task.stop()
+    assert database.rows("SELECT count(*) FROM t_plain") == [(2,)]
+
+
+def test_rows_are_found_by_the_record_s_coordinates(database: Database) -> None:
+    sink = Sink(config(database, pk_mode="kafka", insert_mode="upsert"))
+    for _ in range(2):
+        sink.task.put(records("places", [(1, order("a")), (1, order("b"))], start=3))
+    names = "__connect_topic, __connect_partition, __connect_offset, item"
+    assert database.rows(f"SELECT {names} FROM places ORDER BY 3") == [
+        ("places", 0, 3, "a"),
+        ("places", 0, 4, "b"),
+    ]
+    sink.task.stop()
+
+
+def test_a_record_that_does_not_fit_is_reported_alone(database: Database) -> None:
+    database.sql("CREATE TABLE strict (id INTEGER PRIMARY KEY, item VARCHAR(20) NOT NULL)")
+    sink = Sink(config(database, auto_create="false", fields_whitelist="item"))
+    sink.task.put(records("strict", [(1, order("a")), (2, {**order("b"), "item": None}), (3, order("c"))]))
+    assert database.rows("SELECT id, item FROM strict ORDER BY id") == [(1, "a"), (3, "c")]
+    [(indices, error)] = sink.errants
+    assert indices == [1] and "strict-0 offset 1" in str(error)
+    sink.task.stop()
+
+
+def test_updates_change_only_rows_that_exist(database: Database) -> None:
+    database.sql(
+        "CREATE TABLE kept (id INTEGER PRIMARY KEY, item VARCHAR(20))", "INSERT INTO kept VALUES (1, 'old')"
+    )
+    sink = Sink(config(database, insert_mode="update", fields_whitelist="item"))
+    sink.task.put(records("kept", [(1, order("new")), (2, order("none"))]))
+    assert database.rows("SELECT id, item FROM kept") == [(1, "new")]
+    sink.task.stop()
+
+
+def test_values_that_no_table_takes_are_refused_with_advice(database: Database) -> None:
+    sink = Sink(config(database))
+    with pytest.raises(ConnectError, match="converter with schemas"):
+        sink.task.put(Records.of("x", Column.of([{"a": 1}]), partitions=[0], offsets=[0]))
+    nested = struct(inner=struct(a=INT64))
+    with pytest.raises(ConnectError, match="Flatten"):
+        sink.task.put(records("x", [(1, {"inner": {"a": 1}})], value=nested))
+    with pytest.raises(ConnectError, match="null value.*delete.enabled"):
+        sink.task.put(records("x", [(1, None)]))
+    missing = Sink(config(database, auto_create="false"))
+    with pytest.raises(ConnectError, match="nothere is missing.*auto.create"):
+        missing.task.put(records("nothere", [(1, order("a"))]))
+    sink.task.stop()
+    missing.task.stop()
+
+
+def test_arrays_are_columns_where_the_database_has_them(database: Database) -> None:
+    sink = Sink(config(database))
+    given = records("lists", [(1, {"tags": ["a", "b"]})], value=struct(tags=array(STRING)))
+    if database.dialect.HAS_ARRAYS:
+        sink.task.put(given)
+        assert database.rows("SELECT tags FROM lists") == [(["a", "b"],)]
+    else:
+        with pytest.raises(ConnectError, match="tags is array"):
+            sink.task.put(given)
+    sink.task.stop()
+
+
+def test_settings_that_do_not_fit_are_named() -> None:
+    check = JdbcSinkConnector().check
+    assert "pk.mode" in check({"delete.enabled": "true"})
+    assert "pk.mode" in check({"insert.mode": "upsert"})
+    assert "pk.fields" in check({"pk.mode": "kafka", "pk.fields": "a,b"})

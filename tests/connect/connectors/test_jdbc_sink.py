@@ -83,14 +83,14 @@ def test_a_new_field_becomes_a_column_only_if_that_is_allowed(database: Database
         note=OPTIONAL_STRING,
     )
     changed = records("grows", [(2, {**order("b"), "note": "new"})], value=wider)
-    with pytest.raises(ConnectError, match="no columns note.*auto.evolve"):
+    with pytest.raises(ConnectError, match=r"no columns note.*auto.evolve"):
         sink.task.put(changed)
     sink.task.stop()
     evolving = Sink(config(database, auto_evolve="true"))
     evolving.task.put(changed)
     assert database.rows("SELECT id, note FROM grows ORDER BY id") == [(1, None), (2, "new")]
     required = struct(name="orders", item=OPTIONAL_STRING, must=STRING)
-    with pytest.raises(ConnectError, match="required and has no default"):
+    with pytest.raises(ConnectError, match=r"required and has no default"):
         evolving.task.put(records("grows", [(3, {"item": "x", "must": "y"})], value=required))
     evolving.task.stop()
 
@@ -145,15 +145,15 @@ def test_updates_change_only_rows_that_exist(database: Database) -> None:
 
 def test_values_that_no_table_takes_are_refused_with_advice(database: Database) -> None:
     sink = Sink(config(database))
-    with pytest.raises(ConnectError, match="converter with schemas"):
+    with pytest.raises(ConnectError, match=r"converter with schemas"):
         sink.task.put(Records.of("x", Column.of([{"a": 1}]), partitions=[0], offsets=[0]))
     nested = struct(inner=struct(a=INT64))
-    with pytest.raises(ConnectError, match="Flatten"):
+    with pytest.raises(ConnectError, match=r"Flatten"):
         sink.task.put(records("x", [(1, {"inner": {"a": 1}})], value=nested))
-    with pytest.raises(ConnectError, match="null value.*delete.enabled"):
+    with pytest.raises(ConnectError, match=r"null value.*delete.enabled"):
         sink.task.put(records("x", [(1, None)]))
     missing = Sink(config(database, auto_create="false"))
-    with pytest.raises(ConnectError, match="nothere is missing.*auto.create"):
+    with pytest.raises(ConnectError, match=r"nothere is missing.*auto.create"):
         missing.task.put(records("nothere", [(1, order("a"))]))
     sink.task.stop()
     missing.task.stop()
@@ -166,7 +166,7 @@ def test_arrays_are_columns_where_the_database_has_them(database: Database) -> N
         sink.task.put(given)
         assert database.rows("SELECT tags FROM lists") == [(["a", "b"],)]
     else:
-        with pytest.raises(ConnectError, match="tags is array"):
+        with pytest.raises(ConnectError, match=r"tags is array"):
             sink.task.put(given)
     sink.task.stop()
 

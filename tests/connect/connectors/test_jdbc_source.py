@@ -187,7 +187,7 @@ def test_a_server_that_is_away_is_retried_and_found_again(tmp_path: Path) -> Non
         source = Source(config(database, "calm", "incrementing", incrementing_column_name="id"), Offsets())
         assert source.values() == [{"id": 1}]
         database.server.stop()
-        with pytest.raises(RetriableError, match="127.0.0.1"):
+        with pytest.raises(RetriableError, match=r"127.0.0.1"):
             for _ in range(10):
                 source.tasks[0].poll()
         database.server.start()

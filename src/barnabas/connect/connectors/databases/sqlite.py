@@ -151,5 +151,7 @@ def stored(value: Any) -> Any:
     if isinstance(value, datetime):
         local = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         digits = local.microsecond  # texts are compared: no digits where the rows have none
-        return local.isoformat(" ", "microseconds" if digits % 1000 else "milliseconds" if digits else "seconds")
+        return local.isoformat(
+            " ", "microseconds" if digits % 1000 else "milliseconds" if digits else "seconds"
+        )
     return str(value)

@@ -14,7 +14,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 PORTS = {"postgresql": 5432, "mysql": 3306}
 KINDS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite"}
-KNOWN = "jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database, jdbc:mariadb://…, jdbc:sqlite:file"
+KNOWN = (
+    "jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database, jdbc:mariadb://…,"
+    " jdbc:sqlite:file"
+)
 PASSWORD = re.compile(r"(?i)((?:password|pwd|secret)[^=&;]*=)[^&;]*")
 
 

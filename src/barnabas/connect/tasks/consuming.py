@@ -29,6 +29,9 @@ from barnabas.connect.tasks.client_properties import connection_settings
 T = TypeVar("T")
 RELEASE_S = 60.0  # other members wait for the rebalance meanwhile
 CALL_S = 120.0
+POLL_SLACK_S = 1.0
+COMMIT_S = 5.0  # offset.flush.timeout.ms
+LAST_COMMIT_S = 2.0  # of a task that must let go
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -140,7 +143,9 @@ class SinkConsumer:
         on_loop(set_it())
 
     def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
-        return on_loop(self._member.poll(timeout_ms), timeout_ms / 1000 + CALL_S)
+        """Records, or none in time. TimeoutError when even positions cannot be found, as for a topic that was
+        deleted: the caller polls again, and the next rebalance takes the partitions away."""
+        return on_loop(asyncio.wait_for(self._member.poll(timeout_ms), timeout_ms / 1000 + POLL_SLACK_S))
 
     def position(self, partition: TopicPartition) -> int | None:
         return self._member.position(partition)
@@ -159,8 +164,10 @@ class SinkConsumer:
 
         on_loop(change())
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        on_loop(self._member.commit({each: CommittedOffset(offset) for each, offset in offsets.items()}))
+    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float = COMMIT_S) -> None:
+        """TimeoutError when the coordinator does not take them in time, as for a topic that was deleted."""
+        wanted = {each: CommittedOffset(offset) for each, offset in offsets.items()}
+        on_loop(asyncio.wait_for(self._member.commit(wanted), timeout_s))
 
     def committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         found = on_loop(self._member.committed(partitions))

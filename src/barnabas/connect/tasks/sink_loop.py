@@ -18,7 +18,7 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import RetriableError, SinkContext, SinkTask
 from barnabas.connect.tasks.chain import Chain
-from barnabas.connect.tasks.consuming import SinkConsumer
+from barnabas.connect.tasks.consuming import COMMIT_S, LAST_COMMIT_S, SinkConsumer
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
 from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, Stage, Stopped
 from barnabas.connect.tasks.progress import LastError, Progress
@@ -223,7 +223,7 @@ class SinkLoop:
 
     # -- commits -------------------------------------------------------------------------------------
 
-    def commit(self) -> bool:
+    def commit(self, timeout_s: float = COMMIT_S) -> bool:
         """Flush the task, then commit. A flush that fails rewinds: the records since come again."""
         self._committed_at = time.monotonic()
         self._wants_commit = False
@@ -245,10 +245,12 @@ class SinkLoop:
             self._progress.commits_skipped += 1
             return True
         try:
-            self._consumer.commit(changed)
+            self._consumer.commit(changed, timeout_s)
         except (KafkaError, ClientError, TimeoutError) as error:
             self._progress.commit_failures += 1
-            self._note(error, Stage.KAFKA_CONSUME)
+            self._note(
+                error if str(error) else TimeoutError("no response to a commit in time"), Stage.KAFKA_CONSUME
+            )
             log.warning(
                 "task %s-%d: offsets are not committed: %s",
                 self._progress.connector, self._progress.task, error,
@@ -271,7 +273,7 @@ class SinkLoop:
         """Flush, commit and close all partitions, and put positions back to what was delivered."""
         if not self._open:
             return
-        self.commit()
+        self.commit(LAST_COMMIT_S)
         behind = {
             where: self._delivered[where]
             for where in self._open

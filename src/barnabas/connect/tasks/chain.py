@@ -1,75 +1,27 @@
 """Transforms and converters of a task, over columns: records to bytes for sources, back for sinks.
 
-In: Records or raw columns. Out: tables for the encoder of batches, or Records. A step that fails on a batch
-is tried on halves of it, until the records at fault stand alone; those go to the error handler, the others
-go on. Does not know: connections, offsets.
+In: Records or raw columns. Out: tables for the encoder of batches, or Records. Records that a transform or a
+converter refuses go to the error handler, the others go on. Does not know: connections, offsets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from barnabas.connect.data import Column, Header, Headers, Records
-from barnabas.connect.plugins import Kind, Plugins, RetriableError
+from barnabas.connect.plugins import Kind, Plugins
 from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, Stage
+from barnabas.connect.transforms.chain import TransformChain, under
 
 HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 DEFAULT_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 SHOWN_CHARS_MAX = 300
 
 RawOf = Callable[[int], RawRecord]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One transform, with the predicate that guards it."""
-
-    alias: str
-    name: str  # the class as configured
-    transform: Any
-    predicate: Any = None
-    negate: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """What a transform made of a whole batch, in the shape of one that tells failures by index."""
-
-    records: Records
-    indices: list[int] | None = None
-    failures: Mapping[int, Exception] = field(default_factory=dict)
-
-
-def aliases(text: str | None) -> list[str]:
-    return [each.strip() for each in (text or "").split(",") if each.strip()]
-
-
-def under(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
-
-
-def steps_of(config: Mapping[str, str], plugins: Plugins) -> list[Step]:
-    """The transforms of a connector, configured, in order."""
-    predicates = {}
-    for alias in aliases(config.get("predicates")):
-        prefix = f"predicates.{alias}."
-        predicates[alias] = plugins.load(config[prefix + "type"], Kind.PREDICATE)()
-        predicates[alias].configure(under(config, prefix))
-    steps = []
-    for alias in aliases(config.get("transforms")):
-        prefix = f"transforms.{alias}."
-        own = under(config, prefix)
-        name = own.pop("type")
-        predicate = predicates[own.pop("predicate")] if "predicate" in own else None
-        negate = own.pop("negate", "false").strip().lower() == "true"
-        transform = plugins.load(name, Kind.TRANSFORMATION)()
-        transform.configure(own)
-        steps.append(Step(alias, name, transform, predicate, negate))
-    return steps
 
 
 def converter_of(side: str, worker: Mapping[str, str], config: Mapping[str, str], plugins: Plugins) -> Any:
@@ -91,9 +43,9 @@ class Chain:
     """All that happens to records between a task and its topics."""
 
     def __init__(
-        self, steps: Sequence[Step], key: Any, value: Any, header: Any, errors: ErrorHandler
+        self, transforms: TransformChain, key: Any, value: Any, header: Any, errors: ErrorHandler
     ) -> None:
-        self.steps = steps
+        self.transforms = transforms
         self.key = key
         self.value = value
         self.header = header
@@ -106,10 +58,11 @@ class Chain:
         key, value, header = (
             converter_of(side, worker, config, plugins) for side in ("key", "value", "header")
         )
-        return cls(steps_of(config, plugins), key, value, header, errors)
+        transforms = TransformChain.of(config, plugins, errors.retrying)
+        return cls(transforms, key, value, header, errors)
 
     def close(self) -> None:
-        for each in (self.key, self.value, self.header, *(step.transform for step in self.steps)):
+        for each in (self.key, self.value, self.header, self.transforms):
             close = getattr(each, "close", None)
             if close is not None:
                 close()
@@ -119,70 +72,13 @@ class Chain:
     def transformed(self, records: Records, raw: Sequence[RawRecord] | None = None) -> list[Records]:
         """The records after all transforms; several Records when schemas differ afterwards. `raw` are the
         records as they were, for dead letters; of sources they are made when needed."""
-        found = [(records, raw)]
-        for step in self.steps:
-            following: list[tuple[Records, Sequence[RawRecord] | None]] = []
-            for part, origin in found:
-                following += self._step(step, part, origin)
-            found = following
-        return [part for part, _ in found if len(part)]
-
-    def _step(
-        self, step: Step, records: Records, raw: Sequence[RawRecord] | None
-    ) -> list[tuple[Records, Sequence[RawRecord] | None]]:
-        if step.predicate is None:
-            return self._apply(step, records, raw)
-        mask = step.predicate.test(records)
-        flags = [
-            bool(each) != step.negate for each in (mask.to_pylist() if isinstance(mask, pa.Array) else mask)
-        ]
-        found: list[tuple[Records, Sequence[RawRecord] | None]] = []
-        start = 0
-        for index in range(1, len(flags) + 1):  # runs of equal answers, so that order stays
-            if index < len(flags) and flags[index] == flags[start]:
-                continue
-            whole = start == 0 and index == len(flags)
-            part = records if whole else records.take(list(range(start, index)))
-            origin = raw if whole or raw is None else raw[start:index]
-            found += self._apply(step, part, origin) if flags[start] else [(part, origin)]
-            start = index
-        return found
-
-    def _apply(
-        self, step: Step, records: Records, raw: Sequence[RawRecord] | None
-    ) -> list[tuple[Records, Sequence[RawRecord] | None]]:
-        if not len(records):
-            return []
-        try:
-            made = self.errors.retrying(lambda: step.transform.apply(records))
-        except Exception as error:
-            if len(records) == 1:
-                origin = raw[0] if raw else of_values(records)
-                self.errors.failed(origin, Stage.TRANSFORMATION, step.name, error)
-                return []
-            if isinstance(error, RetriableError):
-                raise
-            middle = len(records) // 2
-            halves = (range(middle), range(middle, len(records)))
-            return [
-                each
-                for some in halves
-                for each in self._apply(
-                    step, records.take(list(some)), None if raw is None else raw[some.start : some.stop]
-                )
-            ]
-        if made is None or isinstance(made, Records):  # a transform that knows nothing of single failures
-            made = Whole(made if made is not None else records.take([]))
+        if not self.transforms.steps:
+            return [records] if len(records) else []
+        made = self.transforms.apply(records)
         for index, failure in sorted(made.failures.items()):
             origin = raw[index] if raw else of_values(records, index)
-            self.errors.failed(origin, Stage.TRANSFORMATION, step.name, failure)
-        if not len(made.records):
-            return []
-        if raw is None or made.indices is None:
-            kept = raw if made.indices is None and len(made.records) == len(records) else None
-        else:
-            kept = raw if len(made.indices) == len(raw) else [raw[index] for index in made.indices]
-        return [(made.records, kept)]
+            self.errors.failed(origin, Stage.TRANSFORMATION, failure.step.name, failure.error)
+        return [part.records for part in made.parts]
 
     # -- sources: to bytes -------------------------------------------------------------------------
 

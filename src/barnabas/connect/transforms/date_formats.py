@@ -1,0 +1,213 @@
+"""Patterns of Java's SimpleDateFormat in UTC, for whole columns: times to texts and texts to times.
+
+Letters: y M d H h k K m s S E a D u z Z X and quoted text. Parsing is lenient as Java's is: a month 13 is the
+January after, and text behind the pattern is ignored. Other letters are refused with their name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")  # fmt: skip
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+KNOWN = "yMdHhkKmsSEaDuzZX"
+NUMERIC = "yMdHhkKmsSDu"
+
+
+class DateFormat:
+    """A pattern, ready to format and to parse columns."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.pieces = list(pieces_of(pattern))
+        self._reader, self._order = self._regex()
+
+    def texts(self, times: Any) -> Any:
+        """Texts of `timestamp[ms]`; nulls stay null."""
+        parts: list[Any] = [
+            text if letter is None else formatted(times, letter, len(text)) for letter, text in self.pieces
+        ]
+        return pc.binary_join_element_wise(*parts, "", "")
+
+    def times(self, texts: Any) -> Any:
+        """`timestamp[ms, UTC]` of texts. ValueError names the first text that does not fit."""
+        found = pc.extract_regex(texts, self._reader)
+        wrong = pc.and_(found.is_null(), texts.is_valid())
+        if pc.any(wrong).as_py():
+            text = texts.filter(wrong)[0].as_py()
+            raise ValueError(
+                f"Could not parse timestamp: value ({text}) does not match pattern ({self.pattern})"
+            )
+        valid = np.asarray(texts.is_valid())
+        fields = {
+            letter: column(found, f"f{number}", valid) for number, letter in enumerate(self._order) if letter
+        }
+        ms = milliseconds(fields, len(texts), self.pieces)
+        return pa.array(ms, pa.int64(), mask=~valid).cast(pa.timestamp("ms", "UTC"))
+
+    def _regex(self) -> tuple[str, list[str]]:
+        parts = ["^"]
+        order: list[str] = []
+        for number, (letter, text) in enumerate(self.pieces):
+            following = self.pieces[number + 1][0] if number + 1 < len(self.pieces) else None
+            if letter is None:
+                parts.append(re.escape(text))
+                continue
+            parts.append(f"(?P<f{len(order)}>{reading(letter, len(text), following)})")
+            order.append(letter)
+        return "".join(parts), order
+
+
+def pieces_of(pattern: str) -> list[tuple[str | None, str]]:
+    """(letter, letters) for fields and (None, text) for text."""
+    found: list[tuple[str | None, str]] = []
+    for piece in re.finditer(r"''|'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'", pattern):
+        text = piece[0]
+        if text == "'":
+            raise ValueError(f"Unterminated quote in the pattern {pattern!r}")
+        if text == "''":
+            found.append((None, "'"))
+        elif text.startswith("'"):
+            found.append((None, piece[1].replace("''", "'")))
+        elif piece[2] is not None:
+            if piece[2] not in KNOWN:
+                raise ValueError(f"Illegal pattern character {piece[2]!r}; possible are {' '.join(KNOWN)}")
+            found.append((piece[2], text))
+        else:
+            found.append((None, text))
+    return found
+
+
+def formatted(times: Any, letter: str, width: int) -> Any:
+    if letter in "zZX":
+        return {"z": "UTC", "Z": "+0000", "X": "Z"}[letter]
+    if letter == "y":
+        year = pc.year(times)
+        return (
+            padded(pc.subtract(year, pc.multiply(pc.divide(year, 100), 100)), 2)
+            if width == 2
+            else padded(year, width)
+        )
+    if letter == "M":
+        month = pc.month(times)
+        if width < 3:
+            return padded(month, width)
+        return named(pc.subtract(month, 1), MONTHS if width > 3 else tuple(one[:3] for one in MONTHS))
+    if letter == "E":
+        return named(pc.day_of_week(times), DAYS if width > 3 else tuple(one[:3] for one in DAYS))
+    if letter == "a":
+        return pc.if_else(pc.less(pc.hour(times), 12), "AM", "PM")
+    return padded(number_of(times, letter), width)
+
+
+def number_of(times: Any, letter: str) -> Any:
+    if letter == "d":
+        return pc.day(times)
+    if letter == "m":
+        return pc.minute(times)
+    if letter == "s":
+        return pc.second(times)
+    if letter == "S":
+        return pc.millisecond(times)
+    if letter == "D":
+        return pc.day_of_year(times)
+    if letter == "u":
+        return pc.add(pc.day_of_week(times), 1)
+    hour = pc.hour(times)
+    if letter in "hK":
+        hour = pc.if_else(pc.greater_equal(hour, 12), pc.subtract(hour, 12), hour)
+    if letter in "hk":
+        hour = pc.if_else(pc.equal(hour, 0), 12 if letter == "h" else 24, hour)
+    return hour
+
+
+def padded(numbers: Any, width: int) -> Any:
+    return pc.utf8_lpad(pc.cast(numbers, pa.string()), width, "0")
+
+
+def named(numbers: Any, names: tuple[str, ...]) -> Any:
+    return pa.array(names).take(numbers.cast(pa.int64()))
+
+
+def reading(letter: str, width: int, following: str | None) -> str:
+    """The regular expression of a field in a text. A number next to a number has a fixed width."""
+    if letter == "E":
+        return "[A-Za-z]+"
+    if letter == "a":
+        return "[AaPp][Mm]"
+    if letter in "zZX":
+        return r"Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2}"
+    if letter == "M" and width > 2:
+        return "[A-Za-z]+"
+    return rf"\d{{{width}}}" if following is not None and following in NUMERIC else r"\s*-?\d{1,18}"
+
+
+def column(found: Any, name: str, valid: Any) -> Any:
+    texts = pc.struct_field(found, name)
+    return np.where(valid, texts.to_numpy(zero_copy_only=False), "0").astype(str)
+
+
+def milliseconds(fields: dict[str, Any], count: int, pieces: list[tuple[str | None, str]]) -> Any:
+    widths = {letter: len(text) for letter, text in pieces if letter}
+
+    def number(letter: str, otherwise: int) -> Any:
+        return (
+            np.char.strip(fields[letter]).astype(np.int64) if letter in fields else np.full(count, otherwise)
+        )
+
+    year = number("y", 1970)
+    if widths.get("y", 4) <= 2:
+        year = np.where(np.char.str_len(fields["y"]) == 2, windowed(year), year)
+    if widths.get("M", 2) > 2:
+        table = {one[:3].lower(): index for index, one in enumerate(MONTHS)}
+        month = np.array([month_named(table, one) for one in fields["M"]])
+    else:
+        month = number("M", 1) - 1
+    months = (year - 1970) * 12 + month
+    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + number("d", 1) - 1
+    if "D" in fields:
+        days = (
+            ((year - 1970).astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64))
+            + number("D", 1)
+            - 1
+        )
+    hour = number("H", 0)
+    if "k" in fields:
+        hour = number("k", 0) % 24
+    if "h" in fields or "K" in fields:
+        hour = number("h", 0) % 12 if "h" in fields else number("K", 0)
+        if "a" in fields:
+            hour = hour + 12 * (np.char.lower(fields["a"]) == "pm")
+    total = ((days * 24 + hour) * 60 + number("m", 0)) * 60 + number("s", 0)
+    for letter in "zZX":
+        if letter in fields:
+            total = total - np.array([offset_seconds(one) for one in fields[letter]])
+    return total * 1000 + number("S", 0)
+
+
+def month_named(table: dict[str, int], text: str) -> int:
+    if text == "0":
+        return 0
+    if text[:3].lower() not in table:
+        raise ValueError(f"{text!r} is no month")
+    return table[text[:3].lower()]
+
+
+def windowed(year: Any) -> Any:
+    """Two digits mean a year of the 80 before and the 20 after today, as in Java."""
+    first = int(np.datetime64("today", "Y").astype(np.int64)) + 1970 - 80
+    return first + (year - first) % 100
+
+
+def offset_seconds(text: str) -> int:
+    digits = re.sub(r"\D", "", text)
+    if not digits:
+        return 0
+    seconds = int(digits[:2]) * 3600 + int(digits[2:4] or 0) * 60
+    return -seconds if text.startswith("-") else seconds

@@ -1,0 +1,42 @@
+"""Transforms and predicates of this package, by the names of Java's."""
+
+from barnabas.connect.plugins.known import Kind, Known
+
+PLACE = "barnabas.connect.transforms"
+APACHE = "org.apache.kafka.connect.transforms"
+BOTH = {
+    "Cast": "values",
+    "ExtractField": "fields",
+    "Flatten": "fields",
+    "HeaderFrom": "routing",
+    "HoistField": "fields",
+    "InsertField": "fields",
+    "MaskField": "values",
+    "ReplaceField": "fields",
+    "SetSchemaMetadata": "fields",
+    "TimestampConverter": "timestamps",
+}
+ONE = {
+    "DropHeaders": "routing",
+    "Filter": "routing",
+    "InsertHeader": "routing",
+    "RegexRouter": "routing",
+    "TimestampRouter": "routing",
+    "ValueToKey": "fields",
+}
+PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
+PLUGINS = (
+    *(
+        Known(Kind.TRANSFORMATION, f"{PLACE}.{module}:{name}.{form}", (f"{APACHE}.{name}${form}",))
+        for name, module in BOTH.items()
+        for form in ("Key", "Value")
+    ),
+    *(
+        Known(Kind.TRANSFORMATION, f"{PLACE}.{module}:{name}", (f"{APACHE}.{name}",))
+        for name, module in ONE.items()
+    ),
+    *(
+        Known(Kind.PREDICATE, f"{PLACE}.routing:{name}", (f"{APACHE}.predicates.{name}",))
+        for name in PREDICATES
+    ),
+)

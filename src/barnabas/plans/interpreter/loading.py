@@ -3,8 +3,23 @@
 from barnabas.plans.interpreter import (
     aggregations,
     edges,
+    lookups,
+    processors,
     stateless,
+    stream_joins,
+    suppressing,
     tables,
+    windowing,
 )
 
-OPERATORS = (aggregations, edges, stateless, tables)
+OPERATORS = (
+    aggregations,
+    edges,
+    lookups,
+    processors,
+    stateless,
+    stream_joins,
+    suppressing,
+    tables,
+    windowing,
+)

@@ -8,6 +8,8 @@ transactions.
 
 from __future__ import annotations
 
+import json
+import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -88,6 +90,8 @@ class Task:
         self.now_ms = now_ms
         stored = backend.get(TASK_STORE, b"time")
         self.stream_time: int = _TIME.unpack(stored)[0] if stored else -1
+        stored = backend.get(TASK_STORE, b"numbers")
+        self.numbers: dict[str, int] = json.loads(stored) if stored else {}  # small state of nodes, by name
         # The record that is being processed, as processors see it.
         self.topic, self.offset, self.timestamp = "", -1, -1
         self.headers: Headers = ()
@@ -154,8 +158,6 @@ class Task:
         return forward
 
     def _entry(self, topic: str) -> Process:
-        import re
-
         for pattern, process in self._patterns:
             if re.fullmatch(pattern, topic):
                 self._entries[topic] = process
@@ -226,6 +228,8 @@ class Task:
             if topic is not None and spec.source_topic is None and not spec.is_global:
                 self.outputs += [Output(topic, k, v, t, (), self.partition, True) for k, v, t in changes]
         self.backend.put(TASK_STORE, b"time", _TIME.pack(self.stream_time))
+        if self.numbers:
+            self.backend.put(TASK_STORE, b"numbers", json.dumps(self.numbers).encode())
 
     def forget(self) -> None:
         """Drop what is cached, after a flush: the next access reads the backend again."""

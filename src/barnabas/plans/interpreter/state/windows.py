@@ -36,7 +36,7 @@ class _Timed:
         self._cleaned_to = -1
         self._changes: dict[tuple[bytes, int, int], tuple[Any, int]] = {}
 
-    def _observe(self, time: int) -> None:
+    def observe(self, time: int) -> None:
         if time > self.observed_time:
             self.observed_time = time
 
@@ -70,7 +70,7 @@ class WindowState(_Timed):
         return self.pages.of(key).get(start) if start >= self._oldest() else None
 
     def put(self, key: bytes, start: int, value: Any, timestamp: int) -> None:
-        self._observe(start)
+        self.observe(start)
         if start < self._oldest():
             return
         page = self.pages.touch(key)
@@ -136,7 +136,7 @@ class JoinState(_Timed):
         return Chunks.write(_TWO, ((time, seq, self._write(value)) for time, seq, value in page))
 
     def put(self, key: bytes, value: Any, timestamp: int) -> None:
-        self._observe(timestamp)
+        self.observe(timestamp)
         if timestamp < self._oldest():
             return
         self._sequence += 1
@@ -206,7 +206,7 @@ class SessionState(_Timed):
         return sorted(found, key=lambda session: (session[1], session[0]))
 
     def put(self, key: bytes, start: int, end: int, value: Any) -> None:
-        self._observe(end)
+        self.observe(end)
         if end < self._oldest():
             return
         page = self.pages.touch(key)

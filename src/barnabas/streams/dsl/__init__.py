@@ -1,0 +1,1 @@
+"""The DSL: builder, streams, tables and groups."""

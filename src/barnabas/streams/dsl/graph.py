@@ -1,0 +1,68 @@
+"""The growing plan: nodes in order, stores, names numbered as Kafka Streams numbers them.
+
+In: nodes. Out: a `Plan`. Does not know: the faces of the DSL.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, TypeVar
+
+from barnabas.plans.nodes import Node
+from barnabas.plans.plan import Plan, PlanError
+from barnabas.plans.serdes import Serde
+from barnabas.plans.stores import StoreSpec
+from barnabas.streams.serdes.formats import JSON
+
+N = TypeVar("N", bound=Node)
+
+
+class Graph:
+    """What all streams and tables of one builder share."""
+
+    def __init__(self, application_id: str, default_serde: Serde = JSON) -> None:
+        self.application_id, self.default_serde = application_id, default_serde
+        self.nodes: list[Node] = []
+        self.stores: dict[str, StoreSpec] = {}
+        self.copartitioned: list[frozenset[str]] = []
+        self._index = 0
+
+    def name(self, prefix: str, given: str | None = None) -> str:
+        """A new name; a given one takes its place, without a number."""
+        if given is not None:
+            return given
+        name = f"{prefix}{self._index:010d}"
+        self._index += 1
+        return name
+
+    def store_name(self, prefix: str, given: str | None = None) -> str:
+        return given if given is not None else self.name(f"{prefix}STATE-STORE-")
+
+    def add(self, node: N) -> N:
+        self.nodes.append(node)
+        return node
+
+    def add_store(self, spec: StoreSpec) -> str:
+        if spec.name in self.stores:
+            raise PlanError(f"two stores have the name {spec.name}")
+        self.stores[spec.name] = spec
+        return spec.name
+
+    def plan(self) -> Plan:
+        return Plan(tuple(self.nodes), dict(self.stores), tuple(self.copartitioned), self.application_id)
+
+
+def milliseconds(duration: int | datetime.timedelta) -> int:
+    if isinstance(duration, datetime.timedelta):
+        return duration // datetime.timedelta(milliseconds=1)
+    return duration
+
+
+def checked(function: Any, what: str) -> Any:
+    """A function of the user; None and things that cannot be called are refused where the topology is
+    built."""
+    from barnabas.plans.expressions import Expression
+
+    if function is None or not (callable(function) or isinstance(function, Expression | tuple)):
+        raise TypeError(f"{what} is {function!r}: a function or an expression is needed")
+    return function

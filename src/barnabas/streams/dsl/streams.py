@@ -1,0 +1,486 @@
+"""KStream, KTable, GlobalKTable and their groups: each method adds nodes to the plan.
+
+In: functions of the user, expressions, names, formats. Out: the next stream or table. Wrong arguments are
+refused here, where the topology is built. Does not know: how nodes run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from barnabas.plans import nodes as n
+from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
+from barnabas.plans.serdes import Serde
+from barnabas.plans.stores import StoreKind, StoreSpec
+from barnabas.plans.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, Windows
+from barnabas.streams.dsl.graph import Graph, checked
+from barnabas.streams.serdes.formats import LONG, WindowedSerde, serde_of
+
+
+@dataclass(frozen=True)
+class KStream:
+    """A stream of records. Methods return new streams; this one stays as it is."""
+
+    graph: Graph
+    node: str
+    key_serde: Serde | None
+    value_serde: Serde | None
+    sources: tuple[str, ...] = ()
+    needs_repartition: bool = False
+
+    def _then(self, node: n.Node, **changes: Any) -> KStream:
+        self.graph.add(node)
+        return replace(self, node=node.name, **changes)
+
+    def _name(self, kind: str, name: str | None) -> dict[str, Any]:
+        return {"name": self.graph.name(f"KSTREAM-{kind}-", name), "parents": (self.node,)}
+
+    def filter(self, predicate: n.Function, *, name: str | None = None) -> KStream:
+        """Records for which `predicate(key, value)` holds."""
+        checked(predicate, "the predicate of filter")
+        return self._then(n.Filter(**self._name("FILTER", name), predicate=predicate))
+
+    def filter_not(self, predicate: n.Function, *, name: str | None = None) -> KStream:
+        checked(predicate, "the predicate of filter_not")
+        return self._then(n.Filter(**self._name("FILTER", name), predicate=predicate, is_negated=True))
+
+    def map(self, function: Any, *, key: Any = None, value: Any = None, name: str | None = None) -> KStream:
+        """`function(key, value)` gives a pair. `key` and `value` are the formats of the new ones."""
+        checked(function, "the function of map")
+        node = n.Map(**self._name("MAP", name), function=function)
+        return self._then(
+            node, key_serde=self._serde(key), value_serde=self._serde(value), needs_repartition=True
+        )
+
+    def map_values(
+        self, function: n.Function, *, value: Any = None, with_key: bool = False, name: str | None = None
+    ) -> KStream:
+        """`function(value)`, or `function(key, value)` with the key."""
+        checked(function, "the function of map_values")
+        node = n.MapValues(
+            **self._name("MAPVALUES", name),
+            function=function,
+            takes_key=with_key,
+            vectorised=getattr(function, "vectorised", None),
+        )
+        return self._then(node, value_serde=self._serde(value))
+
+    def flat_map(
+        self, function: Any, *, key: Any = None, value: Any = None, name: str | None = None
+    ) -> KStream:
+        checked(function, "the function of flat_map")
+        node = n.FlatMap(**self._name("FLATMAP", name), function=function)
+        return self._then(
+            node, key_serde=self._serde(key), value_serde=self._serde(value), needs_repartition=True
+        )
+
+    def flat_map_values(
+        self, function: n.Function, *, value: Any = None, with_key: bool = False, name: str | None = None
+    ) -> KStream:
+        checked(function, "the function of flat_map_values")
+        node = n.FlatMapValues(**self._name("FLATMAPVALUES", name), function=function, takes_key=with_key)
+        return self._then(node, value_serde=self._serde(value))
+
+    def select_key(self, function: n.Function, *, key: Any = None, name: str | None = None) -> KStream:
+        checked(function, "the function of select_key")
+        node = n.SelectKey(**self._name("KEY-SELECT", name), function=function)
+        return self._then(node, key_serde=self._serde(key), needs_repartition=True)
+
+    def peek(self, function: Callable[[Any, Any], Any], *, name: str | None = None) -> KStream:
+        checked(function, "the function of peek")
+        return self._then(n.Peek(**self._name("PEEK", name), function=function))
+
+    def foreach(self, function: Callable[[Any, Any], Any], *, name: str | None = None) -> None:
+        checked(function, "the function of foreach")
+        self.graph.add(n.Foreach(**self._name("FOREACH", name), function=function))
+
+    def merge(self, other: KStream, *, name: str | None = None) -> KStream:
+        node = n.PassThrough(
+            name=self.graph.name("KSTREAM-MERGE-", name), parents=(self.node, other.node), is_merge=True
+        )
+        return self._then(
+            node,
+            sources=self.sources + other.sources,
+            needs_repartition=self.needs_repartition or other.needs_repartition,
+        )
+
+    def split(
+        self, branches: Mapping[str, n.Function], *, default: str | None = None, name: str | None = None
+    ) -> dict[str, KStream]:
+        """One stream for each predicate, by name; a record goes to the first that holds, else to the
+        default."""
+        given = self._name("BRANCH", name)
+        wanted = [*branches, *([default] if default is not None else [])]
+        children = tuple(f"{given['name']}-{each}" for each in wanted)
+        predicates = tuple(checked(each, "a predicate of split") for each in branches.values())
+        self.graph.add(n.Branch(**given, predicates=predicates, children=children))
+        streams = {}
+        for each, child in zip(wanted, children, strict=True):
+            streams[each] = self._then(n.PassThrough(name=child, parents=(given["name"],), is_merge=False))
+        return streams
+
+    def to(
+        self, topic: str | n.Function, *, key: Any = None, value: Any = None, name: str | None = None
+    ) -> None:
+        """Write to a topic, or to the topic that `topic(key, value)` names."""
+        if not isinstance(topic, str):
+            checked(topic, "the topic of to")
+        self.graph.add(
+            n.Sink(
+                **self._name("SINK", name),
+                topic=topic,
+                key_serde=self._key(key),
+                value_serde=self._value(value),
+            )
+        )
+
+    def through(self, topic: str, *, key: Any = None, value: Any = None) -> KStream:
+        """Write to a topic that exists, and go on with what is read from it."""
+        self.to(topic, key=key, value=value)
+        return self._read(topic, self._key(key), self._value(value), False)
+
+    def repartition(
+        self, name: str | None = None, *, partitions: int | None = None, key: Any = None, value: Any = None
+    ) -> KStream:
+        """Go through a topic of the application, so that records of a key are in one partition."""
+        prefix = name or self.graph.name("KSTREAM-REPARTITION-")
+        return self._through_internal(prefix, self._key(key), self._value(value), partitions)
+
+    def _through_internal(
+        self, prefix: str, key: Serde | None, value: Serde | None, partitions: int | None = None
+    ) -> KStream:
+        graph = self.graph
+        sink = graph.name("KSTREAM-SINK-")
+        keyed = graph.name("KSTREAM-FILTER-")
+        topic = f"{graph.application_id}-{prefix}-repartition"
+        graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=_has_key))
+        graph.add(
+            n.Sink(
+                name=sink,
+                parents=(keyed,),
+                topic=topic,
+                key_serde=key,
+                value_serde=value,
+                is_internal=True,
+                partitions=partitions,
+            )
+        )
+        return self._read(topic, key, value, True)
+
+    def _read(self, topic: str, key: Serde | None, value: Serde | None, is_internal: bool) -> KStream:
+        source = self.graph.add(
+            n.Source(
+                name=self.graph.name("KSTREAM-SOURCE-"),
+                topics=(topic,),
+                key_serde=key,
+                value_serde=value,
+                is_internal=is_internal,
+            )
+        )
+        return KStream(self.graph, source.name, key, value, (source.name,))
+
+    def partitioned(self, prefix: str) -> KStream:
+        """This stream, through a repartition topic if its keys have changed."""
+        if not self.needs_repartition:
+            return self
+        return self._through_internal(prefix, self._key(None), self._value(None))
+
+    def group_by_key(self, *, key: Any = None, value: Any = None, name: str | None = None) -> GroupedStream:
+        return GroupedStream(replace(self, key_serde=self._key(key), value_serde=self._value(value)), name)
+
+    def group_by(
+        self, function: n.Function, *, key: Any = None, value: Any = None, name: str | None = None
+    ) -> GroupedStream:
+        """Group by a new key; a null one drops the record."""
+        return self.select_key(function, key=key).group_by_key(value=value, name=name)
+
+    def to_table(self, *, store: str | None = None, name: str | None = None) -> KTable:
+        graph = self.graph
+        kept = graph.store_name("KSTREAM-TOTABLE-", store)
+        node_name = graph.name("KSTREAM-TOTABLE-", name)
+        stream = self.partitioned(node_name)
+        spec = StoreSpec(kept, StoreKind.TIMESTAMPED, stream._key(None), stream._value(None))
+        graph.add_store(spec)
+        graph.add(n.TableSource(name=node_name, parents=(stream.node,), store=kept))
+        return KTable(graph, node_name, spec.key_serde, spec.value_serde, stream.sources, kept)
+
+    def join(
+        self, other: Any, joiner: n.Function, windows: JoinWindows | None = None, **more: Any
+    ) -> KStream:
+        return self._join(other, joiner, "inner", windows, **more)
+
+    def left_join(
+        self, other: Any, joiner: n.Function, windows: JoinWindows | None = None, **more: Any
+    ) -> KStream:
+        return self._join(other, joiner, "left", windows, **more)
+
+    def outer_join(self, other: KStream, joiner: n.Function, windows: JoinWindows, **more: Any) -> KStream:
+        return self._join(other, joiner, "outer", windows, **more)
+
+    def _join(self, other: Any, joiner: n.Function, kind: n.JoinKind, windows: Any, **more: Any) -> KStream:
+        from barnabas.streams.dsl.joins import join_stream
+
+        checked(joiner, "the joiner")
+        joined: KStream = join_stream(self, other, joiner, kind, windows, **more)
+        return joined
+
+    def process(
+        self,
+        supplier: Callable[[], Any],
+        *stores: StoreSpec,
+        keeps_key: bool = False,
+        name: str | None = None,
+    ) -> KStream:
+        """Records go to a processor of the user: an object with `init(context)` and `process(record)`."""
+        checked(supplier, "the supplier of process")
+        for store in stores:
+            if store.name not in self.graph.stores:
+                self.graph.add_store(store)
+        kind = "PROCESSVALUES" if keeps_key else "PROCESSOR"
+        node = n.Process(
+            **self._name(kind, name),
+            supplier=supplier,
+            connected=tuple(store.name for store in stores),
+            keeps_key=keeps_key,
+        )
+        return self._then(node, value_serde=None, needs_repartition=not keeps_key or self.needs_repartition)
+
+    def process_values(
+        self, supplier: Callable[[], Any], *stores: StoreSpec, name: str | None = None
+    ) -> KStream:
+        return self.process(supplier, *stores, keeps_key=True, name=name)
+
+    def _serde(self, form: Any) -> Serde | None:
+        return None if form is None else serde_of(form)
+
+    def _key(self, form: Any) -> Serde:
+        return serde_of(form) if form is not None else self.key_serde or self.graph.default_serde
+
+    def _value(self, form: Any) -> Serde:
+        return serde_of(form) if form is not None else self.value_serde or self.graph.default_serde
+
+
+def _has_key(key: Any, value: Any) -> bool:
+    return key is not None
+
+
+@dataclass(frozen=True)
+class KTable:
+    """A table: the last value of each key, as changes."""
+
+    graph: Graph
+    node: str
+    key_serde: Serde | None
+    value_serde: Serde | None
+    sources: tuple[str, ...] = ()
+    store: str | None = None
+    windows: Windows | None = None
+
+    def filter(self, predicate: n.Function, *, name: str | None = None, is_negated: bool = False) -> KTable:
+        checked(predicate, "the predicate of filter")
+        node = n.TableFilter(
+            name=self.graph.name("KTABLE-FILTER-", name),
+            parents=(self.node,),
+            predicate=predicate,
+            is_negated=is_negated,
+        )
+        return replace(self, node=self.graph.add(node).name, store=None)
+
+    def filter_not(self, predicate: n.Function, *, name: str | None = None) -> KTable:
+        return self.filter(predicate, name=name, is_negated=True)
+
+    def map_values(
+        self, function: n.Function, *, value: Any = None, with_key: bool = False, name: str | None = None
+    ) -> KTable:
+        checked(function, "the function of map_values")
+        node = n.TableMapValues(
+            name=self.graph.name("KTABLE-MAPVALUES-", name),
+            parents=(self.node,),
+            function=function,
+            takes_key=with_key,
+        )
+        serde = None if value is None else serde_of(value)
+        return replace(self, node=self.graph.add(node).name, store=None, value_serde=serde)
+
+    def to_stream(self, *, name: str | None = None) -> KStream:
+        node = n.TableToStream(name=self.graph.name("KTABLE-TOSTREAM-", name), parents=(self.node,))
+        self.graph.add(node)
+        return KStream(self.graph, node.name, self.key_serde, self.value_serde, self.sources)
+
+    def group_by(self, function: Any, *, key: Any = None, value: Any = None) -> GroupedTable:
+        """`function(key, value)` gives the new key and value."""
+        checked(function, "the function of group_by")
+        node = n.TableRepartition(
+            name=self.graph.name("KTABLE-SELECT-"), parents=(self.node,), function=function
+        )
+        self.graph.add(node)
+        default = self.graph.default_serde
+        return GroupedTable(
+            self.graph,
+            node.name,
+            default if key is None else serde_of(key),
+            default if value is None else serde_of(value),
+        )
+
+    def suppress(self, suppression: n.Suppression, *, name: str | None = None) -> KTable:
+        """Hold results back: `until_window_closes()` or `until_time_limit(ms)`."""
+        graph = self.graph
+        if suppression.time_limit_ms is None:
+            if self.windows is None or not hasattr(self.windows, "grace_ms"):
+                raise TypeError("until_window_closes() needs a windowed table; use until_time_limit() here")
+            gap = self.windows.gap_ms if isinstance(self.windows, SessionWindows) else 0
+            suppression = replace(suppression, grace_ms=self.windows.grace_ms + gap)
+        node_name = graph.name("KTABLE-SUPPRESS-", name)
+        buffer = graph.store_name("KTABLE-SUPPRESS-")
+        graph.add_store(StoreSpec(buffer, StoreKind.SUPPRESS, self.key_serde, is_logged=False))
+        node = n.Suppress(name=node_name, parents=(self.node,), suppression=suppression, buffer=buffer)
+        return replace(self, node=graph.add(node).name, store=None)
+
+
+@dataclass(frozen=True)
+class GlobalKTable:
+    """A table that every task has whole."""
+
+    graph: Graph
+    store: str
+
+
+@dataclass(frozen=True)
+class GroupedTable:
+    """A table grouped by another key: the old value leaves its group before the new one enters."""
+
+    graph: Graph
+    node: str
+    key_serde: Serde
+    value_serde: Serde
+
+    def count(self, *, store: str | None = None) -> KTable:
+        return self._add(BuiltIns(((None, BuiltIn("count")),)), LONG, store, "AGGREGATE")
+
+    def reduce(self, adder: Any, subtractor: Any, *, store: str | None = None) -> KTable:
+        checked(adder, "the adder of reduce"), checked(subtractor, "the subtractor of reduce")
+        return self._add(Reduce(adder, subtractor), self.value_serde, store, "REDUCE")
+
+    def aggregate(
+        self, initializer: Any, adder: Any, subtractor: Any, *, value: Any = None, store: str | None = None
+    ) -> KTable:
+        checked(subtractor, "the subtractor of aggregate")
+        serde = self.graph.default_serde if value is None else serde_of(value)
+        return self._add(Aggregate(initializer, adder, subtractor), serde, store, "AGGREGATE")
+
+    def _add(self, aggregate: AnyAggregate, serde: Serde, store: str | None, kind: str) -> KTable:
+        graph = self.graph
+        kept = graph.store_name(f"KTABLE-{kind}-", store)
+        sink, source = graph.name("KSTREAM-SINK-"), graph.name("KSTREAM-SOURCE-")
+        function = graph.name(f"KTABLE-{kind}-")
+        topic = f"{graph.application_id}-{kept}-repartition"
+        both: dict[str, Any] = {"key_serde": self.key_serde, "value_serde": self.value_serde}
+        both |= {"is_internal": True, "carries_changes": True}
+        graph.add(n.Sink(name=sink, parents=(self.node,), topic=topic, **both))
+        graph.add(n.Source(name=source, topics=(topic,), **both))
+        graph.add_store(StoreSpec(kept, StoreKind.TIMESTAMPED, self.key_serde, serde))
+        graph.add(n.TableAggregate(name=function, parents=(source,), store=kept, aggregate=aggregate))
+        return KTable(graph, function, self.key_serde, serde, (source,), kept)
+
+
+@dataclass(frozen=True)
+class GroupedStream:
+    """A stream grouped by its key, perhaps in windows."""
+
+    stream: KStream
+    name: str | None = None
+    windows: Windows | None = None
+    emit: n.EmitStrategy = "update"
+    close_hook: Callable[[Any, Any], Any] | None = None
+
+    def windowed_by(self, windows: Windows) -> GroupedStream:
+        return replace(self, windows=windows)
+
+    def final(self) -> GroupedStream:
+        """One result a window, when it closes."""
+        return replace(self, emit="close")
+
+    def current(self) -> GroupedStream:
+        """A result for each update: the default."""
+        return replace(self, emit="update")
+
+    def on_close(self, hook: Callable[[Any, Any], Any]) -> GroupedStream:
+        """Call `hook(windowed key, value)` for each window that closes; results come as with `final()`."""
+        return replace(self, emit="close", close_hook=checked(hook, "the hook of on_close"))
+
+    def count(self, *, store: str | None = None, name: str | None = None) -> KTable:
+        return self._add(BuiltIns(((None, BuiltIn("count")),)), LONG, store, name, "AGGREGATE")
+
+    def reduce(self, reducer: Any, *, store: str | None = None, name: str | None = None) -> KTable:
+        checked(reducer, "the reducer")
+        return self._add(Reduce(reducer), self.stream._value(None), store, name, "REDUCE")
+
+    def aggregate(
+        self,
+        initializer: Any = None,
+        adder: Any = None,
+        merger: Any = None,
+        *,
+        value: Any = None,
+        store: str | None = None,
+        name: str | None = None,
+        **built_ins: BuiltIn,
+    ) -> KTable:
+        """Functions of the user, or built-in ones: `aggregate(total=F.sum("amount"), n=F.count())`."""
+        serde = self.stream.graph.default_serde if value is None else serde_of(value)
+        if built_ins:
+            return self._add(BuiltIns(tuple(built_ins.items())), serde, store, name, "AGGREGATE")
+        checked(initializer, "the initializer of aggregate")
+        checked(adder, "the adder of aggregate")
+        if isinstance(self.windows, SessionWindows):
+            checked(merger, "the merger of a session aggregate")
+        return self._add(Aggregate(initializer, adder, None, merger), serde, store, name, "AGGREGATE")
+
+    def _add(
+        self, aggregate: AnyAggregate, serde: Serde, store: str | None, name: str | None, kind: str
+    ) -> KTable:
+        graph = self.stream.graph
+        kept = graph.store_name(f"KSTREAM-{kind}-", store)
+        function = graph.name(f"KSTREAM-{kind}-", name)
+        stream = self.stream.partitioned(self.name or kept)
+        key_serde = stream._key(None)
+        given: dict[str, Any] = {"name": function, "parents": (stream.node,), "store": kept}
+        windows = self.windows
+        if windows is None:
+            graph.add_store(StoreSpec(kept, StoreKind.TIMESTAMPED, key_serde, serde))
+            graph.add(n.StreamAggregate(**given, aggregate=aggregate))
+            return KTable(graph, function, key_serde, serde, stream.sources, kept)
+        is_session = isinstance(windows, SessionWindows)
+        size = windows.size_ms if isinstance(windows, TimeWindows) else 0
+        size = windows.difference_ms if isinstance(windows, SlidingWindows) else size
+        graph.add_store(
+            StoreSpec(
+                kept,
+                StoreKind.SESSION if is_session else StoreKind.WINDOW,
+                key_serde,
+                serde,
+                retention_ms=windows.retention_ms,
+                window_size_ms=size,
+                log_config={"cleanup.policy": "compact,delete"},
+            )
+        )
+        graph.add(
+            n.WindowAggregate(
+                **given, aggregate=aggregate, windows=windows, emit=self.emit, on_close=self.close_hook
+            )
+        )
+        keys = WindowedSerde(key_serde, windows)
+        return KTable(graph, function, keys, serde, stream.sources, kept, windows)
+
+
+def until_window_closes() -> n.Suppression:
+    """One result a window, when stream time passes its end and the grace."""
+    return n.Suppression(is_strict=True)
+
+
+def until_time_limit(limit_ms: int, *, records_max: int | None = None) -> n.Suppression:
+    """The last update of a key, `limit_ms` after the first one that waits; earlier where the buffer is
+    full."""
+    return n.Suppression(time_limit_ms=limit_ms, records_max=records_max)

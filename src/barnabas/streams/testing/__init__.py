@@ -1,0 +1,1 @@
+"""Topologies run without a broker and without Spark."""

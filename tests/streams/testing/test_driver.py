@@ -85,6 +85,14 @@ def test_a_record_is_late_for_one_window_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("how", ["final", "suppress"])
+def test_a_window_without_grace_closes_with_the_next_one(how: str) -> None:
+    _, records, results = windowed(TimeWindows(10, 10), **{how: True})
+    for time in (3, 10):
+        records.pipe("a", 1, time)
+    assert results.read() == [Message(Windowed("a", 0, 10), 1, 3)]
+
+
+@pytest.mark.parametrize("how", ["final", "suppress"])
 def test_a_window_has_one_result_when_it_closes(how: str) -> None:
     _, records, results = windowed(TimeWindows(10, 10, grace_ms=5), **{how: True})
     for key, time in (("b", 1), ("a", 2), ("a", 12), ("a", 9), ("a", 15)):

@@ -82,14 +82,12 @@ def _time_windows(
         if last <= before:
             return
         task.numbers[emitted] = last
-        for start, data in state.all_between(before + 1, last):
-            row = state.get(data, start)
-            if row is not None:
-                windowed = Windowed(read(data), start, start + size)
-                result = _finished(functions, row[0])
-                if node.on_close is not None:
-                    node.on_close(windowed, result)
-                forward(windowed, Change(result, None), row[1])
+        for start, data, row in state.take_between(before + 1, last):
+            windowed = Windowed(read(data), start, start + size)
+            result = _finished(functions, row[0])
+            if node.on_close is not None:
+                node.on_close(windowed, result)
+            forward(windowed, Change(result, None), row[1])
 
     return process
 

@@ -91,9 +91,11 @@ class WindowState(_Timed):
             ((start, row) for start, row in page.items() if low <= start <= high), key=lambda item: item[0]
         )
 
-    def all_between(self, low: int, high: int) -> list[tuple[int, bytes]]:
-        """Starts and keys of windows with a start in [low, high], by start, then by key."""
-        return self._index.between(max(low, self._oldest()), high)
+    def take_between(self, low: int, high: int) -> list[tuple[int, bytes, tuple[Any, int]]]:
+        """Windows with a start in [low, high], by start, then by key. Finds what the retention hides
+        already: a window that has just closed is at its edge, and stays until the flush."""
+        found = self._index.between(low, high)
+        return [(start, key, self.pages.of(key)[start]) for start, key in found]
 
     def flush(self) -> list[ChangeRecord]:
         for start, key in self._index.between(-(1 << 62), self._oldest() - 1):
@@ -194,6 +196,10 @@ class SessionState(_Timed):
     def _encode(self, page: dict[tuple[int, int], Any]) -> bytes:
         return Chunks.write(_TWO, ((start, end, self._write(v)) for (start, end), v in page.items()))
 
+    def _oldest(self) -> int:
+        """A session may still grow when its end lies exactly the retention behind."""
+        return self.observed_time - self.retention_ms
+
     def find(self, key: bytes, end_min: int, start_max: int) -> list[tuple[int, int, Any]]:
         """Sessions that end at `end_min` or later and start at `start_max` or earlier, by end, then by
         start."""
@@ -222,7 +228,7 @@ class SessionState(_Timed):
 
     def ended_between(self, low: int, high: int) -> list[tuple[int, int, bytes]]:
         """(end, start, key) of sessions whose end lies in [low, high]."""
-        found = self._index.between(max(low, self._oldest()), high)
+        found = self._index.between(low, high)
         return [(end, _TIME.unpack_from(entry)[0], entry[8:]) for end, entry in found]
 
     def value_of(self, key: bytes, start: int, end: int) -> Any:

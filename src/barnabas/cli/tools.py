@@ -182,6 +182,7 @@ TOOLS = (
     ),
     Tool("connect-distributed", "connect.distributed", "start a worker of a cluster", "connect-distributed"),
     Tool("pipeline", "pipelines.pipeline", "run a data pipeline that one file describes"),
+    Tool("streams", "streams.streams", "run a topology on Spark, or reset its application"),
     Tool("engine", "engine.engine", "list, describe and stop applications on Spark and their queries"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),

@@ -1,0 +1,1 @@
+"""The tool `streams`: topologies on Spark."""

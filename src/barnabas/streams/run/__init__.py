@@ -1,0 +1,1 @@
+"""Applications of streams: settings, upgrades, the program that runs a topology, resets."""

@@ -1,0 +1,83 @@
+"""The program of an application of streams: a session, a conductor, the queries of one plan.
+
+Started by the supervisor with its settings as JSON in the first argument. It ends after the current batches on SIGTERM,
+and with status 1 when a query has failed, so that the supervisor starts it again.
+Does not know: leases, upgrades.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Mapping
+
+from barnabas.client.blocking import run
+from barnabas.engine.catalogue.reporter import Reporter
+from barnabas.engine.catalogue.statuses import QueryState
+from barnabas.engine.places.place import place_at
+from barnabas.engine.session import close, session
+from barnabas.engine.spark_settings import SparkSettings
+from barnabas.engine.supervisor import on_stop_signal
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.streams.run.settings import StreamsSettings, streams_settings
+from barnabas.streams.run.topologies import load_plan
+from barnabas.streams.spark.conductor import Conductor, Query
+from barnabas.streams.spark.queries_of_plan import queries_of
+
+KIND = "stream"
+PROGRAM = "streams"
+
+
+def main(arguments: Mapping[str, object]) -> int:
+    given = arguments["settings"]
+    assert isinstance(given, dict)
+    application_id = str(arguments["application_id"])
+    settings = streams_settings(application_id, str(arguments["servers"]), given)
+    stopping = threading.Event()
+    on_stop_signal(stopping.set)
+    reporter = Reporter(place_at(settings.tasks.state_dir), application_id, PROGRAM)
+    spark = session(SparkSettings(settings.master, settings=settings.spark), sets=(), name=application_id)
+    try:
+        conductor = Conductor(spark, settings.tasks.client)
+        for query in queries(str(arguments["topology"]), settings):
+            conductor.add(query)
+            reporter.set_state(query.name, QueryState.RUNNING, kind=KIND)
+        seen: dict[str, int] = {}
+        conductor.run(
+            lambda: stopping.is_set() or any(query.error for query in conductor.queries),
+            lambda: report(reporter, conductor.queries, seen),
+        )
+        failed = [query for query in conductor.queries if query.error]
+        for query in failed:
+            reporter.failed(query.name, query.error or "")
+            print(f"query {query.name} failed: {query.error}", file=sys.stderr)
+        return 1 if failed else 0
+    finally:
+        close(spark)
+        reporter.close()
+
+
+def queries(topology: str, settings: StreamsSettings) -> list[Query]:
+    cluster = WorkerCluster(settings.tasks.client)
+    try:
+        plan = load_plan(topology, settings.tasks.application_id)
+        return queries_of(
+            plan, settings.tasks, cluster, handlers=settings.handlers, offset_reset=settings.offset_reset
+        )
+    finally:
+        run(cluster.close())
+
+
+def report(reporter: Reporter, running: list[Query], seen: dict[str, int]) -> None:
+    """Tell the catalogue of batches that ended since the last report."""
+    for query in running:
+        if query.batches != seen.get(query.name, 0):
+            before = seen.get(f"{query.name}/records", 0)
+            reporter.progress(query.name, batch=query.batches, rows_in=query.records - before)
+            seen[query.name] = query.batches
+            seen[f"{query.name}/records"] = query.records
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

@@ -16,7 +16,15 @@ from barnabas.streams.run.topologies import TopologyError, judge, load_plan, que
 
 
 def test_a_topology_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "from barnabas.plans.plan import Plan\ndef topology(application):\n    return Plan((), application_id=application)\nfixed = Plan((), application_id='other')\n"
+    text = (
+        "from barnabas.plans.plan import Plan
+"
+        "def topology(application):
+    return Plan((), application_id=application)
+"
+        "fixed = Plan((), application_id='other')
+"
+    )
     (tmp_path / "found_topology.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

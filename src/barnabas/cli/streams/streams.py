@@ -1,7 +1,7 @@
 """streams: run a topology on Spark, or reset its application.
 
-In: the name of a topology (`module:attribute`), an application id, settings of Kafka Streams. Out: the application runs
-until it is stopped; or what a reset deleted.
+In: the name of a topology (`module:attribute`), an application id, settings of Kafka Streams. Out: the
+application runs until it is stopped; or what a reset deleted.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """An application of streams on the engine: lease, upgrade check, supervised program.
 
-In: the name of a topology, settings. Out: it runs until it is stopped. Files beside its state: the lease, the plan of
-the last start, the catalogue. Does not know: how queries run.
+In: the name of a topology, settings. Out: it runs until it is stopped. Files beside its state: the lease,
+the plan of the last start, the catalogue. Does not know: how queries run.
 """
 
 from __future__ import annotations

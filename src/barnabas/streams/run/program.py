@@ -1,8 +1,8 @@
 """The program of an application of streams: a session, a conductor, the queries of one plan.
 
-Started by the supervisor with its settings as JSON in the first argument. It ends after the current batches on SIGTERM,
-and with status 1 when a query has failed, so that the supervisor starts it again.
-Does not know: leases, upgrades.
+Started by the supervisor with its settings as JSON in the first argument. It ends after the current batches
+on SIGTERM, and with status 1 when a query has failed, so that the supervisor starts it again. Does not
+know: leases, upgrades.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finding a topology by its name, and what decides whether its state can be kept.
 
-In: `module:attribute`. Out: a plan, and the facts of it that an upgrade must not change: where each store is kept, its
-kind and its formats. Does not know: how plans run.
+In: `module:attribute`. Out: a plan, and the facts of it that an upgrade must not change: where each store
+is kept, its kind and its formats. Does not know: how plans run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def send_by_value(module: Any) -> None:
     """Functions of the user's module go to executors, which need not have it."""
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def query_plan(plan: Plan) -> QueryPlan:

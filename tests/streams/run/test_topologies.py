@@ -17,13 +17,9 @@ from barnabas.streams.run.topologies import TopologyError, judge, load_plan, que
 
 def test_a_topology_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "from barnabas.plans.plan import Plan
-"
-        "def topology(application):
-    return Plan((), application_id=application)
-"
-        "fixed = Plan((), application_id='other')
-"
+        "from barnabas.plans.plan import Plan\n"
+        "def topology(application):\n    return Plan((), application_id=application)\n"
+        "fixed = Plan((), application_id='other')\n"
     )
     (tmp_path / "found_topology.py").write_text(text)
     monkeypatch.chdir(tmp_path)

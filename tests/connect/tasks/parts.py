@@ -91,6 +91,7 @@ SOURCE = textwrap.dedent(
             if bad: self.context.errant(records, bad, ValueError("errant"))
             self.seen["put"] += [(r.partition, r.offset, r.value) for i, r in enumerate(rows) if i not in bad]
         def flush(self, offsets):
+            if self.seen.pop("flush fails", False): raise ValueError("disk full")
             self.seen["flushed"].append(dict(offsets))
 
     class Recording(Connector):

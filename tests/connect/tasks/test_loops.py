@@ -210,6 +210,24 @@ def test_records_that_put_refuses_for_a_moment_come_again(
     assert tasks.progress()[0].retries == 3
 
 
+def test_after_a_flush_that_failed_records_come_again_from_where_reading_began(
+    barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    write(barnabas_broker.bootstrap, barnabas_topic, *map(str, range(5)))
+    tasks = runner(barnabas_broker.bootstrap, tmp_path)
+    tasks.start("rewinds", 0, sink_config(barnabas_topic), "STARTED", States())
+    until(lambda: tasks.progress()[0].commits > 0)
+    tasks.stop("rewinds", 0)
+    write(barnabas_broker.bootstrap, barnabas_topic, "five", "six")
+    seen("rewinds")["put"].clear()
+    seen("rewinds")["flush fails"] = True
+    tasks.start("rewinds", 0, sink_config(barnabas_topic), "STARTED", States())
+    until(lambda: len(seen("rewinds")["put"]) >= 4)
+    until(lambda: tasks.progress()[0].commits > 0)
+    tasks.stop_all()
+    assert [value for _, _, value in seen("rewinds")["put"]] == ["five", "six"] * 2
+
+
 def test_a_paused_task_does_nothing_until_it_is_resumed(
     tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
 ) -> None:

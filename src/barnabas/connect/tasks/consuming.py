@@ -12,6 +12,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from barnabas.client.admin.group_offsets import CommittedOffset
@@ -78,6 +79,8 @@ class SinkConsumer:
         self._pattern = pattern
         self._consumer: ReleasingConsumer | None = None
         self._cluster: Cluster | None = None
+        self._polling: Future[list[ConsumerRecord]] | None = None
+        self._is_woken = False
 
     def start(self) -> None:
         on_loop(self._start())
@@ -145,7 +148,23 @@ class SinkConsumer:
     def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
         """Records, or none in time. TimeoutError when even positions cannot be found, as for a topic that was
         deleted: the caller polls again, and the next rebalance takes the partitions away."""
-        return on_loop(asyncio.wait_for(self._member.poll(timeout_ms), timeout_ms / 1000 + POLL_SLACK_S))
+        waiting = asyncio.wait_for(self._member.poll(timeout_ms), timeout_ms / 1000 + POLL_SLACK_S)
+        self._polling = asyncio.run_coroutine_threadsafe(waiting, client_loop())
+        if self._is_woken:  # between two polls
+            self._polling.cancel()
+        try:
+            return self._polling.result(CALL_S)
+        except CancelledError:
+            return []
+        finally:
+            self._polling = None
+
+    def wake(self) -> None:
+        """From another thread: the task must stop, so the poll that runs ends now, and no other waits."""
+        self._is_woken = True
+        polling = self._polling
+        if polling is not None:
+            polling.cancel()
 
     def position(self, partition: TopicPartition) -> int | None:
         return self._member.position(partition)

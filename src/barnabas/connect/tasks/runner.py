@@ -76,6 +76,7 @@ class RunningTask:
         self._plugin: Connector = found()
         self.progress = Progress(connector, task, found.KIND)
         self._closers: list[Callable[[], None]] = []
+        self._wake: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"task-{connector}-{task}", daemon=True)
 
     def start(self) -> None:
@@ -91,10 +92,16 @@ class RunningTask:
 
     def stop(self, timeout_s: float = STOP_S) -> bool:
         """Stop and wait. False: it did not end in time, and is left behind to end alone."""
-        self._stopping.set()
+        self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    def ask_to_stop(self) -> None:
+        """Set the event and wake what waits elsewhere."""
+        self._stopping.set()
+        if self._wake is not None:
+            self._wake()
 
     @property
     def is_alive(self) -> bool:
@@ -220,6 +227,7 @@ class RunningTask:
         )
         self._closers.append(consumer.close)
         consumer.start()
+        self._wake = consumer.wake
         context = SinkContext(
             self.connector, self.task, settings, self._config, self._stopping, self.progress.report
         )
@@ -284,7 +292,7 @@ class TaskRunner:
 
     def stop_all(self, timeout_s: float = STOP_S) -> None:
         for task in self._tasks.values():
-            task._stopping.set()
+            task.ask_to_stop()
         for connector, task_id in list(self._tasks):
             self.stop(connector, task_id, timeout_s)
 

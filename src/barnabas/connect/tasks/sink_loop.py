@@ -57,6 +57,7 @@ class SinkLoop:
         self._open: set[TopicPartition] = set()
         self._delivered: dict[TopicPartition, int] = {}  # behind the last record that `put` took
         self._committed: dict[TopicPartition, int] = {}
+        self._began: dict[TopicPartition, int] = {}  # the first record that came
         self._committed_at = time.monotonic()
         self._looked_at = 0.0
         self._wants_commit = False
@@ -178,7 +179,9 @@ class SinkLoop:
                     repr((each.key, each.value))[:300] if self._chain.errors.settings.logs_messages else "",
                 )
             )
-            ends[TopicPartition(each.topic, each.partition)] = each.offset + 1
+            where = TopicPartition(each.topic, each.partition)
+            self._began.setdefault(where, each.offset)
+            ends[where] = each.offset + 1
         for topic, raw in grouped.items():
             if topic not in self._progress.topics:
                 self._progress.topics.add(topic)
@@ -262,12 +265,13 @@ class SinkLoop:
         return True
 
     def _rewind(self) -> None:
-        back = {where: self._committed[where] for where in self._delivered if where in self._committed}
-        missing = [where for where in self._delivered if where not in self._committed]
+        """Go back to what is committed, or to where reading began if nothing ever was."""
+        back = {
+            where: self._committed.get(where, self._began.get(where, at))
+            for where, at in self._delivered.items()
+        }
         self._consumer.seek(back)
         self._delivered = back
-        if missing:  # nothing was ever committed: these begin again
-            self._consumer.seek(dict.fromkeys(missing, 0))
 
     def _give_back(self) -> None:
         """Flush, commit and close all partitions, and put positions back to what was delivered."""
@@ -289,8 +293,8 @@ class SinkLoop:
         self._context.assignment = set(self._open)
         self._task.close(gone)
         for where in gone:
-            self._delivered.pop(where, None)
-            self._committed.pop(where, None)
+            for known in (self._delivered, self._committed, self._began):
+                known.pop(where, None)
 
     def _measure_lag(self, now: float) -> None:
         self._looked_at = now

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from barnabas.sql.functions import collections, documents, numbers, strings
+from barnabas.sql.functions import collections, dates, documents, numbers, regexps, strings
+from barnabas.sql.functions.aggregates import MAKERS
 from barnabas.sql.functions.registry import CODES, Code, row_named
 
-MODULES = (collections, documents, numbers, strings)
+MODULES = (collections, dates, documents, numbers, regexps, strings)
+AGGREGATES = frozenset(MAKERS)
 
 
 def code_of(name: str) -> Code | None:

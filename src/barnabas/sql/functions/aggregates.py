@@ -123,7 +123,10 @@ def sum_list(types: list[SqlType], literals: list[Any]) -> Udaf:
     if len(types) != 1 or not isinstance(types[0], Array) or not is_number(types[0].item):
         raise wrong("SUM_LIST", types)
     kind, fit = types[0].item, whole_of(types[0].item)
-    inner = lambda items: sum((each for each in items if each is not None), zero_of(kind))  # noqa: E731
+
+    def inner(items: list[Any]) -> Any:
+        return sum((each for each in items if each is not None), zero_of(kind))
+
     return Udaf(
         kind,
         lambda: zero_of(kind),
@@ -282,7 +285,10 @@ def topk(types: list[SqlType], literals: list[Any]) -> Udaf:
     if len(types) < 2 or not isinstance(k, int) or k < 1:
         raise SqlError("TOPK(column, …, k): k is a whole number of at least 1")
     others = types[1:-1]
-    kept = lambda rows: sorted(rows, key=lambda row: row[0], reverse=True)[:k]  # noqa: E731
+
+    def kept(rows: list[Any]) -> list[Any]:
+        return sorted(rows, key=lambda row: row[0], reverse=True)[:k]
+
     add = lambda s, first, *more: s if first is None else kept([*s, [first, *more]])  # noqa: E731
     merge = lambda a, b: kept(a + b)  # noqa: E731
     if not others:
@@ -299,7 +305,10 @@ def topk_distinct(types: list[SqlType], literals: list[Any]) -> Udaf:
     k = literals[-1] if literals else None
     if len(types) != 2 or not isinstance(k, int) or k < 1:
         raise SqlError("TOPKDISTINCT(column, k): k is a whole number of at least 1")
-    merge = lambda a, b: sorted([*a, *(x for x in b if x not in a)], reverse=True)[:k]  # noqa: E731
+
+    def merge(one: list[Any], two: list[Any]) -> list[Any]:
+        return sorted([*one, *(each for each in two if each not in one)], reverse=True)[:k]
+
     return Udaf(Array(types[0]), list, lambda s, v: merge(s, [v]), merge)
 
 

@@ -15,7 +15,7 @@ from barnabas.sql.functions.date_patterns import (
     parse_with,
     zone_named,
 )
-from barnabas.sql.functions.registry import CODES, function
+from barnabas.sql.functions.registry import function
 from barnabas.sql.types.sql_types import EPOCH, of_millis, to_millis
 
 UNITS = {
@@ -170,6 +170,3 @@ def string_to_timestamp(text: str, pattern: str, zone: str = "UTC") -> int:
 def timestamp_to_string(millis: int, pattern: str, zone: str = "UTC") -> str:
     never_null("TIMESTAMPTOSTRING", millis, pattern)
     return format_timestamp(from_unixtime(millis), pattern, zone)
-
-
-assert CODES["CONVERT_TZ"]

@@ -25,7 +25,7 @@ from barnabas.connect.data import (
     decimal,
     struct,
 )
-from barnabas.connect.plugins import ConnectError
+from barnabas.connect.plugins import ConnectError, RetriableError
 
 KEY = struct(id=INT32)
 VALUE = struct(name="orders", item=OPTIONAL_STRING, price=decimal(2, optional=True), at=TIMESTAMP)
@@ -62,13 +62,13 @@ def config(database: Database, **more: str) -> dict[str, str]:
 def test_upserts_and_deletes_keep_their_order(database: Database) -> None:
     sink = Sink(config(database, delete_enabled="true"))
     rows = [(1, order("a")), (2, order("b")), (1, order("c", "9.99")), (2, None), (3, order("d")), (3, None)]
-    sink.task.put(records("orders", [*rows, (3, order("e"))]))
-    sink.task.put(records("orders", [*rows, (3, order("e"))]))  # again, as after a kill: nothing changes
-    found = database.rows("SELECT id, item, price FROM orders ORDER BY id")
-    assert [(key, item, Decimal(str(price))) for key, item, price in found] == [
-        (1, "c", Decimal("9.99")),
-        (3, "e", Decimal("1.50")),
-    ]
+    for _ in range(2):  # the second time as after a kill: nothing changes
+        sink.task.put(records("orders", [*rows, (3, order("e"))]))
+        found = database.rows("SELECT id, item, price FROM orders ORDER BY id")
+        assert [(key, item, Decimal(str(price))) for key, item, price in found] == [
+            (1, "c", Decimal("9.99")),
+            (3, "e", Decimal("1.50")),
+        ]
     sink.task.stop()
 
 
@@ -130,6 +130,42 @@ def test_a_record_that_does_not_fit_is_reported_alone(database: Database) -> Non
     assert database.rows("SELECT id, item FROM strict ORDER BY id") == [(1, "a"), (3, "c")]
     [(indices, error)] = sink.errants
     assert indices == [1] and "strict-0 offset 1" in str(error)
+    sink.task.stop()
+
+
+def test_a_record_that_does_not_fit_leaves_nothing_if_it_is_not_tolerated(database: Database) -> None:
+    database.sql("CREATE TABLE whole (id INTEGER PRIMARY KEY, item VARCHAR(20) NOT NULL)")
+    given = config(
+        database, auto_create="false", fields_whitelist="item", barnabas_offsets_table="whole_offsets"
+    )
+    sink = Sink({**given, "insert.mode": "insert"})
+    sink.task.open([TopicPartition("whole", 0)])
+
+    def refuse(*_: Any) -> None:
+        raise ConnectError("not tolerated")
+
+    sink.task.context.errant = refuse
+    rows = [(1, order("a")), (2, {**order("b"), "item": None}), (3, order("c"))]
+    with pytest.raises(ConnectError, match=r"not tolerated"):
+        sink.task.put(records("whole", rows))
+    assert database.rows("SELECT id FROM whole") == []
+    sink.task.context.errant = lambda *_: None
+    sink.task.put(records("whole", rows))
+    assert database.rows("SELECT id FROM whole ORDER BY id") == [(1,), (3,)]
+    assert database.rows("SELECT next_offset FROM whole_offsets") == [(3,)]
+    sink.task.stop()
+
+
+def test_a_server_that_is_away_is_asked_again(database: Database) -> None:
+    if database.server is None:
+        pytest.skip("a file is not away")
+    away = config(database, barnabas_offsets_table="away_offsets")
+    away["connection.url"] = away["connection.url"].replace(str(database.server.port), "1")
+    sink = Sink(away)
+    with pytest.raises(RetriableError, match=r"127.0.0.1"):
+        sink.task.open([TopicPartition("away", 0)])
+    with pytest.raises(RetriableError, match=r"127.0.0.1"):
+        sink.task.put(records("away", [(1, order("a"))]))
     sink.task.stop()
 
 

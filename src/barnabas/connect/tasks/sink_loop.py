@@ -58,6 +58,7 @@ class SinkLoop:
         self._delivered: dict[TopicPartition, int] = {}  # behind the last record that `put` took
         self._committed: dict[TopicPartition, int] = {}
         self._began: dict[TopicPartition, int] = {}  # the first record that came
+        self._sought: set[TopicPartition] = set()
         self._committed_at = time.monotonic()
         self._looked_at = 0.0
         self._wants_commit = False
@@ -74,6 +75,7 @@ class SinkLoop:
 
     def _seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._consumer.seek(offsets)
+        self._sought.update(offsets)
         for where, offset in offsets.items():
             if where in self._open:
                 self._delivered[where] = offset
@@ -115,13 +117,16 @@ class SinkLoop:
                 self.commit()
             self._consumer.set_paused(list(self._consumer.assignment), is_paused=True)
             self._consumer.poll(POLL_MS)  # stays a member of the group
-            self._follow_assignment()
+            self._follow_assignment(stopping)
             if not paused.is_set():
                 self._consumer.set_paused(list(self._consumer.assignment), is_paused=False)
             return
         polled = self._poll()
-        self._follow_assignment()
-        mine = [each for each in polled if TopicPartition(each.topic, each.partition) in self._open]
+        self._sought.clear()
+        self._follow_assignment(stopping)
+        # What was fetched before a task sought another place when it opened is not what it wants.
+        wanted = self._open - self._sought
+        mine = [each for each in polled if TopicPartition(each.topic, each.partition) in wanted]
         if mine:
             self._deliver(mine, stopping)
         now = time.monotonic()
@@ -148,7 +153,7 @@ class SinkLoop:
     def _note(self, error: BaseException, stage: Stage) -> None:
         self._progress.last_error = LastError(str(error), stage, int(time.time() * 1000))
 
-    def _follow_assignment(self) -> None:
+    def _follow_assignment(self, stopping: Event) -> None:
         now = set(self._consumer.assignment)
         gone, new = self._open - now, now - self._open
         if gone:
@@ -158,8 +163,33 @@ class SinkLoop:
             self._context.assignment = set(self._open)
             for where, offset in self._consumer.committed(sorted(new)).items():
                 self._committed[where] = self._delivered[where] = offset
-            self._task.open(sorted(new))
+            self._open_task(sorted(new), stopping)
         self._progress.partitions = len(self._open)
+
+    def _open_task(self, new: list[TopicPartition], stopping: Event) -> None:
+        """Open partitions; a system that is away is asked again, until a rebalance takes them."""
+        delay_ms = FIRST_DELAY_MS
+        while True:
+            try:
+                return self._task.open(new)
+            except RetriableError as error:
+                self._progress.retries += 1
+                self._note(error, Stage.TASK_PUT)
+                log.warning(
+                    "task %s-%d opens %d partitions again in %d ms: %s",
+                    self._progress.connector, self._progress.task, len(new), delay_ms, error,
+                )  # fmt: skip
+            is_stopped = stopping.wait(delay_ms / 1000)
+            if is_stopped or self._consumer.must_release:
+                self._open -= set(new)  # nothing was put: there is nothing to flush or to commit
+                self._context.assignment = set(self._open)
+                for where in new:
+                    self._delivered.pop(where, None)
+                    self._committed.pop(where, None)
+                if is_stopped:
+                    raise Stopped from None
+                return None
+            delay_ms = min(delay_ms * 2, DELAY_MS_MAX)
 
     def _deliver(self, polled: list[ConsumerRecord], stopping: Event) -> None:
         self._progress.records_in += len(polled)

@@ -70,6 +70,9 @@ class Dialect(ABC):
     def now(self, connection: Any) -> datetime:
         """The database's time, in UTC."""
 
+    def begin(self, connection: Any) -> None:  # noqa: B027  # most drivers begin with the first statement
+        """Begin a transaction."""
+
     def execute(self, connection: Any, statement: str, values: Sequence[Any] = ()) -> None:
         cursor = connection.cursor()
         try:

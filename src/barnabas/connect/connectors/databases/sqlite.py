@@ -70,6 +70,9 @@ class Sqlite(Dialect):
     def is_data_error(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
 
+    def begin(self, connection: Any) -> None:
+        connection.execute("BEGIN")  # the driver begins with a change only, not with a savepoint
+
     def execute(self, connection: Any, statement: str, values: Sequence[Any] = ()) -> None:
         connection.execute(marked(statement), plain(values))
 

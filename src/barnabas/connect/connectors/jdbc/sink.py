@@ -1,8 +1,7 @@
 """The JDBC sink: records become rows, batch by batch, in one transaction for each `put`.
 
-Order is kept: a delete ends the batch of rows before it, and the other way round. Offsets are committed
-after the
-database has committed. With `barnabas.offsets.table` they are part of that transaction: exactly once.
+Order is kept: a delete ends the batch of rows before it, and the other way round. Offsets are committed after
+the database has committed. With `barnabas.offsets.table` they are part of that transaction: exactly once.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from barnabas.client.core.topology import TopicPartition
@@ -29,6 +28,16 @@ SCHEMALESS = (
 )
 
 
+class Run(NamedTuple):
+    """Records of one topic that become the same statement."""
+
+    plan: RowPlan
+    table: TableId
+    casts: Mapping[str, str]
+    rows: Sequence[Record]
+    is_delete: bool
+
+
 class JdbcSinkTask(SinkTask):
     def start(self, context: SinkContext) -> None:
         self.context = context
@@ -44,6 +53,19 @@ class JdbcSinkTask(SinkTask):
         """With an offsets table, go on where the database is."""
         if not self._offsets:
             return
+        try:
+            stored = self._stored_offsets()
+        except self._dialect.errors as error:
+            self._close()
+            text = f"{self._dialect.address.shown}: {str(error).strip()}"
+            if self._dialect.is_away(error):
+                raise RetriableError(text) from error
+            raise ConnectError(f"the table {self._offsets} cannot be read: {text}") from error
+        known = {each: stored[each] for each in partitions if each in stored}
+        if known:
+            self.context.seek(known)
+
+    def _stored_offsets(self) -> dict[TopicPartition, int]:
         name = self._dialect.quoted(self._offsets)
         connection = self._connected()
         text = self._dialect.KEY_TEXT if self._dialect.KEY_TEXT != "TEXT" else "VARCHAR(249)"
@@ -55,70 +77,74 @@ class JdbcSinkTask(SinkTask):
         query = f"SELECT topic, part, next_offset FROM {name} WHERE connector = %s"
         found = self._dialect.fetch(connection, query, (self.context.connector,))
         connection.commit()
-        stored = {TopicPartition(topic, part): offset for topic, part, offset in found}
-        known = {each: stored[each] for each in partitions if each in stored}
-        if known:
-            self.context.seek(known)
+        return {TopicPartition(topic, part): offset for topic, part, offset in found}
 
     def put(self, records: Records) -> None:
         if not len(records):
             return
+        rows = list(records.rows())
         try:
             connection = self._connected()
-            self._write(connection, records, list(records.rows()))
+            runs = self._runs(connection, records, rows)
+            try:
+                self._write(connection, runs)
+            except self._dialect.errors as error:
+                if not self._dialect.is_data_error(error):
+                    raise
+                connection.rollback()
+                self._one_by_one(connection, records, runs)
+            self._store_offsets(connection, rows)
             connection.commit()
             self._retries = self._settings.integer("max.retries")
         except self._dialect.errors as error:
-            self._failed(records, error)
+            self._close()
+            text = f"{self._dialect.address.shown}: {str(error).strip()}"
+            if self._retries <= 0:
+                raise ConnectError(f"writing failed after all retries: {text}") from error
+            self._retries -= 1
+            self.context.retry_after_ms(self._settings.integer("retry.backoff.ms"))
+            raise RetriableError(text) from error
         except ConnectError:
             self._close()
             raise
 
-    def _failed(self, records: Records, error: Exception) -> None:
-        self._close()
-        text = f"{self._dialect.address.shown}: {str(error).strip()}"
-        if self._dialect.is_data_error(error):
-            self._one_by_one(records)
-            return
-        if self._retries <= 0:
-            raise ConnectError(f"writing failed after all retries: {text}") from error
-        self._retries -= 1
-        self.context.retry_after_ms(self._settings.integer("retry.backoff.ms"))
-        raise RetriableError(text) from error
-
-    def _one_by_one(self, records: Records) -> None:
-        """One of the records does not fit: write each for itself, and report those that do not."""
-        connection = self._connected()
-        for index, record in enumerate(records.rows()):
-            try:
-                self._write(connection, records, [record])
-                connection.commit()
-            except self._dialect.errors as error:
-                connection.rollback()
-                if not self._dialect.is_data_error(error):
-                    raise RetriableError(str(error)) from error
-                where = f"{record.topic}-{record.partition} offset {record.offset}"
-                self.context.errant(records, [index], ConnectError(f"{where}: {str(error).strip()}"))
+    def _one_by_one(self, connection: Any, records: Records, runs: Sequence[Run]) -> None:
+        """One of the rows does not fit: write each for itself, and report those that do not. All of it is one
+        transaction still, so that records that come again after a failure find nothing of themselves."""
+        index = 0
+        self._dialect.begin(connection)
+        for run in runs:
+            for record in run.rows:
+                self._dialect.execute(connection, "SAVEPOINT one_row")
+                try:
+                    self._write(connection, [run._replace(rows=[record])])
+                except self._dialect.errors as error:
+                    if not self._dialect.is_data_error(error):
+                        raise
+                    self._dialect.execute(connection, "ROLLBACK TO SAVEPOINT one_row")
+                    where = f"{record.topic}-{record.partition} offset {record.offset}"
+                    failure = ConnectError(f"{where}: {str(error).strip()}")
+                    self.context.errant(records, [index], failure)
+                self._dialect.execute(connection, "RELEASE SAVEPOINT one_row")
+                index += 1
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _write(self, connection: Any, records: Records, rows: Sequence[Record]) -> None:
+    def _runs(self, connection: Any, records: Records, rows: Sequence[Record]) -> list[Run]:
+        """Neighbours of one topic that are all rows or all deletes. Tables are looked up, created and changed
+        here: some databases end a transaction with that, so it must not hold rows yet."""
         if records.values.schema is None and any(each.value is not None for each in rows):
             raise ConnectError(f"{rows[0].topic}: {SCHEMALESS}")
+        found = []
         for topic, of_topic in groupby(rows, key=lambda each: each.topic or ""):
             for is_delete, run in groupby(of_topic, key=lambda each: each.value is None):
-                self._run(connection, topic, records, list(run), is_delete=is_delete)
-        if self._offsets:
-            ends = {(each.topic, each.partition): (each.offset or 0) + 1 for each in rows}
-            table = TableId("", "", self._offsets)
-            statement = self._dialect.upsert(table, ("connector", "topic", "part"), ("next_offset",), {})
-            self._dialect.execute_many(
-                connection, statement, [(self.context.connector, *where, end) for where, end in ends.items()]
-            )
+                found.append(self._run(connection, topic, records, list(run), is_delete=is_delete))
+        connection.commit()
+        return found
 
     def _run(
         self, connection: Any, topic: str, records: Records, rows: list[Record], *, is_delete: bool
-    ) -> None:
+    ) -> Run:
         if is_delete and not self._settings.flag("delete.enabled"):
             raise ConnectError(
                 f"{topic}: the record at offset {rows[0].offset} has a null value: set"
@@ -129,18 +155,32 @@ class JdbcSinkTask(SinkTask):
             self._settings, topic, records.keys.schema, None if is_delete else records.values.schema
         )
         table, casts = self._table(connection, topic, plan, may_create=not is_delete)
-        if is_delete:
-            statement = self._dialect.delete(table, plan.keys, casts)
-            values = [plan.key_values(each, self._zone) for each in rows]
-        else:
-            statement = self._statement(table, plan, casts)
-            replaces = self._settings.flag("replace.null.with.default")
-            values = [plan.values(each, self._zone, replaces=replaces) for each in rows]
-            if self._settings.text("insert.mode").lower() == "update":
-                cut = len(plan.keys)
-                values = [[*each[cut:], *each[:cut]] for each in values]
-        for batch in batches(values, self._settings.integer("batch.size") or len(values)):
-            self._dialect.execute_many(connection, statement, batch)
+        return Run(plan, table, casts, rows, is_delete)
+
+    def _write(self, connection: Any, runs: Sequence[Run]) -> None:
+        for plan, table, casts, rows, is_delete in runs:
+            if is_delete:
+                statement = self._dialect.delete(table, plan.keys, casts)
+                values = [plan.key_values(each, self._zone) for each in rows]
+            else:
+                statement = self._statement(table, plan, casts)
+                replaces = self._settings.flag("replace.null.with.default")
+                values = [plan.values(each, self._zone, replaces=replaces) for each in rows]
+                if self._settings.text("insert.mode").lower() == "update":
+                    cut = len(plan.keys)
+                    values = [[*each[cut:], *each[:cut]] for each in values]
+            for batch in batches(values, self._settings.integer("batch.size") or len(values)):
+                self._dialect.execute_many(connection, statement, batch)
+
+    def _store_offsets(self, connection: Any, rows: Sequence[Record]) -> None:
+        if not self._offsets:
+            return
+        ends = {(each.topic, each.partition): (each.offset or 0) + 1 for each in rows}
+        table = TableId("", "", self._offsets)
+        statement = self._dialect.upsert(table, ("connector", "topic", "part"), ("next_offset",), {})
+        self._dialect.execute_many(
+            connection, statement, [(self.context.connector, *where, end) for where, end in ends.items()]
+        )
 
     def _statement(self, table: TableId, plan: RowPlan, casts: Mapping[str, str]) -> str:
         mode = self._settings.text("insert.mode").lower()

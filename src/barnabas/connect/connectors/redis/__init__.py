@@ -1,0 +1,1 @@
+"""Redis: a sink of strings, hashes, JSON, lists, sets and streams, and a source of streams."""

@@ -1,0 +1,121 @@
+"""Settings of Redis connectors: the address in the three spellings that users know, and a client for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode
+from redis.retry import Retry
+
+from barnabas.connect.config import ConfigDef, Settings, at_least, between
+from barnabas.connect.plugins import ConnectError
+
+PORT = 6379
+AWAY = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.BusyLoadingError,
+    redis.ReadOnlyError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+    redis.exceptions.MasterDownError,
+)
+DENIED = (redis.AuthenticationError, redis.exceptions.AuthorizationError, redis.exceptions.NoPermissionError)
+FULL = "OOM"  # the beginning of Redis' error when its memory is used up
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the same command may work in a moment."""
+    return not isinstance(error, DENIED) and (isinstance(error, AWAY) or str(error).startswith(FULL))
+
+
+def define_address(found: ConfigDef) -> ConfigDef:
+    found.define(
+        "redis.uri", "PASSWORD", None, "HIGH",
+        "redis://[user:password@]host:port/database, rediss:// with TLS, unix://path.",
+    )  # fmt: skip
+    found.define("redis.hosts", "LIST", "", "HIGH", "host:port of one node, or of some nodes of a cluster.")
+    found.define("redis.host", "STRING", "localhost", "MEDIUM", "The host, if neither of the others is set.")
+    found.define(
+        "redis.port", "INT", PORT, "MEDIUM", "The port to `redis.host`.", validator=between(1, 65535)
+    )
+    found.define("redis.database", "INT", 0, "MEDIUM", "The number of the database.", validator=at_least(0))
+    found.define("redis.username", "STRING", "", "MEDIUM", "The user.")
+    found.define("redis.password", "PASSWORD", None, "MEDIUM", "The password.")
+    found.define("redis.cluster", "BOOLEAN", False, "MEDIUM", "The address is a Redis Cluster.")
+    found.define("redis.client.mode", "STRING", "", "LOW", "`Cluster` is the same as redis.cluster=true.")
+    found.define("redis.tls", "BOOLEAN", False, "MEDIUM", "Connect with TLS.")
+    found.define("redis.ssl.enabled", "BOOLEAN", False, "LOW", "The same as redis.tls.")
+    found.define("redis.insecure", "BOOLEAN", False, "LOW", "Do not check the certificate of the server.")
+    found.define("redis.tls.ca", "STRING", "", "LOW", "The file with certificates of authorities.")
+    return found.define(
+        "redis.timeout", "INT", 10, "LOW", "Seconds until a command fails.", validator=at_least(1)
+    )
+
+
+def address_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
+    """Hosts that are none, and addresses that say two things."""
+    errors: dict[str, list[str]] = {}
+    hosts = [each.strip() for each in (config.get("redis.hosts") or "").split(",") if each.strip()]
+    for each in hosts:
+        try:
+            host_and_port(each)
+        except ConnectError as error:
+            errors.setdefault("redis.hosts", []).append(str(error))
+    uri = config.get("redis.uri") or ""
+    if uri and hosts:
+        errors.setdefault("redis.uri", []).append("redis.uri and redis.hosts are both set: keep one")
+    if uri and not uri.startswith(("redis://", "rediss://", "unix://")):
+        errors.setdefault("redis.uri", []).append(
+            "redis.uri must begin with redis://, rediss:// or unix://, for example redis://localhost:6379/0"
+        )
+    if len(hosts) > 1 and not wants_cluster(config):
+        errors.setdefault("redis.hosts", []).append("several hosts need redis.cluster=true")
+    return errors
+
+
+def wants_cluster(config: Mapping[str, Any]) -> bool:
+    mode = str(config.get("redis.client.mode") or "").lower()
+    return mode == "cluster" or str(config.get("redis.cluster") or "").lower() == "true"
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":") if ":" in text else (text, "", str(PORT))
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConnectError(f"redis.hosts: {text!r} is no host:port")
+    return host.strip("[]"), int(port)
+
+
+def client_of(settings: Settings) -> Any:
+    """A client that has not connected yet. It does not retry by itself: tasks do."""
+    wait_s = float(settings.integer("redis.timeout"))
+    access: dict[str, Any] = {
+        "username": settings.text("redis.username") or None,
+        "password": settings.text("redis.password") or None,
+        "socket_timeout": wait_s,
+        "socket_connect_timeout": wait_s,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    uri = settings.text("redis.uri")
+    if settings.flag("redis.tls") or settings.flag("redis.ssl.enabled") or uri.startswith("rediss://"):
+        access |= {} if uri else {"ssl": True}
+        access |= (
+            {"ssl_cert_reqs": "none", "ssl_check_hostname": False} if settings.flag("redis.insecure") else {}
+        )
+        access |= {"ssl_ca_certs": ca} if (ca := settings.text("redis.tls.ca")) else {}
+    if uri:
+        access = {name: value for name, value in access.items() if value is not None}
+    hosts = [host_and_port(each) for each in settings.entries("redis.hosts")]
+    hosts = hosts or [(settings.text("redis.host"), settings.integer("redis.port"))]
+    if wants_cluster(settings):
+        if uri:
+            return redis.RedisCluster.from_url(uri, **access)
+        nodes: Any = ClusterNode  # untyped
+        return redis.RedisCluster(startup_nodes=[nodes(*each) for each in hosts], **access)
+    if uri:
+        return redis.Redis.from_url(uri, **access)
+    host, port = hosts[0]
+    return redis.Redis(host=host, port=port, db=settings.integer("redis.database"), **access)

@@ -1,0 +1,241 @@
+"""Redis: every type of target, tombstones, poison, kills of the server, and streams read back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from tests.connect.connectors.contexts import Offsets, started_sink, started_source
+from tests.stores import redis_server
+
+from barnabas.connect.connectors.redis.redis_sink import RedisCacheSinkConnector, RedisSinkConnector
+from barnabas.connect.connectors.redis.stream_source import RedisStreamSourceConnector
+from barnabas.connect.data import INT64, OPTIONAL_STRING, STRING, Column, Records, struct
+from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask
+
+pytestmark = pytest.mark.skipif(redis_server.available() is not None, reason=str(redis_server.available()))
+ORDER = struct(name="Order", id=INT64, country=OPTIONAL_STRING)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[redis_server.RedisServer]:
+    with redis_server.RedisServer() as found:
+        yield found
+
+
+@pytest.fixture
+def server(shared: redis_server.RedisServer) -> redis_server.RedisServer:
+    shared.client().flushall()
+    return shared
+
+
+def records(keys: Sequence[Any], values: Column, first: int = 0) -> Records:
+    count = len(values)
+    return Records.of(
+        "orders",
+        values,
+        Column.of(keys, STRING) if all(isinstance(key, str) for key in keys) else Column.of(keys),
+        partitions=[0] * count,
+        offsets=list(range(first, first + count)),
+    )
+
+
+def sink(server: redis_server.RedisServer, errant: list[Any] | None = None, **more: str) -> SinkTask:
+    config = {"redis.uri": server.uri, **{name.replace("_", "."): value for name, value in more.items()}}
+
+    def report(some: Records, indices: Sequence[int], error: BaseException) -> None:
+        assert errant is not None, error
+        errant.extend((some.offsets[index].as_py(), str(error)) for index in indices)
+
+    return started_sink(RedisSinkConnector, config, errant=report)
+
+
+def test_structs_become_hashes_and_tombstones_delete_them(server: redis_server.RedisServer) -> None:
+    task, client = sink(server), server.client()
+    task.put(records(["a", "b"], Column.of([{"id": 1, "country": "DE"}, {"id": 2, "country": None}], ORDER)))
+    assert client.hgetall("orders:a") == {"id": "1", "country": "DE"}
+    assert client.hgetall("orders:b") == {"id": "2"}
+    task.put(records(["a", "b"], Column.of([{"id": 1, "country": None}, None], ORDER), 2))
+    assert client.hgetall("orders:a") == {"id": "1"}
+    assert client.keys("*") == ["orders:a"]
+    task.stop()
+
+
+def test_strings_have_the_records_own_keys_and_expire(server: redis_server.RedisServer) -> None:
+    config = {"redis.hosts": f"127.0.0.1:{server.port}", "redis.ttl": "100"}
+    task, client = started_sink(RedisCacheSinkConnector, config), server.client()
+    task.put(records(["a", b"b", 3], Column.of(["x", {"n": [1, None]}, b"\xff"])))
+    assert (client.get("a"), client.get("b")) == ("x", '{"n":[1,null]}')
+    assert server.client().ttl("3") > 0
+    task.put(records(["a"], Column.of([None])))
+    assert sorted(client.keys("*")) == ["3", "b"]
+    task.stop()
+
+
+def test_members_of_sets_and_lists(server: redis_server.RedisServer) -> None:
+    client = server.client()
+    for kind, more in (("set", {}), ("list", {}), ("set", {"redis_member": "key"})):
+        task = sink(server, redis_type=kind, redis_keyspace=f"{kind}{len(more)}", **more)
+        task.put(records(["k", "k", "l"], Column.of(["x", "x", "y"])))
+        task.stop()
+    task = sink(server, redis_command="SADD", redis_keyspace="set1", redis_member="key")
+    task.put(records(["k"], Column.of([None])))
+    task.stop()
+    assert client.smembers("set0") == {"x", "y"}
+    assert client.lrange("list0", 0, -1) == ["x", "x", "y"]
+    assert client.smembers("set1") == {"l"}
+
+
+def test_poison_is_reported_and_the_rest_is_written(server: redis_server.RedisServer) -> None:
+    client, errant = server.client(), list[Any]()
+    client.set("orders:c", "a string")
+    task = sink(server, errant)
+    values = [{"n": 1}, "no struct", {"n": 3}, {"n": 4}, {"n": 5}]
+    task.put(records(["a", "b", "c", None, "e"], Column.of(values)))
+    assert [offset for offset, _ in errant] == [1, 2, 3]
+    assert "a hash needs a struct or a map" in errant[0][1]
+    assert "WRONGTYPE" in errant[1][1]
+    assert "the record has no key" in errant[2][1]
+    assert client.hgetall("orders:a") == {"n": "1"} and client.hgetall("orders:e") == {"n": "5"}
+    task.stop()
+
+
+@pytest.mark.parametrize("kind", ["list", "stream"])
+def test_appends_happen_once_though_server_and_task_are_killed(kind: str) -> None:
+    rng = random.Random(kind)
+    with redis_server.RedisServer() as server:
+        at, committed = 0, 0
+        while at < 300:
+            task = sink(server, redis_type=kind, redis_batch_size="7")
+            at = committed  # a new task begins at what was committed
+            for _ in range(rng.randrange(1, 6)):
+                count = min(rng.randrange(1, 40), 300 - at)
+                batch = records(["k"] * count, Column.of([{"n": at + n} for n in range(count)]), at)
+                if rng.random() < 0.3:
+                    server.stop()
+                    with pytest.raises(RetriableError, match="Redis cannot take records"):
+                        task.put(batch)
+                    server.start()
+                task.put(batch)
+                at += count
+                if rng.random() < 0.5:
+                    committed = at
+            task.stop()
+        client = server.client()
+        if kind == "list":
+            assert client.lrange("orders", 0, -1) == [f'{{"n":{n}}}' for n in range(300)]
+        else:
+            assert [int(fields["n"]) for _, fields in client.xrange("orders")] == list(range(300))
+
+
+def test_a_lost_reply_does_not_write_twice(server: redis_server.RedisServer) -> None:
+    task: Any = sink(server, redis_type="list")
+    batch = records(["k"] * 3, Column.of(["a", "b", "c"]))
+    task.put(batch)
+    task.put(batch)  # as after a reply that never came
+    assert server.client().lrange("orders", 0, -1) == ["a", "b", "c"]
+    config = {"redis.uri": server.uri, "redis.type": "list", "name": "c"}
+    partition = {"kafka_topic": "orders", "kafka_partition": 0}
+    assert RedisSinkConnector().alter_offsets(config, [(partition, {"kafka_offset": 2})])
+    task.put(batch)
+    assert server.client().lrange("orders", 0, -1) == ["a", "b", "c", "c"]
+    task.stop()
+
+
+def test_retries_end_where_a_bound_is_set(server: redis_server.RedisServer) -> None:
+    pauses: list[int] = []
+    config = {"redis.port": "1", "redis.host": "127.0.0.1", "max.retries": "2", "retry.backoff.ms": "10"}
+    task = started_sink(RedisSinkConnector, config, retry_after_ms=pauses.append)
+    for _ in range(2):
+        with pytest.raises(RetriableError):
+            task.put(records(["a"], Column.of([{"n": 1}])))
+    with pytest.raises(ConnectError, match="gave up after 2 retries"):
+        task.put(records(["a"], Column.of([{"n": 1}])))
+    assert pauses == [10, 20]
+
+
+def test_a_password_that_is_wrong_and_a_module_that_is_missing_are_told() -> None:
+    with redis_server.RedisServer("--requirepass", "secret") as server:
+        task = sink(server)
+        with pytest.raises(ConnectError, match="Redis refuses the connector") as failed:
+            task.put(records(["a"], Column.of([{"n": 1}])))
+        assert not isinstance(failed.value, RetriableError)
+        task = sink(server, redis_password="secret", redis_type="json")
+        if not server.client(password="secret").execute_command("COMMAND INFO", "JSON.SET"):
+            with pytest.raises(ConnectError, match=r"no command JSON\.SET"):
+                task.put(records(["a"], Column.of([{"n": 1}])))
+        task.stop()
+
+
+def test_settings_are_checked() -> None:
+    check = RedisSinkConnector().check
+    assert "is no host:port" in check({"redis.hosts": "a:b"})["redis.hosts"][0]
+    assert "redis.cluster=true" in check({"redis.hosts": "a:1,b:2"})["redis.hosts"][0]
+    assert "must begin with" in check({"redis.uri": "http://x"})["redis.uri"][0]
+    assert "redis.keyspace" in check({"redis.type": "stream", "redis.keyspace": ""})
+    assert "secret" not in str(RedisSinkConnector.CONFIG.parse({"redis.uri": "redis://:secret@h"}))
+    assert RedisStreamSourceConnector().check({"redis.stream.offset": "now"})["redis.stream.offset"]
+
+
+def test_a_cluster_takes_hashes() -> None:
+    with redis_server.RedisServer("--cluster-enabled", "yes") as server:
+        client = server.client()
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        redis_server.wait_until(lambda: client.cluster("info").get("cluster_state") == "ok", 30.0)
+        config = {"redis.hosts": f"127.0.0.1:{server.port}", "redis.client.mode": "Cluster"}
+        task = started_sink(RedisSinkConnector, config)
+        task.put(records(["a", "b"], Column.of([{"n": 1}, {"n": 2}])))
+        assert client.hgetall("orders:a") == {"n": "1"} and client.hgetall("orders:b") == {"n": "2"}
+        task.stop()
+
+
+def test_entries_of_streams_are_read_once_over_restarts(server: redis_server.RedisServer) -> None:
+    client, offsets = server.client(), Offsets()
+    for n in range(25):
+        client.xadd("s", {"n": n}, id=f"{1000 + n}-0")
+    config = {
+        "redis.uri": server.uri,
+        "redis.stream.name": "s,t",
+        "redis.stream.count": "10",
+        "topic": "x.${stream}",
+    }
+    seen = []
+    for _ in range(3):
+        task = started_source(RedisStreamSourceConnector, config, offsets)
+        found = task.poll()
+        assert found is not None
+        seen += list(found.rows())
+        task.poll()  # read, and lost with the task
+        offsets.store(found)
+        task.stop()
+    assert [row.value["body"] for row in seen] == [{"n": str(n)} for n in range(25)]
+    assert (seen[0].topic, seen[0].key, seen[0].timestamp) == ("x.s", "1000-0", 1000)
+    assert offsets.read([{"stream": "s"}]) == [{"id": "1024-0"}]
+
+
+def test_a_stream_from_its_end_in_bytes_and_trimmed(server: redis_server.RedisServer) -> None:
+    client = server.client()
+    client.xadd("s", {"n": "old"})
+    config = {
+        "redis.uri": server.uri, "redis.stream.name": "s", "redis.stream.offset": "$",
+        "redis.value.format": "bytes", "redis.stream.trim": "true",
+    }  # fmt: skip
+    task = started_source(RedisStreamSourceConnector, config, Offsets())
+    assert task.poll() is None
+    client.xadd("s", {"n": b"\xff"})
+    found = task.poll()
+    assert found is not None and found.values.pylist()[0]["body"] == {"n": b"\xff"}
+    task.commit(found.positions)
+    assert client.xlen("s") == 0
+    client.set("t", "no stream")
+    task = started_source(RedisStreamSourceConnector, {**config, "redis.stream.name": "t"}, Offsets())
+    with pytest.raises(ConnectError, match="WRONGTYPE"):
+        task.poll()
+    server.stop()
+    with pytest.raises(RetriableError):
+        task.poll()
+    server.start()
+    with pytest.raises(ConnectError, match="looks like"):
+        RedisStreamSourceConnector().alter_offsets(config, [({"stream": "s"}, {"id": "x"})])

@@ -1,0 +1,200 @@
+"""Servers that are jars of Maven Central: OpenSearch, Cassandra, and a server of MongoDB's protocol.
+
+Each runs as a process of its own on loopback and ends with the process that started it. `available()` of a
+server tells why it cannot run here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.testing import maven
+from barnabas.testing.ports import free_ports
+from barnabas.testing.waiting import wait_until
+
+HERE = Path(__file__).parent
+START_S_MAX = 120.0
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# What Cassandra needs of Java 17's modules, as its own start script gives it.
+EXPORTS = (
+    "java.base/jdk.internal.misc",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+    "java.base/java.lang.ref",
+    "jdk.unsupported/sun.misc",
+)
+OPENS = (
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+    "java.rmi/sun.rmi.transport.tcp",
+    "jdk.management/com.sun.management.internal",
+)
+
+
+@dataclass(frozen=True)
+class JavaServer:
+    """A set of jars, and the main class of a server in them; `source` is compiled where it is ours."""
+
+    name: str
+    artifacts: tuple[str, ...]
+    main: str
+    source: str = ""
+    flags: tuple[str, ...] = QUICK
+
+    def available(self) -> str | None:
+        """None if it can run here, otherwise the reason."""
+        return maven.missing(self.name, self.artifacts)
+
+    def class_path(self) -> str:
+        jars = maven.fetch(self.name, self.artifacts)
+        if not self.source:
+            return f"{jars}/*"
+        classes = jars / "test-classes"
+        made = classes / self.source.replace(".java", ".class")
+        if not made.exists() or made.stat().st_mtime < (HERE / self.source).stat().st_mtime:
+            command = ["javac", "-cp", f"{jars}/*", "-d", str(classes), str(HERE / self.source)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            if done.returncode:
+                raise RuntimeError(f"{self.source} does not compile: {done.stderr}")
+        return f"{classes}:{jars}/*"
+
+    @contextlib.contextmanager
+    def running(
+        self, folder: Path, port: int, flags: Sequence[str], arguments: Sequence[str]
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        command = ["java", *self.flags, *flags, "-cp", self.class_path(), self.main, *arguments]
+        log = folder / "log.txt"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=folder
+            )
+        try:
+            wait_until(lambda: process.poll() is not None or answers(port), START_S_MAX)
+            if process.poll() is not None:
+                raise RuntimeError(f"{self.main} ended: {log.read_text()[-3000:]}")
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as one:
+        one.settimeout(1)
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+OPENSEARCH = JavaServer(
+    "opensearch-node-2.19.3",
+    (
+        "org.opensearch:opensearch:2.19.3",
+        "org.opensearch.plugin:transport-netty4-client:2.19.3",
+        "org.apache.logging.log4j:log4j-core:2.21.0",
+    ),
+    "TestSearchNode",
+    "TestSearchNode.java",
+)
+MONGO = JavaServer(
+    "mongo-java-server-1.47.0",
+    ("de.bwaldvogel:mongo-java-server:1.47.0",),
+    "TestMongo",
+    "TestMongo.java",
+)
+CASSANDRA = JavaServer(
+    "cassandra-5.0.6",
+    ("org.apache.cassandra:cassandra-all:5.0.6",),
+    "org.apache.cassandra.service.CassandraDaemon",
+)
+
+
+@contextlib.contextmanager
+def opensearch() -> Iterator[str]:
+    """The URL of a node."""
+    port, inner = free_ports(2)
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "config").mkdir()
+        flags = ["-Xmx512m", f"-Dopensearch.path.home={home}"]
+        with OPENSEARCH.running(Path(home), port, flags, [home, str(port), str(inner)]):
+            yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def mongo(port: int = 0) -> Iterator[str]:
+    """The connection string of a server."""
+    port = port or free_ports(1)[0]
+    with tempfile.TemporaryDirectory() as home, MONGO.running(Path(home), port, ["-Xmx256m"], [str(port)]):
+        yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
+
+
+@contextlib.contextmanager
+def cassandra() -> Iterator[int]:
+    """The port of a node with one datacenter, `datacenter1`."""
+    port, inner, jmx = free_ports(3)
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "cassandra.yaml").write_text(cassandra_settings(home, port, inner))
+        jars = maven.fetch(CASSANDRA.name, CASSANDRA.artifacts)
+        agent = next(jars.glob("jamm-*.jar"))
+        flags = ["-Xms512m", "-Xmx512m", f"-javaagent:{agent}", "-Djdk.attach.allowAttachSelf=true"]
+        flags += [f"--add-exports={each}=ALL-UNNAMED" for each in EXPORTS]
+        flags += [f"--add-opens={each}=ALL-UNNAMED" for each in OPENS]
+        flags += [
+            f"-Dcassandra.config=file://{home}/cassandra.yaml",
+            f"-Dcassandra.storagedir={home}/data",
+            f"-Dcassandra.jmx.local.port={jmx}",
+            "-Dcassandra-foreground=yes",
+            "-Dcassandra.ring_delay_ms=100",
+            "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+            "-Dcassandra.superuser_setup_delay_ms=0",
+            "-Djava.io.tmpdir=" + home,
+        ]
+        with CASSANDRA.running(Path(home), port, flags, []):
+            yield port
+
+
+def cassandra_settings(home: str, port: int, inner: int) -> str:
+    return f"""
+cluster_name: test
+num_tokens: 1
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+commitlog_sync: periodic
+commitlog_sync_period: 1000ms
+commitlog_disk_access_mode: legacy
+data_file_directories: [{home}/data/data]
+commitlog_directory: {home}/data/commitlog
+saved_caches_directory: {home}/data/caches
+hints_directory: {home}/data/hints
+cdc_raw_directory: {home}/data/cdc
+endpoint_snitch: SimpleSnitch
+listen_address: 127.0.0.1
+rpc_address: 127.0.0.1
+native_transport_port: {port}
+storage_port: {inner}
+seed_provider:
+  - class_name: org.apache.cassandra.locator.SimpleSeedProvider
+    parameters:
+      - seeds: "127.0.0.1:{inner}"
+""".lstrip()

@@ -3,11 +3,13 @@
 from barnabas.plans.interpreter import (
     aggregations,
     edges,
+    foreign_joins,
     lookups,
     processors,
     stateless,
     stream_joins,
     suppressing,
+    table_joins,
     tables,
     windowing,
 )
@@ -15,11 +17,13 @@ from barnabas.plans.interpreter import (
 OPERATORS = (
     aggregations,
     edges,
+    foreign_joins,
     lookups,
     processors,
     stateless,
     stream_joins,
     suppressing,
+    table_joins,
     tables,
     windowing,
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.plans import nodes as n
-from barnabas.plans.interpreter.functions import key_value_function, pair_function, value_function
+from barnabas.plans.interpreter.functions import joiner_function, key_value_function, pair_function, value_function
 from barnabas.plans.interpreter.records import Change
 from barnabas.plans.interpreter.state.tables import VersionedState
 from barnabas.plans.interpreter.task import Process, Task, builds
@@ -24,6 +24,10 @@ def sends_old_values(task: Task, name: str) -> bool:
         if name not in node.parents:
             continue
         if isinstance(node, n.TableRepartition | n.SubscriptionSend):
+            return True
+        if isinstance(node, n.TableTableJoin) and (
+            node.kind == "outer" or (node.kind == "left" and node.is_left)
+        ):
             return True
         passes_on = n.TableFilter | n.TableMapValues | n.Suppress | n.TableTableJoin | n.TableJoinMerge
         if isinstance(node, passes_on | n.TablePassThrough) and sends_old_values(task, node.name):
@@ -57,7 +61,27 @@ def getter(task: Task, name: str) -> Getter:
             return None if row is None else (function(key, row[0], row[1]), row[1])
 
         return mapped
+    if isinstance(node, n.TableJoinMerge):
+        return _joined(task, node)
     return getter(task, node.parents[0])
+
+
+def _joined(task: Task, node: n.TableJoinMerge) -> Getter:
+    """A row of a join, computed from the rows of both tables."""
+    side = task.by_name[node.sides[0]]
+    assert isinstance(side, n.TableTableJoin)
+    left, right = getter(task, side.this), getter(task, side.other)
+    join, kind = joiner_function(task, side.joiner, side.takes_key), side.kind
+
+    def joined(key: Any) -> tuple[Any, int] | None:
+        one, two = left(key), right(key)
+        if one is None and (two is None or kind != "outer") or (two is None and kind == "inner"):
+            return None
+        newest = max(row[1] for row in (one, two) if row is not None)
+        a, b = None if one is None else one[0], None if two is None else two[0]
+        return join(key, a, b, newest), newest
+
+    return joined
 
 
 @builds(n.TableSource)
@@ -108,7 +132,7 @@ def _versioned(task: Task, state: VersionedState, write: Any, forward: Process) 
 @builds(n.TableFilter)
 def table_filter(task: Task, node: n.TableFilter, forward: Process) -> Process:
     passes, wanted = key_value_function(task, node.predicate), not node.is_negated
-    keep = _keeper(task, node)
+    keep = keeper(task, node)
     sends_old = sends_old_values(task, node.name)
 
     def kept(key: Any, value: Any, timestamp: int) -> Any:
@@ -129,7 +153,7 @@ def table_filter(task: Task, node: n.TableFilter, forward: Process) -> Process:
 @builds(n.TableMapValues)
 def table_map_values(task: Task, node: n.TableMapValues, forward: Process) -> Process:
     function = value_function(task, node.function, node.takes_key)
-    keep = _keeper(task, node)
+    keep = keeper(task, node)
     sends_old = sends_old_values(task, node.name)
 
     def mapped(key: Any, value: Any, timestamp: int) -> Any:
@@ -145,7 +169,8 @@ def table_map_values(task: Task, node: n.TableMapValues, forward: Process) -> Pr
     return process
 
 
-def _keeper(task: Task, node: n.TableNode) -> Process:
+def keeper(task: Task, node: n.TableNode) -> Process:
+    """A function that puts rows into the store of a table, if it has one."""
     if node.store is None:
         return lambda key, value, timestamp: None
     state, write = task.state(node.store), task.key_writer(node.store)

@@ -1,7 +1,7 @@
 """Aggregations in tumbling, hopping, unlimited and session windows.
 
 Null keys are dropped, null values reach the functions. A record is late for one window at a time. Does not
-know: sliding windows, suppress.
+know: how sliding windows work (`sliding`), suppress.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from barnabas.plans import nodes as n
 from barnabas.plans.aggregate_functions import Functions, functions_of
 from barnabas.plans.interpreter.aggregations import own
 from barnabas.plans.interpreter.records import Change, TaskError
+from barnabas.plans.interpreter.sliding import sliding_aggregate
 from barnabas.plans.interpreter.task import Process, Task, builds
 from barnabas.plans.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windowed
 
@@ -24,7 +25,7 @@ def window_aggregate(task: Task, node: n.WindowAggregate, forward: Process) -> P
         return _sessions(task, node, node.windows, forward)
     if isinstance(node.windows, TimeWindows | UnlimitedWindows):
         return _time_windows(task, node, node.windows, forward)
-    raise TaskError(f"{node.name}: the interpreter cannot run {type(node.windows).__name__} yet")
+    return sliding_aggregate(task, node, node.windows, forward)
 
 
 def _starts(windows: TimeWindows | UnlimitedWindows, timestamp: int) -> range:

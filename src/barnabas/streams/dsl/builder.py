@@ -12,7 +12,8 @@ from barnabas.plans import nodes as n
 from barnabas.plans.plan import Plan
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.streams.dsl.graph import Graph
-from barnabas.streams.dsl.streams import GlobalKTable, KStream, KTable
+from barnabas.streams.dsl.streams import KStream
+from barnabas.streams.dsl.tables import GlobalKTable, KTable
 from barnabas.streams.serdes.formats import JSON, STRING, serde_of
 
 

@@ -75,7 +75,9 @@ def _head(digest: bytes | None) -> bytes:
 
 def _digest(data: bytes, at: int) -> tuple[bytes | None, int]:
     if data[0] & ~_NO_DIGEST != _VERSION:
-        raise ValueError(f"version {data[0] & ~_NO_DIGEST} of a foreign-key join's record, {_VERSION} is known")
+        raise ValueError(
+            f"version {data[0] & ~_NO_DIGEST} of a foreign-key join's record, {_VERSION} is known"
+        )
     if data[0] & _NO_DIGEST:
         return None, at
     return data[at : at + DIGEST_SIZE], at + DIGEST_SIZE

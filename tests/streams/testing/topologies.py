@@ -72,12 +72,8 @@ def numbers(result: KTable) -> None:
 
 
 def windows(result: KTable) -> None:
-    named = result.to_stream().map(
-        lambda key, value: (
-            f"{key.key}@{key.start}/{key.end}",
-            None if value is None else str(value),
-        )
-    )
+    named = result.to_stream().select_key(lambda key, value: f"{key.key}@{key.start}/{key.end}", key=str)
+    named = named.map_values(lambda value: None if value is None else str(value))
     out(named)
 
 
@@ -162,8 +158,8 @@ def group_reduce(builder: StreamsBuilder) -> None:
 
 
 def global_join(builder: StreamsBuilder, is_left: bool) -> None:
-    found = builder.global_table("two", value=str)
     one = stream(builder)
+    found = builder.global_table("two", value=str)
     if is_left:
         out(one.left_join(found, pair, on=lambda key, value: key))
     else:
@@ -217,12 +213,8 @@ TOPOLOGIES: dict[str, Build] = {
     "table_three": lambda b: out(
         table(b).left_join(table(b, "two"), pair, value=str).outer_join(table(b, "three"), pair)
     ),
-    "foreign_inner": lambda b: out(
-        table(b).join(table(b, "two"), pair, foreign_key=first, value=str, store="joined")
-    ),
-    "foreign_left": lambda b: out(
-        table(b).left_join(table(b, "two"), pair, foreign_key=first, value=str, store="joined")
-    ),
+    "foreign_inner": lambda b: out(table(b).join(table(b, "two"), pair, foreign_key=first, value=str)),
+    "foreign_left": lambda b: out(table(b).left_join(table(b, "two"), pair, foreign_key=first, value=str)),
     "table_filter": lambda b: out(
         table(b).filter(lambda k, v: not v.startswith("a")).map_values(lambda v: v + "!")
     ),

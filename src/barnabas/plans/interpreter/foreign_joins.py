@@ -46,9 +46,15 @@ def subscription_send(task: Task, node: n.SubscriptionSend, forward: Process) ->
             forward(to, Subscription(instruction, digest, key, task.partition), timestamp)
 
         if change.new is None:
-            if old is not None or (node.is_left_join and change.old is not None):
+            if change.old is None:
+                return
+            if node.is_left_join:
+                if old is not None:
+                    send(old, Instruction.LEAVE_SILENTLY)
+                send(None, Instruction.TELL_ALWAYS)
+            elif old is not None:
                 send(old, Instruction.LEAVE_AND_TELL)
-            elif change.old is not None:
+            else:
                 task.drop("null foreign key")
             return
         moved = old is not None and (new is None or write_foreign(old) != write_foreign(new))
@@ -61,12 +67,11 @@ def subscription_send(task: Task, node: n.SubscriptionSend, forward: Process) ->
                 task.drop("null foreign key")
             else:
                 send(old, Instruction.LEAVE_AND_TELL)
-        elif old is None:
-            send(new, Instruction.TELL_IF_THERE)
-        else:
-            if moved:
-                send(old, Instruction.LEAVE_SILENTLY)
+        elif moved:
+            send(old, Instruction.LEAVE_SILENTLY)
             send(new, Instruction.TELL_ALWAYS)
+        else:
+            send(new, Instruction.TELL_IF_THERE)
 
     return process
 
@@ -98,9 +103,9 @@ def subscription_join(task: Task, node: n.SubscriptionJoin, forward: Process) ->
         if instruction is Instruction.LEAVE_SILENTLY:
             return
         row = None if foreign is None else look_up(foreign)
-        time = timestamp if row is None else max(timestamp, row[1])
         if instruction is Instruction.TELL_IF_THERE and row is None:
             return
+        time = timestamp if row is None else max(timestamp, row[1])
         told = None if row is None or instruction is Instruction.LEAVE_AND_TELL else row[0]
         forward(subscription.key, Response(subscription.digest, told, subscription.partition), time)
 
@@ -121,9 +126,9 @@ def foreign_table_join(task: Task, node: n.ForeignTableJoin, forward: Process) -
             return
         task.node_name = node.name
         prefix = combined(write_foreign(foreign))
-        for place, (subscription, since) in list(state.range(prefix, after_prefix(prefix))):
+        for place, (subscription, _) in list(state.range(prefix, after_prefix(prefix))):
             told = Response(subscription.digest, change.new, subscription.partition)
-            forward(read_key(key_in(place)), told, max(timestamp, since))
+            forward(read_key(key_in(place)), told, timestamp)
 
     return process
 

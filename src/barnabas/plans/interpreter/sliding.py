@@ -106,7 +106,7 @@ def sliding_aggregate(
             shared: Row | None = None
             right: Row | None = None
             previous: int | None = None
-            for start, row in reversed(found):
+            for start, row in found:
                 if start == timestamp + 1:
                     continue
                 if start == 0:
@@ -114,7 +114,7 @@ def sliding_aggregate(
                     if row[1] < timestamp:
                         previous = row[1]
                 else:
-                    right = row if right is None else right
+                    right = row
                     self.update(start, row)
             if right is None and shared is not None and shared[1] > timestamp:
                 right = shared

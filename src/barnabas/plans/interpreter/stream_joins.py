@@ -21,11 +21,8 @@ _TIME = struct.Struct(">q")
 @builds(n.JoinWindowed)
 def join_windowed(task: Task, node: n.JoinWindowed, forward: Process) -> Process:
     state, write = task.state(node.store), task.key_writer(node.store)
-    clock = f"{node.store} time"
 
     def process(key: Any, value: Any, timestamp: int) -> None:
-        task.numbers[clock] = max(task.numbers.get(clock, -1), timestamp)
-        state.observe(timestamp)
         if key is not None and value is not None:
             state.put(write(key), value, timestamp)
         forward(key, value, timestamp)
@@ -40,6 +37,7 @@ def stream_stream_join(task: Task, node: n.StreamStreamJoin, forward: Process) -
     join = joiner_function(task, node.joiner, node.takes_key)
     before, after, grace = node.windows.before_ms, node.windows.after_ms, node.windows.grace_ms
     is_left = node.is_left
+    own_after = after if is_left else before
     waits = waiting is not None and (node.kind == "outer" or (node.kind == "left" and is_left))
     clock, oldest_name = f"{node.shared} time", f"{node.shared} oldest"
 
@@ -74,7 +72,7 @@ def stream_stream_join(task: Task, node: n.StreamStreamJoin, forward: Process) -
             return
         if waiting is not None and timestamp == stream_time:
             oldest = task.numbers.get(oldest_name, NEVER)
-            if oldest + after + grace < stream_time:
+            if oldest + own_after + grace < stream_time:
                 sweep(waiting, stream_time)
         data = write(key)
         low, high = (

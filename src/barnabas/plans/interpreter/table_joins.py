@@ -1,7 +1,7 @@
 """Joins of two tables by key: inner, left, outer.
 
-A change of either side gives a change of the result; a tombstone comes only where there was a row. The
-result's time is the larger one of both rows. Does not know: joins by a foreign key.
+A change of either side gives a change of the result; a tombstone comes where there was a row, or where the
+other side has one. The result's time is the larger one of both rows. Does not know: joins by a foreign key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def table_table_join(task: Task, node: n.TableTableJoin, forward: Process) -> Pr
 
         is_there, new = joined(change.new)
         was_there, old = joined(change.old)
-        if is_there or was_there or (kind == "inner" and other is not None) or (not is_left and is_there):
+        if is_there or was_there or other is not None:
             forward(key, Change(new, old), newest)
 
     return process

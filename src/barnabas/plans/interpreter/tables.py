@@ -10,7 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.plans import nodes as n
-from barnabas.plans.interpreter.functions import joiner_function, key_value_function, pair_function, value_function
+from barnabas.plans.interpreter.functions import (
+    joiner_function,
+    key_value_function,
+    pair_function,
+    value_function,
+)
 from barnabas.plans.interpreter.records import Change
 from barnabas.plans.interpreter.state.tables import VersionedState
 from barnabas.plans.interpreter.task import Process, Task, builds
@@ -75,7 +80,7 @@ def _joined(task: Task, node: n.TableJoinMerge) -> Getter:
 
     def joined(key: Any) -> tuple[Any, int] | None:
         one, two = left(key), right(key)
-        if one is None and (two is None or kind != "outer") or (two is None and kind == "inner"):
+        if (one is None and (two is None or kind != "outer")) or (two is None and kind == "inner"):
             return None
         newest = max(row[1] for row in (one, two) if row is not None)
         a, b = None if one is None else one[0], None if two is None else two[0]

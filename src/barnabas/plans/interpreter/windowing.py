@@ -120,7 +120,7 @@ def _sessions(task: Task, node: n.WindowAggregate, windows: SessionWindows, forw
             aggregate = functions.initial()
             for old_start, old_end, old in near:
                 aggregate = merge(key, aggregate, own(old))
-                if (old_start, old_end) != (start, end):
+                if (start, end) != (timestamp, timestamp):
                     state.put(data, old_start, old_end, None)
                     if on_update:
                         change = Change(None, _finished(functions, old))

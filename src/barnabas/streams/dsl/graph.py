@@ -28,12 +28,10 @@ class Graph:
         self._index = 0
 
     def name(self, prefix: str, given: str | None = None) -> str:
-        """A new name; a given one takes its place, without a number."""
-        if given is not None:
-            return given
+        """A new name; a given one takes its place, and uses up the number too."""
         name = f"{prefix}{self._index:010d}"
         self._index += 1
-        return name
+        return name if given is None else given
 
     def store_name(self, prefix: str, given: str | None = None) -> str:
         return given if given is not None else self.name(f"{prefix}STATE-STORE-")

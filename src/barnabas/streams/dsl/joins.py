@@ -33,9 +33,8 @@ def join_stream(
     if not hasattr(other, "node"):
         if on is None:
             raise TypeError("a join with a global table needs on=: a function of key and value")
-        prefix = "KSTREAM-JOIN-" if kind == "inner" else "KSTREAM-LEFTJOIN-"
         node: n.Node = n.StreamGlobalJoin(
-            name=graph.name(prefix, name),
+            name=graph.name("KSTREAM-LEFTJOIN-", name),
             parents=(stream.node,),
             table_store=other.store,
             kind=kind,
@@ -115,7 +114,7 @@ def _stream_stream(
         stores.append(store)
     waiting = None
     if kind != "inner":
-        waiting = f"{join_names[0]}-shared-outer-join-store"
+        waiting = f"KSTREAM-OUTERSHARED-{join_names[0][-10:]}-store"
         graph.add_store(StoreSpec(waiting, StoreKind.OUTER_JOIN, sides[0]._key(None), is_logged=False))
     for is_left in (True, False):
         graph.add(

@@ -114,7 +114,8 @@ class KStream:
         default."""
         given = self._name("BRANCH", name)
         wanted = [*branches, *([default] if default is not None else [])]
-        children = tuple(f"{given['name']}-{each}" for each in wanted)
+        prefix = f"{given['name']}-" if name is None else name
+        children = tuple(self.graph.name("", f"{prefix}{each}") for each in wanted)
         predicates = tuple(checked(each, "a predicate of split") for each in branches.values())
         self.graph.add(n.Branch(**given, predicates=predicates, children=children))
         streams = {}
@@ -147,14 +148,19 @@ class KStream:
     ) -> KStream:
         """Go through a topic of the application, so that records of a key are in one partition."""
         prefix = name or self.graph.name("KSTREAM-REPARTITION-")
-        return self._through_internal(prefix, self._key(key), self._value(value), partitions)
+        return self._through_internal(prefix, self._key(key), self._value(value), partitions, name)
 
     def _through_internal(
-        self, prefix: str, key: Serde | None, value: Serde | None, partitions: int | None = None
+        self,
+        prefix: str,
+        key: Serde | None,
+        value: Serde | None,
+        partitions: int | None = None,
+        name: str | None = None,
     ) -> KStream:
         graph = self.graph
-        sink = graph.name("KSTREAM-SINK-")
-        keyed = graph.name("KSTREAM-FILTER-")
+        sink = graph.name("KSTREAM-SINK-", None if name is None else f"{name}-repartition-sink")
+        keyed = graph.name("KSTREAM-FILTER-", None if name is None else f"{name}-repartition-filter")
         topic = f"{graph.application_id}-{prefix}-repartition"
         graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=_has_key))
         graph.add(
@@ -168,12 +174,19 @@ class KStream:
                 partitions=partitions,
             )
         )
-        return self._read(topic, key, value, True)
+        return self._read(topic, key, value, True, None if name is None else f"{name}-repartition-source")
 
-    def _read(self, topic: str, key: Serde | None, value: Serde | None, is_internal: bool) -> KStream:
+    def _read(
+        self,
+        topic: str,
+        key: Serde | None,
+        value: Serde | None,
+        is_internal: bool,
+        name: str | None = None,
+    ) -> KStream:
         source = self.graph.add(
             n.Source(
-                name=self.graph.name("KSTREAM-SOURCE-"),
+                name=self.graph.name("KSTREAM-SOURCE-", name),
                 topics=(topic,),
                 key_serde=key,
                 value_serde=value,

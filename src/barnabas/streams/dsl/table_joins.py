@@ -167,9 +167,7 @@ def join_by_foreign_key(
         )
     )
     graph.add(
-        n.Source(
-            name=response_source, topics=(responses,), key_serde=left.key_serde, value_serde=told, **hop
-        )
+        n.Source(name=response_source, topics=(responses,), key_serde=left.key_serde, value_serde=told, **hop)
     )
     graph.copartitioned.append(frozenset((response_source, *left.sources)))
     graph.add(
@@ -188,6 +186,8 @@ def join_by_foreign_key(
     serde = graph.default_serde if value is None else serde_of(value)
     if store is not None:
         graph.add_store(StoreSpec(store, StoreKind.TIMESTAMPED, left.key_serde, serde))
+    else:
+        graph.store_name("KTABLE-FK-JOIN-OUTPUT-")  # Kafka Streams uses up a number here
     graph.add(n.TableSource(name=result, parents=(resolve,), store=store))
     return replace(
         left, node=result, value_serde=serde, sources=(response_source,), store=store, windows=None

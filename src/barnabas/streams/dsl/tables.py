@@ -95,7 +95,9 @@ class KTable:
     def outer_join(self, other: KTable, joiner: n.Function, **more: Any) -> KTable:
         return self._join(other, joiner, "outer", None, **more)
 
-    def _join(self, other: Any, joiner: n.Function, kind: n.JoinKind, foreign_key: Any, **more: Any) -> KTable:
+    def _join(
+        self, other: Any, joiner: n.Function, kind: n.JoinKind, foreign_key: Any, **more: Any
+    ) -> KTable:
         from barnabas.streams.dsl.table_joins import join_by_foreign_key, join_tables
 
         checked(joiner, "the joiner")
@@ -178,7 +180,7 @@ class GroupedTable:
 
     def _add(self, aggregate: AnyAggregate, serde: Serde, store: str | None, kind: str) -> KTable:
         graph = self.graph
-        kept = graph.store_name(f"KTABLE-{kind}-", store)
+        kept = graph.store_name("KTABLE-AGGREGATE-", store)
         sink, source = graph.name("KSTREAM-SINK-"), graph.name("KSTREAM-SOURCE-")
         function = graph.name(f"KTABLE-{kind}-")
         topic = f"{graph.application_id}-{kept}-repartition"

@@ -107,9 +107,9 @@ public class Oracle {
             case "hopping_closed" -> win(g(b).windowedBy(hopping).count().suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())));
             case "session_closed" -> win(g(b).windowedBy(sessions).aggregate(() -> "", add, merge, sm()).suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())));
             case "sliding_closed" -> win(g(b).windowedBy(sliding).aggregate(() -> "", add, m()).suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())));
-            case "tumbling_final" -> win(g(b).windowedBy(tumbling).emitStrategy(EmitStrategy.onWindowClose()).aggregate(() -> "", add, m()));
+            case "tumbling_final" -> win(g(b).windowedBy(tumbling).emitStrategy(EmitStrategy.onWindowClose()).aggregate(() -> "", add, m().withRetention(ms(10000))));
             case "session_final" -> win(g(b).windowedBy(sessions).emitStrategy(EmitStrategy.onWindowClose()).aggregate(() -> "", add, merge, sm()));
-            case "sliding_final" -> win(g(b).windowedBy(sliding).emitStrategy(EmitStrategy.onWindowClose()).aggregate(() -> "", add, m()));
+            case "sliding_final" -> win(g(b).windowedBy(sliding).emitStrategy(EmitStrategy.onWindowClose()).aggregate(() -> "", add, m().withRetention(ms(10000))));
             case "time_limit" -> out(g(b).reduce(Oracle::cat, km()).suppress(Suppressed.untilTimeLimit(ms(12), Suppressed.BufferConfig.unbounded())));
             case "time_limit_bound" -> out(g(b).reduce(Oracle::cat, km()).suppress(Suppressed.untilTimeLimit(ms(30), Suppressed.BufferConfig.maxRecords(2))));
             case "stream_inner" -> out(s(b, "one").join(s(b, "two"), join, w, sj), Serdes.String());

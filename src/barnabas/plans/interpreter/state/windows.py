@@ -196,10 +196,6 @@ class SessionState(_Timed):
     def _encode(self, page: dict[tuple[int, int], Any]) -> bytes:
         return Chunks.write(_TWO, ((start, end, self._write(v)) for (start, end), v in page.items()))
 
-    def _oldest(self) -> int:
-        """A session may still grow when its end lies exactly the retention behind."""
-        return self.observed_time - self.retention_ms
-
     def find(self, key: bytes, end_min: int, start_max: int) -> list[tuple[int, int, Any]]:
         """Sessions that end at `end_min` or later and start at `start_max` or earlier, by end, then by
         start."""
@@ -213,8 +209,6 @@ class SessionState(_Timed):
 
     def put(self, key: bytes, start: int, end: int, value: Any) -> None:
         self.observe(end)
-        if end < self._oldest():
-            return
         page = self.pages.touch(key)
         entry = _TIME.pack(start) + key
         if value is None:
@@ -235,7 +229,8 @@ class SessionState(_Timed):
         return self.pages.of(key).get((start, end))
 
     def flush(self) -> list[ChangeRecord]:
-        for end, entry in self._index.between(-(1 << 62), self._oldest() - 1):
+        # A session at the edge is not found any more, but its final result may still be due.
+        for end, entry in self._index.between(-(1 << 62), self._oldest() - 2):
             self.pages.touch(entry[8:]).pop((_TIME.unpack_from(entry)[0], end), None)
             self._index.discard(end, entry)
         changes: list[ChangeRecord] = [

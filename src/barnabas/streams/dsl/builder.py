@@ -21,7 +21,7 @@ class StreamsBuilder:
     """Builds one topology. Keys are text and values JSON unless a topic says otherwise."""
 
     def __init__(self, application_id: str = "application", *, default_serde: Any = JSON) -> None:
-        self._graph = Graph(application_id, serde_of(default_serde))
+        self._graph = Graph(application_id, KStream, serde_of(default_serde))
 
     def stream(
         self,

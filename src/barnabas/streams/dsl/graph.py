@@ -6,6 +6,7 @@ In: nodes. Out: a `Plan`. Does not know: the faces of the DSL.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from barnabas.plans.nodes import Node
@@ -20,8 +21,11 @@ N = TypeVar("N", bound=Node)
 class Graph:
     """What all streams and tables of one builder share."""
 
-    def __init__(self, application_id: str, default_serde: Serde = JSON) -> None:
+    def __init__(
+        self, application_id: str, make_stream: Callable[..., Any], default_serde: Serde = JSON
+    ) -> None:
         self.application_id, self.default_serde = application_id, default_serde
+        self.make_stream = make_stream  # tables become streams again without importing them
         self.nodes: list[Node] = []
         self.stores: dict[str, StoreSpec] = {}
         self.copartitioned: list[frozenset[str]] = []

@@ -7,7 +7,7 @@ refused here, where the topology is built. Does not know: how nodes run.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
@@ -16,9 +16,6 @@ from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.windows import SessionWindows, Windows
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.serdes.formats import LONG, serde_of
-
-if TYPE_CHECKING:
-    from barnabas.streams.dsl.streams import KStream
 
 
 @dataclass(frozen=True)
@@ -110,12 +107,11 @@ class KTable:
             joined = join_by_foreign_key(self, other, foreign_key, joiner, kind, **more)
         return joined
 
-    def to_stream(self, *, name: str | None = None) -> KStream:
-        from barnabas.streams.dsl.streams import KStream
-
+    def to_stream(self, *, name: str | None = None) -> Any:
+        """The changes as a KStream."""
         node = n.TableToStream(name=self.graph.name("KTABLE-TOSTREAM-", name), parents=(self.node,))
         self.graph.add(node)
-        return KStream(self.graph, node.name, self.key_serde, self.value_serde, self.sources)
+        return self.graph.make_stream(self.graph, node.name, self.key_serde, self.value_serde, self.sources)
 
     def group_by(self, function: Any, *, key: Any = None, value: Any = None) -> GroupedTable:
         """`function(key, value)` gives the new key and value."""

@@ -1,0 +1,1 @@
+"""Debezium's change events: envelopes, topics, lists of tables and columns."""

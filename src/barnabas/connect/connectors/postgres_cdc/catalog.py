@@ -1,0 +1,127 @@
+"""Tables, slots and publications of a PostgreSQL database, through an ordinary connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.connect.config import Settings
+from barnabas.connect.connectors.debezium.filters import Lists
+from barnabas.connect.connectors.postgres_cdc.replication import lsn_of
+from barnabas.connect.connectors.postgres_cdc.types import PgColumn
+from barnabas.connect.plugins import ConnectError
+
+# Texts of values do not depend on the settings of the database or the user.
+STYLE = (
+    "-c DateStyle=ISO -c IntervalStyle=postgres -c TimeZone=UTC -c extra_float_digits=1 -c bytea_output=hex"
+)
+TABLES = """
+SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
+  AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1, 2
+"""
+COLUMNS = """
+SELECT a.attname, t.typname, a.atttypmod, a.attnotnull, e.typname,
+       (SELECT array_agg(l.enumlabel ORDER BY l.enumsortorder) FROM pg_enum l
+        WHERE l.enumtypid = coalesce(e.oid, t.oid)),
+       (SELECT array_position(i.indkey::int[], a.attnum::int) FROM pg_index i
+        WHERE i.indrelid = a.attrelid AND i.indisprimary)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
+WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+
+class Wanted:
+    """Which schemas, tables and columns the lists of a connector choose."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._schemas, self._tables, self._columns = (
+            Lists.of(settings, each) for each in ("schema", "table", "column")
+        )
+
+    def table(self, schema: str, name: str) -> bool:
+        return self._schemas.wants(schema) and self._tables.wants(f"{schema}.{name}")
+
+    def column(self, schema: str, table: str, name: str) -> bool:
+        return self._columns.wants(f"{schema}.{table}.{name}")
+
+
+def conninfo(settings: Settings) -> str:
+    from psycopg.conninfo import make_conninfo
+
+    files = {each: settings.text(f"database.{each}") or None for each in ("sslcert", "sslkey", "sslrootcert")}
+    return make_conninfo(
+        "",
+        host=settings.text("database.hostname"),
+        port=settings.integer("database.port"),
+        dbname=settings.text("database.dbname"),
+        user=settings.text("database.user"),
+        password=settings.text("database.password") or None,
+        sslmode=settings.text("database.sslmode"),
+        connect_timeout=20,
+        application_name="barnabas-connect",
+        options=STYLE,
+        **files,
+    )
+
+
+def tables_of(connection: Any, wanted: Wanted) -> list[tuple[str, str]]:
+    return [(schema, name) for schema, name in connection.execute(TABLES) if wanted.table(schema, name)]
+
+
+def columns_of(connection: Any, schema: str, table: str) -> tuple[list[PgColumn], list[str]]:
+    """The columns of a table, and those of its primary key in order."""
+    rows = connection.execute(COLUMNS, (schema, table)).fetchall()
+    columns = [
+        PgColumn(name, kind, modifier, not required, item, tuple(labels or ()))
+        for name, kind, modifier, required, item, labels, _ in rows
+    ]
+    keys = sorted((row[6], row[0]) for row in rows if row[6] is not None)
+    return columns, [name for _, name in keys]
+
+
+def ensure_publication(connection: Any, settings: Settings, wanted: Wanted) -> None:
+    from psycopg import sql
+
+    name, mode = settings.text("publication.name"), settings.text("publication.autocreate.mode").lower()
+    if connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)).fetchone():
+        return
+    if mode == "disabled":
+        raise ConnectError(
+            f"the publication {name} is missing and publication.autocreate.mode is disabled:"
+            f" CREATE PUBLICATION {name} FOR TABLE …, or let the connector create it"
+        )
+    made = sql.SQL("CREATE PUBLICATION {}").format(sql.Identifier(name))
+    if mode == "all_tables":
+        made += sql.SQL(" FOR ALL TABLES")
+    elif mode == "filtered":
+        found = tables_of(connection, wanted)
+        if not found:
+            raise ConnectError("publication.autocreate.mode=filtered: the lists of tables choose none")
+        made += sql.SQL(" FOR TABLE ") + sql.SQL(", ").join(sql.Identifier(*each) for each in found)
+    connection.execute(made)
+
+
+def ensure_slot(connection: Any, name: str) -> tuple[int, bool]:
+    """Where the slot stands, and whether it was created just now."""
+    level = connection.execute("SHOW wal_level").fetchone()[0]
+    if level != "logical":
+        raise ConnectError(f"the server has wal_level={level}: set wal_level=logical and restart it")
+    query = (
+        "SELECT confirmed_flush_lsn::text, plugin, wal_status FROM pg_replication_slots WHERE slot_name = %s"
+    )
+    found = connection.execute(query, (name,)).fetchone()
+    if found is not None:
+        if found[1] != "pgoutput":
+            raise ConnectError(
+                f"the slot {name} has the plugin {found[1]}: name another slot, or drop this one"
+            )
+        if found[2] == "lost":
+            raise ConnectError(
+                f"the server has removed log that the slot {name} needs: drop it and take a new snapshot"
+            )
+        return lsn_of(found[0]), False
+    made = connection.execute(
+        "SELECT lsn::text FROM pg_create_logical_replication_slot(%s, 'pgoutput')", (name,)
+    )
+    return lsn_of(made.fetchone()[0]), True

@@ -196,6 +196,9 @@ def shared(schemas: list[Schema | None]) -> Schema | None:
     return known[0] if all(schema == known[0] for schema in known) else None
 
 
+NEXT_DAY = dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
+
+
 def literal(value: Any, schema: Schema | None = None, *, embedded: bool = False) -> str:
     """The text of a value, in a form that `guess` reads back."""
     if value is None:
@@ -209,10 +212,16 @@ def literal(value: Any, schema: Schema | None = None, *, embedded: bool = False)
         text = base64.b64encode(value).decode()
         return f'"{text}"' if embedded else text
     if isinstance(value, dt.datetime):
+        if value < NEXT_DAY:  # Java tells times and dates by their milliseconds
+            return literal(value.astimezone(dt.UTC).time())
+        if value.astimezone(dt.UTC).time() == dt.time():
+            return value.astimezone(dt.UTC).date().isoformat()
         return f"{value.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
     if isinstance(value, dt.time):
         return f"{value:%H:%M:%S}.{value.microsecond // 1000:03}Z"
     if isinstance(value, dt.date):
+        if value < NEXT_DAY.date():
+            return "00:00:00.000Z"
         return value.isoformat()
     inner = schema.value if schema is not None else None
     if isinstance(value, dict):

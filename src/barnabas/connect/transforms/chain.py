@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.data import DataError, Records
+from barnabas.connect.data import Column, DataError, Records
 from barnabas.connect.plugins import ConnectError, Kind, Plugins, RetriableError
-from barnabas.connect.transforms.contract import SchemaError, Transformed, joined
+from barnabas.connect.transforms.contract import SchemaError, Transformed, joined, with_column
 
 Operation = Callable[[], Any]
 Retrying = Callable[[Operation], Any]
@@ -117,7 +118,7 @@ class TransformChain:
 
     def _step(self, step: Step, part: Part, failures: dict[int, Failure]) -> list[Part]:
         if step.predicate is None:
-            return [self._changed(step, part, failures)]
+            return self._changed(step, part, failures)
         try:
             mask = self._retrying(lambda: step.predicate.test(part.records))
             chosen = np.array(pc.fill_null(mask, False), bool) != step.negate
@@ -125,14 +126,31 @@ class TransformChain:
             failures |= dict.fromkeys(part.indices, Failure(step, error))
             return []
         if chosen.all():
-            return [self._changed(step, part, failures)]
+            return self._changed(step, part, failures)
         if not chosen.any():
             return [part]
         inside, outside = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         after = self._changed(step, taken(part, inside.tolist()), failures)
-        return merged(after, taken(part, outside.tolist()))
+        return in_order([*after, taken(part, outside.tolist())])
 
-    def _changed(self, step: Step, part: Part, failures: dict[int, Failure]) -> Part:
+    def _changed(self, step: Step, part: Part, failures: dict[int, Failure]) -> list[Part]:
+        """A tombstone has no schema, although it stands in a column of one: it is changed by itself."""
+        absent = tombstones(step.transform, part.records)
+        if absent is None:
+            return [self._whole(step, part, failures)]
+        on = step.transform.on
+        gone = taken(part, np.flatnonzero(absent).tolist())
+        without = Part(gone.indices, with_column(gone.records, on, Column.nulls(len(gone.indices))))
+        after = self._whole(step, taken(part, np.flatnonzero(~absent).tolist()), failures)
+        alone = self._whole(step, without, failures)
+        schema = getattr(after.records, on).schema
+        made = getattr(alone.records, on)
+        if schema is not None and not schema.optional and made.schema is None and not any_value(made):
+            nulls = Column(schema, pa.nulls(len(made), schema.arrow))
+            alone = Part(alone.indices, with_column(alone.records, on, nulls))
+        return in_order([after, alone])
+
+    def _whole(self, step: Step, part: Part, failures: dict[int, Failure]) -> Part:
         made = self._applied(step, part.records)
         failures |= {part.indices[row]: Failure(step, error) for row, error in made.failures.items()}
         whole = len(made.indices) == len(part.indices)
@@ -197,27 +215,39 @@ def taken(part: Part, places: list[int]) -> Part:
     return Part([part.indices[place] for place in places], part.records.take(places))
 
 
-def merged(one: Part, two: Part) -> list[Part]:
-    """Two parts of one batch in the order of the records: as one if their schemas are equal, else in runs."""
-    if not len(one.records) or not len(two.records):
-        return [part for part in (one, two) if len(part.records)]
-    both = sorted(
-        (index, side, place)
-        for side, part in enumerate((one, two))
-        for place, index in enumerate(part.indices)
+def tombstones(transform: Any, records: Records) -> Any:
+    """Which records have neither value nor schema where a transform of fields looks; None: no one has."""
+    on = getattr(transform, "on", None)
+    if on is None:
+        return None
+    column: Column = getattr(records, on)
+    if column.schema is None or column.schema.optional or not column.data.null_count:
+        return None
+    return np.asarray(column.data.is_null())
+
+
+def any_value(column: Column) -> bool:
+    return any(value is not None for value in column.data)
+
+
+def in_order(parts: list[Part]) -> list[Part]:
+    """Parts of one batch in the order of the records: as one if their schemas are equal, else in runs."""
+    parts = [part for part in parts if len(part.records)]
+    if len(parts) < 2:
+        return parts
+    rows = sorted(
+        (index, side, place) for side, part in enumerate(parts) for place, index in enumerate(part.indices)
     )
-    if (one.records.keys.schema, one.records.values.schema) == (
-        two.records.keys.schema,
-        two.records.values.schema,
-    ):
-        shift = (0, len(one.records))
-        order = [place + shift[side] for _, side, place in both]
-        return [Part([index for index, _, _ in both], joined([one.records, two.records]).take(order))]
-    parts: list[Part] = []
+    schemas = [(part.records.keys.schema, part.records.values.schema) for part in parts]
+    if all(each == schemas[0] for each in schemas):
+        starts = np.cumsum([0, *(len(part.records) for part in parts)]).tolist()
+        order = [starts[side] + place for _, side, place in rows]
+        whole = joined([part.records for part in parts]).take(order)
+        return [Part([index for index, _, _ in rows], whole)]
+    found: list[Part] = []
     start = 0
-    for end in range(1, len(both) + 1):
-        if end == len(both) or both[end][1] != both[start][1]:
-            run = both[start:end]
-            parts.append(taken((one, two)[run[0][1]], [place for _, _, place in run]))
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end][1] != rows[start][1]:
+            found.append(taken(parts[rows[start][1]], [place for _, _, place in rows[start:end]]))
             start = end
-    return parts
+    return found

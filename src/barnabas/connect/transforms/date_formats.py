@@ -33,7 +33,10 @@ class DateFormat:
         parts: list[Any] = [
             text if letter is None else formatted(times, letter, len(text)) for letter, text in self.pieces
         ]
-        return pc.binary_join_element_wise(*parts, "", "")
+        nothing = pc.if_else(
+            times.is_valid(), "", pa.scalar(None, pa.string())
+        )  # a pattern may have no field
+        return pc.binary_join_element_wise(*parts, nothing, "")
 
     def times(self, texts: Any) -> Any:
         """`timestamp[ms, UTC]` of texts. ValueError names the first text that does not fit."""
@@ -141,7 +144,9 @@ def reading(letter: str, width: int, following: str | None) -> str:
         return "[A-Za-z]+"
     if letter == "a":
         return "[AaPp][Mm]"
-    if letter in "zZX":
+    if letter == "X":
+        return "Z|" + (r"[+-]\d{2}", r"[+-]\d{4}", r"[+-]\d{2}:\d{2}")[min(width, 3) - 1]
+    if letter in "zZ":
         return r"Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2}"
     if letter == "M" and width > 2:
         return "[A-Za-z]+"
@@ -163,7 +168,7 @@ def milliseconds(fields: dict[str, Any], count: int, pieces: list[tuple[str | No
 
     year = number("y", 1970)
     if widths.get("y", 4) <= 2:
-        year = np.where(np.char.str_len(fields["y"]) == 2, windowed(year), year)
+        year = np.where(np.char.str_len(np.char.strip(fields["y"])) == 2, windowed(year), year)
     if widths.get("M", 2) > 2:
         table = {one[:3].lower(): index for index, one in enumerate(MONTHS)}
         month = np.array([month_named(table, one) for one in fields["M"]])

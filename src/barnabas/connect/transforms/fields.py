@@ -129,6 +129,8 @@ class Flatten(FieldTransform):
         for one in column.schema.fields:
             name = f"{prefix}{self.settings.text('delimiter')}{one.name}" if prefix else one.name
             inner = Column(one.schema, parts[one.name])
+            if one.schema.type is Type.MAP:
+                raise SchemaError(f"Flatten does not support maps in records with a schema: field {name}")
             if one.schema.type is Type.STRUCT:
                 self._collect(inner, name, optional or one.schema.optional, found)
             else:
@@ -321,4 +323,4 @@ class SetSchemaMetadata(FieldTransform):
     def plain(self, value: Any, row: int, records: Records) -> Any:
         if value is None:
             return None
-        raise SchemaError("Schema required for [updating schema metadata]")
+        raise ValueError("Schema required for [updating schema metadata]")

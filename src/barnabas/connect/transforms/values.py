@@ -101,7 +101,10 @@ def cast(data: Any, schema: Schema, kind: Type) -> Any:
     """A column of another type. Errors are raised for the whole column."""
     wanted = Schema(type=kind).arrow
     if schema.type in (Type.STRUCT, Type.ARRAY, Type.MAP):
-        raise SchemaError(f"Cast transformation does not support casting from {schema.type}")
+        if data.null_count == len(data):
+            return pa.nulls(len(data), wanted)
+        kinds = ValueError if data.null_count else SchemaError  # nulls can be cast: they are found alone
+        raise kinds(f"Cast transformation does not support casting from {schema.type}")
     if schema.logical is None:
         if schema.type is kind:
             return data
@@ -227,7 +230,7 @@ class MaskField(FieldTransform):
         fields = []
         for one in column.schema.fields:
             data = parts[one.name]
-            if one.name in names:
+            if one.name in names and data.null_count < len(data):
                 mask = pa.scalar(self.mask(one.schema), one.schema.arrow)
                 data = pc.if_else(
                     data.is_valid(), pa.repeat(mask, len(data)), pa.nulls(len(data), one.schema.arrow)
@@ -252,15 +255,14 @@ class MaskField(FieldTransform):
         if schema.logical is not None:
             return EMPTY[schema.logical.rpartition(".")[2]]
         if schema.type in (Type.STRUCT, Type.BYTES):
-            raise SchemaError(f"Cannot mask value of type: {schema.type}")
+            raise ValueError(f"Cannot mask value of type: {schema.type}")
         return EMPTY.get(schema.type, 0)
 
     def plain(self, value: Any, row: int, records: Records) -> Any:
-        made = dict(require_map(value, "mask fields")) if value is not None else None
-        for name in self.settings.entries("fields") if made is not None else ():
-            assert made is not None
-            if made.get(name) is not None:
-                made[name] = self.plain_mask(made[name])
+        made = dict(require_map(value, "mask fields"))
+        for name in self.settings.entries("fields"):
+            found = made.get(name)
+            made[name] = None if found is None else self.plain_mask(found)
         return made
 
     def plain_mask(self, value: Any) -> Any:

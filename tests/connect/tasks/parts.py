@@ -86,6 +86,7 @@ SOURCE = textwrap.dedent(
                 self.seen["retry"] -= 1
                 self.context.retry_after_ms(10)
                 raise RetriableError("not now")
+            if self.seen.pop("put fails", False): raise OSError("no space")
             rows = list(records.rows())
             bad = [i for i, r in enumerate(rows) if r.value == "errant"]
             if bad: self.context.errant(records, bad, ValueError("errant"))

@@ -17,6 +17,7 @@ from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.herder.errors import Elsewhere, Refused
 from barnabas.services.app import Service
 from barnabas.services.errors import ApiError
+from barnabas.services.metrics import ServiceMetrics
 from barnabas.services.negotiation import accepted
 from barnabas.services.routes import Need, ServiceRoute
 
@@ -35,10 +36,12 @@ def service(
     stop: Callable[[], Awaitable[None]],
     forward: Forward = nowhere,
     more: tuple[ServiceRoute, ...] = (),
+    metrics: ServiceMetrics | None = None,
 ) -> Service:
     """The service of a worker. `more` are routes between workers."""
     found = [*routes(endpoints.table(), forward), *more]
-    return Service(NAME, found, start, stop, error_form=error_form, converted=converted)
+    own = metrics or ServiceMetrics(NAME)
+    return Service(NAME, found, start, stop, error_form=error_form, converted=converted, metrics=own)
 
 
 def routes(table: list[tuple[str, str, Endpoint]], forward: Forward) -> list[ServiceRoute]:

@@ -14,16 +14,16 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.connect.api.between_workers import Messenger, internal_routes
 from barnabas.connect.api.endpoints import Endpoints
-from barnabas.connect.api.service import service
+from barnabas.connect.api.metrics import progress_route, worker_metrics
+from barnabas.connect.api.service import NAME, service
 from barnabas.connect.api.sink_offsets import SinkGroups
 from barnabas.connect.config.providers import Providers
 from barnabas.connect.herder.distributed.herder import DistributedHerder
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.standalone import StandaloneHerder, connector_file
-from barnabas.connect.herder.states import TaskRunner
 from barnabas.connect.plugins import Plugins
-from barnabas.connect.tasks.runner import TaskRunner as ThreadRunner
+from barnabas.connect.tasks.runner import TaskRunner
 from barnabas.security.clients.client_security import client_security, client_tls
 from barnabas.services.app import Service
 from barnabas.services.settings.loading import from_file, table_of
@@ -72,7 +72,7 @@ def advertised_url(worker: Mapping[str, str], settings: ServiceSettings) -> str:
 
 
 def runner_of(worker: Mapping[str, str], plugins: Plugins) -> TaskRunner:
-    return ThreadRunner(worker, plugins)
+    return TaskRunner(worker, plugins)
 
 
 def plugins_of(worker: Mapping[str, str]) -> Plugins:
@@ -96,9 +96,8 @@ def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
     def make(settings: ServiceSettings) -> Service:
         plugins = plugins_of(worker)
         url = advertised_url(worker, settings)
-        herder = StandaloneHerder(
-            worker, url.split("://")[1].rstrip("/"), plugins, runner_of(worker, plugins)
-        )
+        runner = runner_of(worker, plugins)
+        herder = StandaloneHerder(worker, url.split("://")[1].rstrip("/"), plugins, runner)
         cluster = cluster_of(worker)
 
         async def start() -> None:
@@ -115,7 +114,13 @@ def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
             await herder.stop()
             await cluster.close()
 
-        return service(endpoints(worker, herder, cluster), start, stop)
+        return service(
+            endpoints(worker, herder, cluster),
+            start,
+            stop,
+            more=(progress_route(runner),),
+            metrics=worker_metrics(NAME, herder, runner),
+        )
 
     return make
 
@@ -128,7 +133,8 @@ def distributed(worker: Mapping[str, str]) -> Make:
         url = advertised_url(worker, settings)
         messenger = Messenger(client_tls(worker) if url.startswith("https") else None)
         cluster = cluster_of(worker)
-        herder = DistributedHerder(worker, url, plugins, runner_of(worker, plugins), cluster, messenger.send)
+        runner = runner_of(worker, plugins)
+        herder = DistributedHerder(worker, url, plugins, runner, cluster, messenger.send)
 
         async def start() -> None:
             await cluster.retrying(cluster.refresh)
@@ -139,8 +145,9 @@ def distributed(worker: Mapping[str, str]) -> Make:
             await messenger.close()
             await cluster.close()
 
-        more = internal_routes(herder, worker)
-        return service(endpoints(worker, herder, cluster), start, stop, messenger.forward, more)
+        more = (*internal_routes(herder, worker), progress_route(runner))
+        metrics = worker_metrics(NAME, herder, runner)
+        return service(endpoints(worker, herder, cluster), start, stop, messenger.forward, more, metrics)
 
     return make
 

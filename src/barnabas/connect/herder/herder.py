@@ -28,7 +28,7 @@ from barnabas.connect.herder.errors import (
     unknown,
 )
 from barnabas.connect.herder.offsets import Offsets
-from barnabas.connect.herder.running import RunningConnector
+from barnabas.connect.herder.running import RunningConnector, Startups
 from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
 from barnabas.connect.herder.validation import Validation, connector_class, validate
 from barnabas.connect.plugins import Plugins
@@ -51,8 +51,9 @@ class Herder:
         self.offsets = Offsets()
         self.topics: dict[str, dict[str, int]] = {}  # by connector: the topics it used, with a task
         self.generation = 0
+        self.startups = Startups()
         self._runner = runner
-        self._connectors: dict[str, RunningConnector] = {}
+        self.running: dict[str, RunningConnector] = {}
         self._tasks: dict[TaskId, RunningTask] = {}
         self._restarts: list[tuple[str, bool, bool]] = []
         self._restart_places: set[Place] = set()
@@ -77,7 +78,7 @@ class Herder:
 
     async def _stop_everything(self) -> None:
         await asyncio.gather(*(self._stop_task(each) for each in list(self._tasks)))
-        for name in list(self._connectors):
+        for name in list(self.running):
             await self._stop_connector(name)
 
     async def _run(self) -> None:
@@ -136,8 +137,8 @@ class Herder:
         }
         gone = [each for each, running in self._tasks.items() if self._must_stop(each, running, tasks)]
         await asyncio.gather(*(self._stop_task(each) for each in gone))
-        for name in list(self._connectors):
-            running = self._connectors[name]
+        for name in list(self.running):
+            running = self.running[name]
             is_old = name in wanted and running.raw != self.state.connectors[name]
             if (
                 name not in wanted
@@ -185,7 +186,7 @@ class Herder:
     async def _follow_connector(self, name: str) -> None:
         target = self.state.target(name)
         if target is Target.STARTED:
-            if name not in self._connectors:
+            if name not in self.running:
                 await self._start_connector(name)
             return
         state = State(target.value)
@@ -200,9 +201,9 @@ class Herder:
         try:
             config = self.providers.resolve(raw)
             found = connector_class(self.plugins, config.get("connector.class", ""))
-            running = self._connectors[name] = RunningConnector(name, raw, config, found)
+            running = self.running[name] = RunningConnector(name, raw, config, found)
             log.info("connector %s starts with %s", name, masked(raw, found.CONFIG))
-            await running.start(self.offsets, lambda: self._reconfigure_soon(name))
+            await self.startups.counted(running.start(self.offsets, lambda: self._reconfigure_soon(name)))
             await self._tell((name, None), State.RUNNING, None, running.version)
             await self._configure_tasks(running)
         except Exception:
@@ -222,7 +223,7 @@ class Herder:
         """A connector has more or less to do: called from its thread."""
 
         async def again() -> None:
-            running = self._connectors.get(name)
+            running = self.running.get(name)
             if running is not None and not running.failure:
                 with contextlib.suppress(Refused):
                     await self._configure_tasks(running)
@@ -231,7 +232,7 @@ class Herder:
             asyncio.run_coroutine_threadsafe(again(), self._loop)
 
     async def _stop_connector(self, name: str) -> None:
-        running = self._connectors.pop(name)
+        running = self.running.pop(name)
         try:
             await running.stop()
         except Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,22 @@ from barnabas.connect.plugins import Connector, ConnectorContext
 from barnabas.connect.plugins.errors import ConnectError
 
 TASKS_MAX = 10_000
+
+
+@dataclass(slots=True)
+class Startups:
+    """How starts of connectors ended."""
+
+    attempts: int = 0
+    failures: int = 0
+
+    async def counted(self, start: Awaitable[None]) -> None:
+        self.attempts += 1
+        try:
+            await start
+        except BaseException:
+            self.failures += 1
+            raise
 
 
 @dataclass(frozen=True, slots=True)

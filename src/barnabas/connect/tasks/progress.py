@@ -7,20 +7,26 @@ be a moment old. Does not know: how metrics are named.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+WINDOW_S = 30.0  # of rates
+STEP_S = 1.0
 
 
 @dataclass(slots=True)
 class Spread:
-    """The largest and the mean of what was measured."""
+    """The smallest, the largest and the mean of what was measured."""
 
     count: int = 0
     total: float = 0.0
     highest: float = 0.0
+    lowest: float = 0.0
 
     def add(self, value: float) -> None:
+        self.lowest = min(self.lowest, value) if self.count else value
         self.count += 1
         self.total += value
         self.highest = max(self.highest, value)
@@ -65,6 +71,7 @@ class Progress:
     commits_skipped: int = 0
     partitions: int = 0
     lag: int = 0
+    active: Spread = field(default_factory=Spread)  # records taken and not committed, at each step
     in_flight: int = 0
     failures: int = 0
     errors: int = 0
@@ -77,9 +84,28 @@ class Progress:
     done: int | None = None  # of a snapshot
     total: int | None = None
     topics: set[str] = field(default_factory=set)  # that the task has used
+    plan: str | None = None  # of the last Spark job
+    places: str | None = None  # where its rows are
     _since: float = 0.0
     _running_s: float = 0.0
     _paused_s: float = 0.0
+    _seen: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=64))
+
+    def tick(self) -> None:
+        """Note counts for rates, at most once a second. Loops call it in each turn."""
+        now = self.now_s()
+        if not self._seen or now - self._seen[-1][0] >= STEP_S:
+            self._seen.append((now, self.records_in, self.records_out))
+            self.active.add(self.in_flight)
+
+    def rates(self) -> tuple[float, float]:
+        """Records a second in and out over the last half minute."""
+        now = self.now_s()
+        first = next((each for each in list(self._seen) if now - each[0] <= WINDOW_S), None)
+        if first is None or now <= first[0]:
+            return 0.0, 0.0
+        passed_s = now - first[0]
+        return (self.records_in - first[1]) / passed_s, (self.records_out - first[2]) / passed_s
 
     def moved(self, state: str) -> None:
         """Note a new state; running and paused times are summed."""
@@ -100,6 +126,12 @@ class Progress:
         whole = self._running_s + self._paused_s + other
         return spent / whole if whole else 0.0
 
+    def per_second(self, count: int) -> float:
+        """A count over the time that the task has run."""
+        current = self.now_s() - self._since if self._since and self.state == "RUNNING" else 0.0
+        spent = self._running_s + current
+        return count / spent if spent else 0.0
+
     def report(self, done: int, total: int | None) -> None:
         self.done, self.total = done, total
 
@@ -113,13 +145,17 @@ class Progress:
             "road": self.road,
             "records_in": self.records_in,
             "records_out": self.records_out,
+            "records_per_second": round(self.rates()[1], 3),
             "lag": self.lag if self.kind == "sink" else None,
             "commits": self.commits,
             "errors": self.errors,
             "skipped": self.skipped,
             "dead_letters": self.dead_letters,
-            "last_error": None if self.last_error is None else str(self.last_error),
+            "retries": self.retries,
+            "last_error": None if self.last_error is None else asdict(self.last_error),
             "done": self.done,
             "total": self.total,
             "topics": sorted(self.topics),
+            "plan": self.plan,
+            "places": self.places,
         }

@@ -75,6 +75,7 @@ class RunningTask:
         found = plugins.connector(config["connector.class"])
         self._plugin: Connector = found()
         self.progress = Progress(connector, task, found.KIND)
+        self.has_run = False
         self._closers: list[Callable[[], None]] = []
         self._wake: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"task-{connector}-{task}", daemon=True)
@@ -107,7 +108,21 @@ class RunningTask:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
+    @property
+    def has_failed(self) -> bool:
+        return self.progress.state == "FAILED"
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """As configured: may hold secrets."""
+        return self._config
+
+    def class_of(self, setting: str) -> str:
+        """The class that a setting of the task names, or the worker's."""
+        return self._config.get(setting) or self._worker.get(setting, "")
+
     def _tell(self, state: str, trace: str | None = None) -> None:
+        self.has_run = self.has_run or state == "RUNNING"
         if self.progress.state == "FAILED" and state != "UNASSIGNED":
             return
         self.progress.moved(state)
@@ -248,6 +263,8 @@ class TaskRunner:
         self._worker = worker
         self._plugins = plugins
         self._tasks: dict[tuple[str, int], RunningTask] = {}
+        self.attempts = 0  # of starting tasks
+        self.attempts_failed = 0
 
     def start(
         self,
@@ -264,10 +281,15 @@ class TaskRunner:
         known = self._tasks.get((connector, task))
         if known is not None and known.is_alive:
             raise ValueError(f"task {connector}-{task} runs already")
-        running = RunningTask(
-            connector, task, config, self._worker, self._plugins, on_status,
-            is_paused=target_state == "PAUSED", reconfigure=reconfigure, used_topic=used_topic,
-        )  # fmt: skip
+        self.attempts += 1
+        try:
+            running = RunningTask(
+                connector, task, config, self._worker, self._plugins, on_status,
+                is_paused=target_state == "PAUSED", reconfigure=reconfigure, used_topic=used_topic,
+            )  # fmt: skip
+        except BaseException:
+            self.attempts_failed += 1
+            raise
         self._tasks[connector, task] = running
         running.start()
 
@@ -285,6 +307,14 @@ class TaskRunner:
 
     def running(self) -> list[tuple[str, int]]:
         return sorted(self._tasks)
+
+    @property
+    def starts_failed(self) -> int:
+        """Tasks that failed before they ran, as far as they are still here."""
+        return self.attempts_failed + sum(not each.has_run and each.has_failed for each in self.tasks())
+
+    def tasks(self) -> list[RunningTask]:
+        return [task for _, task in sorted(self._tasks.items())]
 
     def progress(self) -> list[Progress]:
         """What all tasks tell about themselves."""

@@ -16,7 +16,7 @@ from barnabas.client.core.errors import ClientError
 from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.data import Records
-from barnabas.connect.plugins import RetriableError, SinkContext, SinkTask
+from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, SinkTask
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.consuming import COMMIT_S, LAST_COMMIT_S, SinkConsumer
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
@@ -29,8 +29,21 @@ log = logging.getLogger("barnabas.connect")
 POLL_MS = 250
 DELAY_MS_MAX = 60_000
 LAG_INTERVAL_S = 5.0
+SHOWN_MAX = 5
 
 Batch = list[tuple[Records, list[RawRecord]]]
+
+
+def span(origin: Sequence[RawRecord]) -> str:
+    """Which records these are: `orders-0 offsets 5 to 9, orders-1 offset 3`."""
+    found: dict[tuple[str | None, int | None], list[int]] = {}
+    for each in origin:
+        found.setdefault((each.topic, each.partition), []).append(each.offset or 0)
+    shown = [
+        f"{topic}-{partition} offset{f's {min(some)} to' if len(some) > 1 else ''} {max(some)}"
+        for (topic, partition), some in list(found.items())[:SHOWN_MAX]
+    ]
+    return ", ".join(shown) + (" and others" if len(found) > SHOWN_MAX else "")
 
 
 class SinkLoop:
@@ -103,6 +116,7 @@ class SinkLoop:
     def run(self, stopping: Event, paused: Event) -> None:
         try:
             while not stopping.is_set():
+                self._progress.tick()
                 self._turn(stopping, paused)
         except Stopped:
             pass
@@ -150,8 +164,9 @@ class SinkLoop:
         time.sleep(POLL_MS / 1000)
         return []
 
-    def _note(self, error: BaseException, stage: Stage) -> None:
-        self._progress.last_error = LastError(str(error), stage, int(time.time() * 1000))
+    def _note(self, error: BaseException, stage: Stage, first: RawRecord | None = None) -> None:
+        where = (None, None, None) if first is None else (first.topic, first.partition, first.offset)
+        self._progress.last_error = LastError(str(error), stage, int(time.time() * 1000), *where)
 
     def _follow_assignment(self, stopping: Event) -> None:
         now = set(self._consumer.assignment)
@@ -221,6 +236,7 @@ class SinkLoop:
                     if not self._put(part, origin, stopping):
                         return  # a rebalance took the partitions away: others read these records again
             self._delivered.update({where: end for where, end in ends.items() if where.topic == topic})
+        self._progress.in_flight += len(polled)
 
     def _put(self, records: Records, origin: list[RawRecord], stopping: Event) -> bool:
         """Hand records over until the task takes them. False: it must let go of its partitions first."""
@@ -235,7 +251,7 @@ class SinkLoop:
                 self._task.put(records)
             except RetriableError as error:
                 self._progress.retries += 1
-                self._note(error, Stage.TASK_PUT)
+                self._note(error, Stage.TASK_PUT, origin[0] if origin else None)
                 wait_ms = delay_ms if self._retry_ms is None else self._retry_ms
                 self._retry_ms = None
                 log.warning(
@@ -248,6 +264,13 @@ class SinkLoop:
                     return False
                 delay_ms = min(delay_ms * 2, DELAY_MS_MAX)
                 continue
+            except Stopped:
+                raise
+            except Exception as error:
+                if isinstance(error.__cause__, Exception) and isinstance(error, ConnectError):
+                    raise  # a single record that the task reported: the error names it
+                self._note(error, Stage.TASK_PUT, origin[0] if origin else None)
+                raise ConnectError(f"put failed on {span(origin)}: {error}") from error
             finally:
                 self._raw = {} if self._progress.state == "FAILED" else self._raw
             self._progress.call_ms.add((time.monotonic() - started) * 1000)
@@ -291,6 +314,7 @@ class SinkLoop:
             return False
         self._committed.update(changed)
         self._progress.commits += 1
+        self._progress.in_flight = 0
         self._progress.commit_ms.add((time.monotonic() - started) * 1000)
         return True
 

@@ -91,6 +91,7 @@ class SourceLoop:
     def run(self, stopping: Event, paused: Event) -> None:
         """Until it is told to stop; then what was produced is committed."""
         while not stopping.is_set():
+            self._progress.tick()
             if paused.is_set():
                 if self._pending or self._uncommitted:
                     self.commit()

@@ -34,6 +34,7 @@ from barnabas.connect.herder.distributed.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from barnabas.connect.herder.distributed.rebalances import Rebalances
 from barnabas.connect.herder.distributed.topics import InternalTopics, internal_topic
 from barnabas.connect.herder.errors import Elsewhere, Refused
 from barnabas.connect.herder.herder import Herder, Place
@@ -69,6 +70,7 @@ class DistributedHerder(Herder):
         self.url = url.rstrip("/") + "/"
         self.group = worker["group.id"]
         self.leader_url = ""
+        self.rebalances = Rebalances()
         self._cluster = cluster
         self._send = send
         self._protocol = worker.get("connect.protocol", "sessioned").lower()
@@ -238,6 +240,7 @@ class DistributedHerder(Herder):
 
     async def on_assigned(self, given: Given) -> None:
         assignment = decode_assignment(given.data)
+        self.rebalances.ended()
         self.generation, self.leader_url = given.generation, assignment.leader_url
         if assignment.error or assignment.offset > self.state.offset:
             await self._topics.read_to_end(CONFIG)
@@ -263,6 +266,7 @@ class DistributedHerder(Herder):
 
     async def on_revoked(self) -> None:
         """Keep everything while the group rebalances, except in the oldest protocol."""
+        self.rebalances.began()
         if self._protocol == "eager":
             await self.on_lost()
 

@@ -63,6 +63,9 @@ class FollowerFetch(Fetching):
         sees no error and does not name it again."""
         unnoted = []
         for asked in named:
+            if not self._leads(asked):  # asked first, because a stopping node refuses thousands of partitions
+                unnoted.append(asked)
+                continue
             request = asked.request
             try:
                 partition = self.find(asked)
@@ -81,6 +84,16 @@ class FollowerFetch(Fetching):
             except KafkaError:
                 unnoted.append(asked)  # the read reports the error, if it persists
         self._unnoted = unnoted
+
+    def _leads(self, asked: SessionPartition) -> bool:
+        found: Partition | None = asked.attachment
+        if found is None:
+            partitions = self._broker.partitions
+            if asked.topic:
+                found = partitions.by_name.get((asked.topic, asked.index))
+            else:
+                found = partitions.by_id.get((asked.topic_id, asked.index))
+        return found is not None and found.is_leader
 
     def find(self, asked: SessionPartition) -> Partition:
         """The partition. The session remembers it."""

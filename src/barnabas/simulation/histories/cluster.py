@@ -43,6 +43,7 @@ class ClusterHistory(RecordsHistory):
     seconds_max = 900.0
     seconds = SECONDS
     pauses_s = PAUSE_S
+    old_leaders_s = 20.0  # a leader that is cut off goes on answering until it learns of the next one
     stage_class = ClusterStage
 
     def __init__(self, seed: int) -> None:

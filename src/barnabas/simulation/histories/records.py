@@ -57,6 +57,7 @@ class RecordsHistory:
     seconds_max = 600.0
     seconds = SECONDS
     pauses_s = PAUSE_S
+    old_leaders_s = 0.0  # how long a broker may answer with the sequences of a leader that was replaced
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
@@ -174,6 +175,7 @@ class RecordsHistory:
             timeout_ms=3000,
             topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
         )
+        patient_until = self._stage.world.loop.time() + self.old_leaders_s
         while True:
             losses = self._forgive()
             answer = await client.ask(request, ProduceResponse, version_max=BY_NAME_MAX)
@@ -184,9 +186,10 @@ class RecordsHistory:
                     if losses == self._forgive() and result.base_offset >= 0:
                         self._acknowledged(index, result.base_offset, values)
                     return True
-                if not code.retriable:
-                    return False
                 if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                    if self._stage.world.loop.time() > patient_until or losses != self._forgive():
+                        return False
+                elif not code.retriable:
                     return False
             await asyncio.sleep(RETRY_S)
 

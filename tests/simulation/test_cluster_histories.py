@@ -45,7 +45,10 @@ REMEMBERED = [
     ("cluster-groups", 910857),
     ("cluster-records", 923247),
     ("cluster-registry", 910125),
+    ("cluster-logins", 447),
     ("cluster-shares", 346),
+    ("cluster-shares", 647),
+    ("cluster-shares", 744),
     ("cluster-streams", 33),
 ]
 

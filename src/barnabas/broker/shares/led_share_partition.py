@@ -23,7 +23,7 @@ from barnabas.protocol.messages.read_share_group_state import (
 from barnabas.shares.partition.acknowledging import Acknowledgement, acknowledge
 from barnabas.shares.partition.acquiring import Acquired, Wish, acquire, last_wanted
 from barnabas.shares.partition.runs import ACQUIRED
-from barnabas.shares.partition.share_partition import Change, SharePartition, StateRange
+from barnabas.shares.partition.share_partition import Change, SharePartition, StateRange, add_range
 from barnabas.shares.partition.transactions import aborted_spans, without
 
 if TYPE_CHECKING:
@@ -265,8 +265,13 @@ class LedSharePartition:
         for span in left_out:
             state.archive(span.first, span.last, ACQUIRED)
         acquired = without(acquired, left_out)
-        if not acquired:
-            state.advance()  # nobody will acknowledge anything here, so nothing else would move the start
+        if not acquired:  # nobody will acknowledge anything here: nothing else would move and store the start
+            for span in left_out:
+                for run in state.runs.overlapping(span.first, span.last):
+                    if run.is_done:
+                        add_range(self._unstored.ranges, run)
+            state.advance()
+            self._shares.writer.add(self)
         return acquired
 
     # -- acknowledging -----------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Streams, tables, types and queries that statements have made."""

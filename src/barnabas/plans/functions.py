@@ -1,33 +1,47 @@
 """Scalar functions that expressions call by name.
 
-In: a name. Out: a Python function and whether it wants to see nulls. Other parts register theirs (SQL has
-its own list). Does not know: types; callers check them.
+In: a name. Out: a Python function, whether it wants to see nulls, and its form as a column of Spark, if it
+has one. Other parts register theirs (SQL has its own list). Does not know: types; callers check them.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+
+# `spark(columns, types)` gives the column of Spark that computes the same for every record, or None where it
+# cannot for arguments of these types. `columns` are `pyspark.sql.Column`s, `types` their `DataType`s; a
+# literal argument is a column too. It is called on the driver only, when a query starts.
+SparkForm = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """`takes_null`: it is called with nulls too; otherwise one null argument makes the result null."""
+    """`takes_null`: it is called with nulls too; otherwise one null argument makes the result null, for
+    `spark` too: its compiler sees to that."""
 
     compute: Callable[..., Any]
     takes_null: bool = False
+    spark: SparkForm | None = None
 
 
 _FUNCTIONS: dict[str, ScalarFunction] = {}
 
 
-def register(name: str, compute: Callable[..., Any], *, takes_null: bool = False) -> None:
+def register(
+    name: str, compute: Callable[..., Any], *, takes_null: bool = False, spark: SparkForm | None = None
+) -> None:
     """Make a function known by name, or replace it."""
-    _FUNCTIONS[name.lower()] = ScalarFunction(compute, takes_null)
+    _FUNCTIONS[name.lower()] = ScalarFunction(compute, takes_null, spark)
+
+
+def register_spark(name: str, spark: SparkForm) -> None:
+    """Give a known function its form as a column of Spark."""
+    _FUNCTIONS[name.lower()] = replace(function_named(name.lower()), spark=spark)
 
 
 def function_named(name: str) -> ScalarFunction:

@@ -17,7 +17,10 @@ FromBytes = Callable[[bytes], Any]
 
 @runtime_checkable
 class Serde(Protocol):
-    """A format of keys or values. `format` names it for compilers: `string`, `int64`, `json`, `avro`, …"""
+    """A format of keys or values. `format` names it for compilers: `string`, `int64`, `json`, `avro`, …
+
+    A serde of a format without a fixed type (`json`) may have an attribute `spark_type`: the type of its
+    values in Spark's DDL (`struct<user: string, amount: double>`). Then its values can be columns."""
 
     @property
     def format(self) -> str: ...
@@ -34,6 +37,7 @@ class PlainSerde:
     format: str
     to_bytes: ToBytes
     from_bytes: FromBytes
+    spark_type: str | None = None
 
     def serializer(self, topic: str, is_key: bool) -> ToBytes:
         return self.to_bytes

@@ -4,6 +4,7 @@ from barnabas.connect.plugins.known import Kind, Known
 
 PLACE = "barnabas.connect.convert"
 APACHE = "org.apache.kafka.connect"
+CONFLUENT = "io.confluent.connect"
 
 SIMPLE = {
     f"{APACHE}.storage.StringConverter": "text:StringConverter",
@@ -15,6 +16,9 @@ SIMPLE = {
     f"{APACHE}.converters.LongConverter": "numbers:LongConverter",
     f"{APACHE}.converters.FloatConverter": "numbers:FloatConverter",
     f"{APACHE}.converters.DoubleConverter": "numbers:DoubleConverter",
+    f"{CONFLUENT}.avro.AvroConverter": "registered.avro:AvroConverter",
+    f"{CONFLUENT}.json.JsonSchemaConverter": "registered.json_schema:JsonSchemaConverter",
+    f"{CONFLUENT}.protobuf.ProtobufConverter": "registered.protobuf:ProtobufConverter",
 }
 HEADERS = {
     f"{APACHE}.storage.SimpleHeaderConverter": "simple_headers:SimpleHeaderConverter",

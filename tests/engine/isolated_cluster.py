@@ -99,7 +99,11 @@ class FarAway:
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
-            process.wait(30)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:  # a busy machine: Spark's hooks are not done
+                process.kill()
+                process.wait()
 
 
 @contextlib.contextmanager

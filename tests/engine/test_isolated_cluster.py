@@ -101,7 +101,8 @@ def copy_and_run(driver: Path, lake: Path, broker: Broker, where: str) -> None:
     states = {line["query"]: line for line in map(json.loads, listed.splitlines())}
     orders = states["source/orders"]
     assert (orders["rows_in"], orders["rows_out"], orders["lag"]) == (ROWS, ROWS, 0)
-    assert states["view-speed/revenue"]["rows_out"] == 3
+    assert states["view-batch/revenue"]["rows_out"] == 3
+    assert json.loads(run([*tool, "pipeline", "query", "revenue", "--json", "-f", str(file)], driver))["rows"]
 
 
 @pytest.fixture

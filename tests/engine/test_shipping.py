@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
 from barnabas.engine.shipping import archive as archives
-from barnabas.engine.shipping.archive import archive, contents, package_folder, write
+from barnabas.engine.shipping.archive import SHIPPED, archive, contents, package_folder, write
 from barnabas.engine.shipping.distributions import (
     NEEDED,
     PROVIDED_DISTRIBUTIONS,
@@ -63,7 +63,8 @@ def test_the_unpacked_archive_is_imported_with_its_libraries(tmp_path: Path) -> 
     """As Spark does it: the folder `barnabas` lies in a folder that is on the path."""
     libraries = closure(SMALL, PROVIDED_DISTRIBUTIONS)
     path = tmp_path / "archive.zip"
-    write(str(path), contents(package_folder(), [each for found in libraries for each in files_of(found)]))
+    files = [each.under(SHIPPED) for found in libraries for each in files_of(found)]
+    write(str(path), contents(package_folder(), files))
     with zipfile.ZipFile(path) as packed:
         packed.extractall(tmp_path / "work" / "barnabas")
     program = (
@@ -76,6 +77,25 @@ def test_the_unpacked_archive_is_imported_with_its_libraries(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     for name in json.loads(done.stdout):
         assert name.startswith(str(tmp_path / "work" / "barnabas"))
+
+
+def test_libraries_that_executors_lack_are_found_by_workers_that_looked_before(tmp_path: Path) -> None:
+    program = """
+import importlib.util, sys
+from barnabas.engine.shipping.executors import probe_functions
+Late = probe_functions()["Late"]
+folder = sys.argv[1] + "/barnabas/_lacking"
+sys.path.append(folder)
+assert importlib.util.find_spec("only_there") is None
+sys.meta_path.append(Late())
+import os
+os.makedirs(folder)
+open(folder + "/only_there.py", "w").write("found = True")
+import only_there
+assert only_there.found
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_digest_changes_with_every_byte_of_the_package(tmp_path: Path) -> None:

@@ -124,9 +124,9 @@ def shown(found: Judgement) -> dict[str, Any]:
     ("merging", "within_s", "is_staged"),
     [
         (Merging.INSERT_NEW, None, False),
-        (Merging.INSERT_NEW, 2 * 86_400.0, False),
+        pytest.param(Merging.INSERT_NEW, 2 * 86_400.0, False, marks=pytest.mark.long),
         (Merging.UPSERT, None, False),
-        (Merging.INSERT_NEW, None, True),
+        pytest.param(Merging.INSERT_NEW, None, True, marks=pytest.mark.long),
     ],
     ids=["events", "within-two-days", "changes", "release"],
 )
@@ -163,7 +163,7 @@ def test_executors_judge_as_the_driver_does(
     large.release()
 
 
-@pytest.mark.long  # the case within-two-days above is the short version
+@pytest.mark.long
 def test_a_duplicate_behind_the_horizon_is_a_new_row(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_backfill_that_is_killed_after_any_commit_is_finished_by_the_next(
     assert len(raw) == len(set(raw)) == 6, made
 
 
+@pytest.mark.long
 def test_small_files_are_compacted_beside_batches_and_old_tables_get_statistics(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,7 @@ def test_csv_parquet_and_avro(spark: Any, lake: str, tmp_path: Path) -> None:
     assert rows(spark, avro, "trusted", "people", "id", "name") == [(7, "g")]
 
 
+@pytest.mark.long
 def test_binary_files_are_kept_with_their_metadata(spark: Any, lake: str, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

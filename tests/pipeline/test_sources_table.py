@@ -74,6 +74,7 @@ def test_a_small_table_is_mirrored_and_read_again_only_when_it_changed(
     assert again.step() is None and again.step() is None
 
 
+@pytest.mark.long
 def test_connections_share_a_table_by_ranges_of_its_key(
     spark: Any, sqlite: tuple[str, Execute], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +166,7 @@ def test_rows_that_are_committed_late_are_found_by_time_and_others_are_not_read_
     assert len(rows(spark, by_time, "raw", "customers", "value")) == 6  # each form of a row once
 
 
+@pytest.mark.long
 def test_a_real_postgresql_with_secrets_by_reference(
     spark: Any, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

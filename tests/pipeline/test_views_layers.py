@@ -145,6 +145,7 @@ def test_rows_that_are_added_changed_and_deleted_show_at_once_and_after_the_hori
     assert by_key(shop.rows("revenue", as_of=1)) == expected(orders)
 
 
+@pytest.mark.long
 def test_a_view_without_keys_has_one_row_whatever_its_rows_were(shop: Shop) -> None:
     shop.add(order(1, amount=4), order(2, amount=-3, minute=9))
     shop.views.catch_up("total")
@@ -191,6 +192,7 @@ def test_rows_that_arrive_while_the_batch_layer_computes_are_counted_once(shop: 
     shop.check([order(1), order(3), order(4), order(5, "paris")])
 
 
+@pytest.mark.long
 def test_rows_that_were_just_added_need_not_be_read_again(shop: Shop) -> None:
     shop.add(order(1))
     shop.views.catch_up("revenue")
@@ -213,6 +215,7 @@ def test_rows_that_were_just_added_need_not_be_read_again(shop: Shop) -> None:
     shop.check([order(1), order(2, "rome", 4), order(3), order(4)])
 
 
+@pytest.mark.long
 def test_a_view_is_recomputed_without_a_change_feed_for_a_new_table_and_for_new_sql(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -242,6 +245,7 @@ def test_a_view_is_recomputed_without_a_change_feed_for_a_new_table_and_for_new_
     assert shop.rows("revenue") == [{"shop": "berlin", "n": 1}, {"shop": "rome", "n": 1}]
 
 
+@pytest.mark.long
 def test_other_tables_are_looked_up_and_keys_may_be_times(spark: Any, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, LANDS, REVENUE)
     customers = shop.pipeline.lake_location.path(TableName.parse("trusted.customers"))
@@ -265,6 +269,7 @@ def test_other_tables_are_looked_up_and_keys_may_be_times(spark: Any, tmp_path: 
     shop.store.close()
 
 
+@pytest.mark.long
 def test_many_distinct_values_are_counted_over_both_layers(shop: Shop) -> None:
     statement = """SELECT cast(id AS STRING) AS order_id, 'berlin' AS shop, 1L AS amount,
         cast(id AS STRING) AS customer, 'new' AS status, timestamp'2026-01-01' AS at FROM range({0}, {1})"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,8 +20,10 @@ from barnabas.engine.errors import (
 )
 from barnabas.pipeline import Drift, Schema, Staging, TableName, Zone
 from barnabas.pipeline.ingest.results import BatchResult
+from barnabas.pipeline.ingest.schemas import inferred_ddl
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.sources.topic import TopicReader
+from barnabas.spark.formats.ddl import parse_columns
 from pipeline.orders import DOUBLED, RULES, order, orders_pipeline, rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -94,6 +97,8 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
     batch = again.step()
     assert batch is not None and (batch.batch, batch.duplicates, batch.staged) == (3, 1, 1)
     assert not batch.recovered
+    with pytest.raises(ForeignLake, match="of pipeline shop, not to source orders of pipeline other"):
+        SourceRunner(spark, replace(pipeline, name="other"), "orders").step()
 
 
 @pytest.mark.parametrize(
@@ -164,20 +169,32 @@ def test_an_interrupted_batch_is_finished_and_nothing_is_written_twice(
     assert len(rows(spark, pipeline, "quarantine", "orders", "offset")) == 2 + bool(earlier)
 
 
-def test_fields_that_drift_are_rescued_added_or_stop_the_source(
+DRIFTED = [order(1), order(2, more={"a": 1}, count=7, text="5")]
+
+
+def test_fields_that_drift_are_rescued_or_stop_the_source(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
     name = topic(partitions=1)
     pipeline = orders_pipeline(lake, broker.bootstrap, name)
     strict = replace(pipeline, lake=f"{lake}-stop", staging=[replace(pipeline.staging[0], drift=Drift.STOP)])
-    adding = replace(pipeline, lake=f"{lake}-add", staging=[replace(pipeline.staging[0], drift=Drift.ADD)])
-    produce(name, [order(1), order(2, more={"a": 1}, count=7, text="5")])
+    produce(name, DRIFTED)
     SourceRunner(spark, pipeline, "orders").drain()
     assert rows(spark, pipeline, "staging", "orders", "order_id", "_rescued") == [
         ("o1", None), ("o2", '{"more":"{\\"a\\":1}","count":"7","text":"5"}'),
     ]  # fmt: skip
     with pytest.raises(NeedsDecision, match="count, more, text"):
         SourceRunner(spark, strict, "orders").step()
+
+
+@pytest.mark.long
+def test_fields_that_drift_are_added_and_keep_their_types(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name)
+    adding = replace(pipeline, staging=[replace(pipeline.staging[0], drift=Drift.ADD)])
+    produce(name, DRIFTED)
     runner = SourceRunner(spark, adding, "orders")
     runner.drain()
     assert rows(spark, adding, "trusted", "orders", "order_id", "more.a", "count", "text") == [
@@ -196,6 +213,18 @@ def test_fields_that_drift_are_rescued_added_or_stop_the_source(
         SourceRunner(spark, changed, "orders").step()
 
 
+def test_columns_fit_all_samples() -> None:
+    source = orders_pipeline("/lake", "nowhere", "orders").sources[0]
+    samples = [order(1), order(2, tags=["x"], place={"x": 1.5}, amount=3)]
+    columns = inferred_ddl(source, [*(json.dumps(each).encode() for each in samples), b"broken", None])
+    types = {each.name: each.kind.name for each in parse_columns(columns)}
+    assert (types["amount"], types["at"], types["tags"]) == ("double", "timestamp", "array")
+    assert types["place"] == "struct"
+    with pytest.raises(NeedsDecision, match="none of the 1 samples"):
+        inferred_ddl(source, [b"broken"])
+
+
+@pytest.mark.long
 def test_a_schema_is_inferred_from_samples(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
@@ -256,17 +285,6 @@ def test_change_events_of_debezium_are_applied_in_order(
     assert rows(spark, pipeline, "trusted", "orders", "order_id", "shop") == [("o2", "d")]
 
 
-def test_a_lake_of_another_pipeline_is_left_alone(
-    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
-) -> None:
-    name = topic(partitions=1)
-    pipeline = orders_pipeline(lake, broker.bootstrap, name)
-    produce(name, [order(1)])
-    SourceRunner(spark, pipeline, "orders").drain()
-    with pytest.raises(ForeignLake, match="of pipeline shop, not to source orders of pipeline other"):
-        SourceRunner(spark, replace(pipeline, name="other"), "orders").step()
-
-
 def test_an_unavailable_source_is_tried_again(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
@@ -280,6 +298,7 @@ def test_an_unavailable_source_is_tried_again(
         SourceRunner(spark, missing, "orders").step()
 
 
+@pytest.mark.long
 def test_bandwidth_limits_what_a_batch_reads(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
@@ -332,6 +351,7 @@ def test_a_pause_that_ends_during_a_step_does_not_end_the_reading() -> None:
     assert len(SlowRunner(PausingReader()).drain()) == 1
 
 
+@pytest.mark.long
 def test_rows_that_arrive_while_a_source_is_read_are_left_for_the_next_time(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +381,7 @@ def test_errors_of_spark_are_classified() -> None:
     assert str(classified(java, "reading")).endswith("(org.sqlite.SQLiteException: no such table: x)")
 
 
+@pytest.mark.long
 def test_two_stagings_of_one_source_have_separate_keys(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:

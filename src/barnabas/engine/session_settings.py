@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.engine.secrets import Text
+from barnabas.engine.shipping.archive import LACKING
+from barnabas.engine.shipping.archive import NAME as ARCHIVE
 from barnabas.engine.spark_settings import SessionKind, SparkSettings
 
 # Only with Delta's jars: without its classes no query would start.
@@ -37,10 +39,12 @@ LOCAL: Mapping[str, str] = {
 }
 # Adaptive execution makes few partitions of small shuffles and many of large ones.
 ON_EXECUTORS: Mapping[str, str] = {"spark.sql.adaptive.enabled": "true"}
+# Where our archive is unpacked beside the work of an executor: libraries that its Python lacks.
+ON_A_CLUSTER: Mapping[str, str] = {"spark.executorEnv.PYTHONPATH": f"{ARCHIVE}/{LACKING}"}
 
 SETTINGS: Mapping[SessionKind, Mapping[str, str]] = {
     SessionKind.LOCAL: {**EVERYWHERE, **LOCAL},
-    SessionKind.CLUSTER: {**EVERYWHERE, **ON_EXECUTORS},
+    SessionKind.CLUSTER: {**EVERYWHERE, **ON_EXECUTORS, **ON_A_CLUSTER},
     SessionKind.CONNECT: {**EVERYWHERE, **ON_EXECUTORS},
 }
 # The server of Spark Connect has its own jars, processes and static settings.

@@ -3,7 +3,8 @@
 In: the installed package. Out: the path of a zip file in the cache, named by Python, platform and content.
 Spark unpacks it on executors as the folder `barnabas` beside their work, which is on the path of Python
 workers: so `import barnabas` finds it, and the package then finds its libraries in its own folder `_shipped`.
-Does not know: Spark.
+Libraries that pyspark needs and executors lack lie in `_lacking`, which is on the path from the beginning:
+workers of Spark need them before anything of ours. Does not know: Spark.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from barnabas.engine.shipping.distributions import (
     closure,
     digest,
     files_of,
+    normal,
     package_files,
 )
 from barnabas.spark.jars import cache_folder
 
 FOLDER = "packages"
-SHIPPED = "_shipped"
+SHIPPED, LACKING = "_shipped", "_lacking"
 NAME = "barnabas"  # the folder on executors: the name of the package
 KEPT = 4  # archives in the cache
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -58,7 +60,9 @@ def archive(extra: Iterable[str] = (), folder: Path | None = None) -> Path:
     """The archive of what is installed now; made if it is not in the cache. `extra` are distributions that
     executors lack although pyspark needs them."""
     wanted = sorted(extra)
-    libraries = closure((*NEEDED, *wanted), PROVIDED_DISTRIBUTIONS - set(closed_names(wanted)))
+    lacking = closure(wanted)
+    names = frozenset(normal(each.metadata["Name"]) for each in lacking)
+    libraries = [*lacking, *closure(NEEDED, PROVIDED_DISTRIBUTIONS | names)]
     package = package_folder()
     name = f"{NAME}-{python_tag()}-{digest(package, libraries)[:16]}.zip"
     path = (folder or cache_folder(FOLDER)) / name
@@ -69,17 +73,15 @@ def archive(extra: Iterable[str] = (), folder: Path | None = None) -> Path:
     # Beside its place and renamed: a file that is there is whole.
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as out:
         try:
-            write(out.name, contents(package, [each for found in libraries for each in files_of(found)]))
+            folders = ((LACKING if each in lacking else SHIPPED, each) for each in libraries)
+            shipped = [file.under(place) for place, found in folders for file in files_of(found)]
+            write(out.name, contents(package, shipped))
             Path(out.name).chmod(0o644)
             Path(out.name).rename(path)
         finally:
             Path(out.name).unlink(missing_ok=True)
     forget_old(path.parent)
     return path
-
-
-def closed_names(names: Iterable[str]) -> list[str]:
-    return [str(found.metadata["Name"]).lower() for found in closure(names)]
 
 
 def contents(package: Path, libraries: Iterable[ShippedFile]) -> Iterator[tuple[str, bytes | Path]]:
@@ -89,7 +91,7 @@ def contents(package: Path, libraries: Iterable[ShippedFile]) -> Iterator[tuple[
         else:
             yield each.name, each.path
     for each in libraries:
-        yield f"{SHIPPED}/{each.name}", each.path
+        yield each.name, each.path
 
 
 def write(path: str, files: Iterable[tuple[str, bytes | Path]]) -> None:

@@ -50,6 +50,9 @@ class ShippedFile:
     name: str  # in the archive
     path: Path
 
+    def under(self, folder: str) -> ShippedFile:
+        return ShippedFile(f"{folder}/{self.name}", self.path)
+
 
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

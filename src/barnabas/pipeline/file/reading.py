@@ -141,6 +141,7 @@ def source(name: str, shape: SourceShape, document: Document, file: Path | None)
         "lateness_s": shape.lateness,
         "bandwidth_bytes_s": shape.bandwidth,
         "changes": shape.changes,
+        "change_types": dict(shape.change_types),
         "rows_per_batch_max": shape.rows_per_batch,
         "frequency": frequency(shape, default, f"{path}.frequency", document),
     }

@@ -199,6 +199,10 @@ class SourceShape(Shape):
     changes: Annotated[str, BeforeValidator(str), WithJsonSchema({"enum": [model.DEBEZIUM]})] = described(
         "the records are change events of this kind", ""
     )
+    change_types: Settings = described(
+        "Debezium's types of columns, for events without schemas, as in at: io.debezium.time.MicroTimestamp",
+        {},
+    )
     rows_per_batch: Annotated[int, Whole(1)] | None = described("rows of a batch at most", None)
 
 

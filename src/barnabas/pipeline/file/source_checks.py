@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from barnabas.engine.secrets import ANY_REFERENCE, IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, did_you_mean
+from barnabas.pipeline.spec import change_types
 from barnabas.pipeline.spec.model import (
     DEBEZIUM,
     WINDOW_S,
@@ -89,6 +90,18 @@ def source_problems(source: Source) -> Iterator[Problem]:
             )
         if not isinstance(source, TopicSource) or source.format is not Format.JSON:
             yield Problem(f"{path}.changes", "are read from a topic in JSON", "use topic and format json")
+    yield from change_type_problems(f"{path}.change_types", source)
+
+
+def change_type_problems(path: str, source: Source) -> Iterator[Problem]:
+    if source.change_types and not source.changes:
+        yield Problem(path, "are for change events", f"changes: {DEBEZIUM}")
+    columns = columns_of(source)
+    for column, name in source.change_types.items():
+        if columns is not None and column not in columns:
+            yield Problem(path, f"there is no column {column!r}", did_you_mean(column, columns))
+        if name not in change_types.KNOWN:
+            yield Problem(f"{path}.{column}", f"is {name!r}", did_you_mean(name, list(change_types.KNOWN)))
 
 
 def schema_problems(path: str, source: Source) -> Iterator[Problem]:

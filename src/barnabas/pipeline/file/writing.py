@@ -131,6 +131,7 @@ def source_document(source: Source) -> Document:
     if source.bandwidth_bytes_s is not None:
         found["bandwidth"] = f"{source.bandwidth_bytes_s:.0f} B/s"
     found["changes"] = source.changes
+    found["change_types"] = dict(source.change_types)
     found["rows_per_batch"] = source.rows_per_batch_max
     return without_empty(found)
 

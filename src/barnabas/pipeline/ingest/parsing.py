@@ -7,12 +7,13 @@ parse Avro and Protobuf in Python workers. Does not know: keys, rules, where row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType, VariantType
 
+from barnabas.pipeline.ingest import change_types
 from barnabas.pipeline.lake.columns import DELETE, IGNORE, MALFORMED, OP, RAW_PREFIX, RESCUED, UPSERT
 from barnabas.pipeline.spec.model import FileKind, FilesSource, Format, Source
 
@@ -36,7 +37,7 @@ def prefixed(rows: DataFrame) -> DataFrame:
 def parsed(rows: DataFrame, source: Source, schema: StructType, *, sees_drift: bool = True) -> DataFrame:
     """`rows` have prefixed raw columns; `schema` has the columns of the table, without the platform's."""
     if source.changes:
-        return parsed_changes(rows, schema)
+        return parsed_changes(rows, schema, source.change_types)
     kind = Format.BINARY if is_binary(source) else effective_format(source)
     if kind in (Format.AVRO, Format.PROTOBUF) or source.schema.registry:
         return parsed_by_codec(rows, source, schema)
@@ -109,18 +110,27 @@ def with_verdict(rows: DataFrame, broken: Column) -> DataFrame:
     )
 
 
-def parsed_changes(rows: DataFrame, schema: StructType) -> DataFrame:
-    """Parse Debezium's envelope, with or without its schema. A delete gives the row before it."""
+def parsed_changes(rows: DataFrame, schema: StructType, types: Mapping[str, str]) -> DataFrame:
+    """Parse Debezium's envelope, with or without its schema. A delete gives the row before it. `types` names
+    Debezium's types of columns, for events without a schema."""
+    converts = change_types.needs_conversion(schema)
+    image = change_types.read_schema(schema) if converts else schema
     envelope = StructType(
         [
-            StructField("before", schema),
-            StructField("after", schema),
+            StructField("before", image),
+            StructField("after", image),
             StructField("op", StringType()),
             StructField("ts_ms", LongType()),
+            *([StructField("source", VariantType())] if converts else ()),
         ]
     )
     whole = StructType(
-        [*envelope.fields, StructField("payload", envelope), StructField(CORRUPT, StringType())]
+        [
+            *envelope.fields,
+            StructField("payload", envelope),
+            *([StructField("schema", VariantType())] if converts else ()),
+            StructField(CORRUPT, StringType()),
+        ]
     )
     text = raw("value").cast("string")
     options = {"columnNameOfCorruptRecord": CORRUPT}
@@ -131,7 +141,18 @@ def parsed_changes(rows: DataFrame, schema: StructType) -> DataFrame:
 
     op = part("op")
     row = F.when(op == "d", part("before")).otherwise(part("after"))
-    found = found.select("*", row.alias("_image"), op.alias("_code"))
+    columns = [F.col(f"_image.`{name}`").alias(name) for name in schema.names]
+    facts = [row.alias("_image"), op.alias("_code")]
+    misfits = F.lit(False)
+    if converts:
+        connector = F.try_variant_get(part("source"), "$.connector", "string")
+        facts += [connector.alias("_connector")]
+        facts += [change_types.column_facts(F.col(f"{PARSED}.schema")).alias("_types")]
+        columns = [change_column(each, types) for each in schema.fields]
+        for each in schema.fields:
+            if isinstance(each.dataType, change_types.CONVERTED):
+                token = F.col(f"_image.`{each.name}`")
+                misfits = misfits | (change_types.is_given(token) & F.col(f"`{each.name}`").isNull())
     kind = (
         F.when(raw("value").isNull() | (F.col("_code") == "m"), IGNORE)
         .when(F.col("_code") == "d", DELETE)
@@ -143,16 +164,29 @@ def parsed_changes(rows: DataFrame, schema: StructType) -> DataFrame:
         | F.col("_code").isNull()
         | ~F.col("_code").isin("c", "r", "u", "d")
         | F.col("_image").isNull()
+        | F.coalesce(misfits, F.lit(False))
     )
     others = [F.col(f"`{name}`") for name in rows.columns]
-    columns = [F.col(f"_image.`{name}`").alias(name) for name in schema.names]
-    return found.select(
-        *others,
-        *columns,
-        F.coalesce(broken, F.lit(True)).alias(MALFORMED),
-        F.lit(None).cast("string").alias(RESCUED),
-        kind.alias(OP),
+    return (
+        found.select("*", *facts)
+        .select("*", *columns)
+        .select(
+            *others,
+            *(F.col(f"`{name}`") for name in schema.names),
+            F.coalesce(broken, F.lit(True)).alias(MALFORMED),
+            F.lit(None).cast("string").alias(RESCUED),
+            kind.alias(OP),
+        )
     )
+
+
+def change_column(field: StructField, types: Mapping[str, str]) -> Column:
+    token = F.col(f"_image.`{field.name}`")
+    if not isinstance(field.dataType, change_types.CONVERTED):
+        return token.alias(field.name)
+    fact, declared = change_types.fact(F.col("_types"), field.name), types.get(field.name, "")
+    value = change_types.converted(token, fact, declared, F.col("_connector"), field.dataType)
+    return value.alias(field.name)
 
 
 def parsed_binaries(rows: DataFrame, schema: StructType) -> DataFrame:

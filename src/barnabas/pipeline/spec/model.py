@@ -161,6 +161,7 @@ class Source(_Named):
     lateness_s: float | None = None
     bandwidth_bytes_s: float | None = None
     changes: str = ""  # `debezium`
+    change_types: Mapping[str, str] = field(default_factory=dict)  # Debezium's names of types by column
     rows_per_batch_max: int | None = None
 
     @property

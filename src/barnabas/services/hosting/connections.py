@@ -20,8 +20,10 @@ from uvicorn.server import ServerState
 
 from barnabas.security.tls.distinguished_names import subject_name
 from barnabas.services.callers.guard import PEER_SUBJECT
+from barnabas.services.hosting.http2 import PREFACE, Bounds, Http2Connection
 
 HEADERS_MAX = 200
+HTTP_2 = "h2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._awaits_headers = True
         self._has_begun = False
         self._are_headers_too_large = False
+        self._first_bytes: bytes | None = b""  # until it is known whether they begin HTTP/2
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -85,6 +88,9 @@ class BoundedConnection(HttpToolsProtocol):
             if certificate:
                 name = subject_name(x509.load_der_x509_certificate(certificate))
                 self.app_state = {**self.app_state, PEER_SUBJECT: name}
+            if tls.selected_alpn_protocol() == HTTP_2:
+                self._become_http2(b"")
+                return
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -103,6 +109,14 @@ class BoundedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
+        if self._first_bytes is not None:
+            data, self._first_bytes = self._first_bytes + data, None
+            if data.startswith(PREFACE):
+                self._become_http2(data)
+                return
+            if PREFACE.startswith(data):
+                self._first_bytes = data
+                return
         if self._awaits_headers and self._has_begun:
             # The parser keeps a line until it ends, so its bytes are counted as they arrive.
             self._line_bytes += len(data)
@@ -113,6 +127,17 @@ class BoundedConnection(HttpToolsProtocol):
         super().data_received(data)
         if self._awaits_headers and self._header_timer is None and not self.transport.is_closing():
             self._start_timer()
+
+    def _become_http2(self, data: bytes) -> None:
+        """Hand the connection over. The frame counts it and closes it as before."""
+        self._stop_timer()
+        transport, connections = self.transport, self.connections
+        bounds = Bounds(self.limits.header_bytes_max, self.limits.stall_s_max, self.timeout_keep_alive)
+        connection = Http2Connection(self.app, self.app_state, self.tasks, bounds)
+        connections.discard(self)
+        connections.add(connection)  # type: ignore[arg-type]  # it is closed like the others
+        transport.set_protocol(connection)
+        connection.begin(transport, data, lambda: connections.discard(connection))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -21,7 +21,12 @@ from starlette.types import ASGIApp
 from barnabas.security.tls.contexts import ServerTls
 from barnabas.services.app import Service
 from barnabas.services.hosting.binding import Bound
-from barnabas.services.hosting.connections import ConnectionLimits, bounded_connection, bounded_web_socket
+from barnabas.services.hosting.connections import (
+    HTTP_2,
+    ConnectionLimits,
+    bounded_connection,
+    bounded_web_socket,
+)
 
 BACKLOG = 2048
 HANDSHAKE_S_MAX = 10.0
@@ -139,6 +144,8 @@ class Listening(uvicorn.Server):
     async def _opened(self, bound: Bound) -> Any:
         tls = bound.tls
         kind = bounded_connection(self._limits, tls.suites if tls is not None else frozenset())
+        if tls is not None:
+            tls.context.set_alpn_protocols([HTTP_2, "http/1.1"])
         secured: dict[str, Any] = (
             {"ssl": tls.context, "ssl_handshake_timeout": HANDSHAKE_S_MAX} if tls is not None else {}
         )

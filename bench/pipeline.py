@@ -106,9 +106,10 @@ class Found:
 
 
 def scale_cells(scale: list[dict[str, float]]) -> Iterator[tuple[str, ...]]:
-    """What the first millions cost, and the last ones. The very first warms up."""
-    span = max((len(scale) - 1) // 3, 1)
-    first, last = scale[1 : 1 + span], scale[-span:]
+    """What the first millions cost, and the last ones, without those that warm up."""
+    warm = [each for each in scale if each["is_warm"]]
+    span = max(len(warm) // 3, 1)
+    first, last = warm[:span], warm[-span:]
     count = len(scale)
     for name, title, unit in (
         ("driver_s", "a million rows, processor time of the driver", "s"),
@@ -122,10 +123,12 @@ def scale_cells(scale: list[dict[str, float]]) -> Iterator[tuple[str, ...]]:
         yield where, shown, "", f"{after / before:.2f}", f"≤ {FLAT:g}", verdict(after / before <= FLAT)
 
 
-def scaled(scale: Scale, say: Callable[[str], None]) -> list[dict[str, float]]:
+def scaled(scale: Scale, folder: Path | None, say: Callable[[str], None]) -> list[dict[str, float]]:
     """Measure in a process of its own: it has another kind of Spark session."""
     command = [sys.executable, "-m", "bench.pipeline_scale"]
     command += ["--millions", str(scale.millions), "--batch", str(scale.scale_batch)]
+    if folder is not None:
+        command += ["--folder", str(folder)]
     found = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -202,7 +205,9 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
     yield lambda text: print(f"{time.monotonic() - started:6.0f} s  {text}", flush=True)
 
 
-def measure(wanted: list[str], scale: Scale, say: Callable[[str], None]) -> Found:
+def measure(
+    wanted: list[str], scale: Scale, say: Callable[[str], None], folder_of_scale: Path | None = None
+) -> Found:
     found = Found()
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder, Broker(in_process=False) as broker:
         if {"zones", "growth"} & set(wanted):
@@ -216,7 +221,7 @@ def measure(wanted: list[str], scale: Scale, say: Callable[[str], None]) -> Foun
         if "latency" in wanted:
             found.latencies = latencies(broker, scale, Path(folder), say)
     if "scale" in wanted:
-        found.scale = scaled(scale, say)
+        found.scale = scaled(scale, folder_of_scale, say)
     return found
 
 
@@ -229,6 +234,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", dest="rows_per_batch", type=int, help="rows of a batch")
     parser.add_argument("--samples", type=int, help="orders whose way to a view is measured one by one")
     parser.add_argument("--millions", type=int, help="millions of rows whose cost is measured one by one")
+    parser.add_argument("--folder", type=Path, help="of scale: keep everything here, and go on from there")
     parser.add_argument("--minutes", type=float, help="approximate limit; slow machines run fewer rounds")
     parser.add_argument("--write", action="store_true", help="write the page whatever was run")
     options = parser.parse_args(arguments)
@@ -242,7 +248,7 @@ def main(arguments: list[str]) -> int:
     )
     console = Console() if sys.stdout.isatty() else Console(width=150)
     with progress(console) as say:
-        found = measure(options.parts or list(USUAL), scale, say)
+        found = measure(options.parts or list(USUAL), scale, say, options.folder)
     shown = Table(title="Pipelines: topic to zones and views")
     for name in HEAD:
         shown.add_column(name)

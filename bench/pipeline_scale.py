@@ -1,7 +1,9 @@
 """`python -m bench.pipeline_scale`: measures what a million rows cost while the tables grow.
 
 In: how many millions, rows of a batch. Out: a line of JSON for each million: processor seconds of the driver
-and of the executors apart, and the driver's memory. Spark runs as `local-cluster`: executors are processes of
+and of the executors apart, and the driver's memory. With `--folder`, topic, lake and results stay there, and
+the same command goes on behind the last million: a long measurement may be cut into pieces. The first million
+of a piece warms up and is marked so. Spark runs as `local-cluster`: executors are processes of
 their own, with their own Python workers, so the operating system tells apart what each of them used. (Master
 and worker of such a cluster run in the driver's Java machine, and do next to nothing.) Keys are random, and
 the horizon is always the last million rows. Does not know: tables of results.
@@ -10,6 +12,7 @@ the horizon is always the last million rows. Does not know: tables of results.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -39,10 +42,11 @@ RANDOM_KEYS = "'order_id', concat('o', id)", "'order_id', md5(cast(id as string)
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Of one million rows: processor seconds and wall time; then the driver's memory in MB, and how many rows
-    were duplicates."""
+    """Of one million rows: whether Spark was warm; processor seconds and wall time; then the driver's memory
+    in MB, and how many rows were duplicates."""
 
     million: int
+    is_warm: bool
     driver_s: float
     executors_s: float
     wall_s: float
@@ -99,7 +103,9 @@ def fill(spark: Any, broker: Broker, topic: str, first: int, padding: int) -> No
     frame.write.format("barnabas").options(**kafka).mode("append").save()
 
 
-def measured(millions: int, rows_per_batch: int, padding: int, folder: Path) -> Iterator[Spent]:
+def measured(
+    millions: int, rows_per_batch: int, padding: int, folder: Path, done: int = 0
+) -> Iterator[Spent]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # executors reach the driver there
     settings = {
@@ -109,16 +115,17 @@ def measured(millions: int, rows_per_batch: int, padding: int, folder: Path) -> 
     }
     spark = session(SparkSettings(master=MASTER), ("delta",), "scale", settings)
     spark.sparkContext.setLogLevel("OFF")
-    with Broker(in_process=False) as broker:
+    with Broker(folder / "data", in_process=False) as broker:
         try:
-            broker.create_topic("scale", partitions=PARTITIONS)
+            if not done:
+                broker.create_topic("scale", partitions=PARTITIONS)
             pipeline = pipeline_of(broker.bootstrap, "scale", folder / "lake", rows_per_batch)
             within_s = KEYS_IN_HORIZON / rows_per_batch * MINUTE.total_seconds()
             staging = dataclasses.replace(pipeline.staging[0], within_s=within_s)
             pipeline = dataclasses.replace(pipeline, staging=[staging])
-            now = [datetime(2026, 1, 1, tzinfo=UTC)]
+            now = [datetime(2026, 1, 1, tzinfo=UTC) + MINUTE * (done * MILLION // rows_per_batch)]
             runner = SourceRunner(spark, pipeline, "orders", clock=lambda: now[0])
-            for million in range(millions):
+            for million in range(done, millions):
                 fill(spark, broker, "scale", million * MILLION, padding)
                 started, before = time.monotonic(), processor_s()
                 duplicates = 0
@@ -128,7 +135,8 @@ def measured(millions: int, rows_per_batch: int, padding: int, folder: Path) -> 
                 driver, executors = (b - a for a, b in zip(before, processor_s(), strict=True))
                 wall = time.monotonic() - started
                 heap, python = memory_mb(spark)
-                yield Spent(million + 1, driver, executors, wall, heap, python, duplicates)
+                is_warm = million > done
+                yield Spent(million + 1, is_warm, driver, executors, wall, heap, python, duplicates)
         finally:
             spark.stop()
 
@@ -138,10 +146,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--millions", type=int, default=30)
     parser.add_argument("--batch", type=int, default=250_000)
     parser.add_argument("--padding", type=int, default=32, help="bytes by which rows of 140 bytes are longer")
+    parser.add_argument("--folder", type=Path, help="keep everything here, and go on from there")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="barnabas-scale-") as folder:
-        for spent in measured(options.millions, options.batch, options.padding, Path(folder)):
-            print(json.dumps(dataclasses.asdict(spent)), flush=True)
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scale-")))
+        results = folder / "spent.jsonl"
+        lines = results.read_text().splitlines() if results.exists() else []
+        for line in lines:
+            print(line, flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        for spent in measured(options.millions, options.batch, options.padding, folder, len(lines)):
+            line = json.dumps(dataclasses.asdict(spent))
+            with results.open("a") as out:
+                out.write(f"{line}\n")
+            print(line, flush=True)
     return 0
 
 

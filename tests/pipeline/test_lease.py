@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.engine import lease as lease_module
 from barnabas.engine.lease import Lease, LeaseIsHeld, Term, Timing, next_term, seconds_since_boot
 from barnabas.engine.lease_records import FolderRecords, ObjectRecords, Records
 from barnabas.engine.lease_status import (
@@ -130,6 +131,27 @@ def test_a_holder_whose_store_does_not_answer_waits_and_goes_on_if_nobody_took_o
     records.is_away = False
     wait_until(lambda: seconds_since_boot() < lease.until, what="the lease is renewed")
     lease.release()
+
+
+def test_a_host_that_waits_takes_over_within_half_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the default timing, by a clock that goes on when the host sleeps. The other half is for Spark."""
+    now = [1000.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(lease_module, "seconds_since_boot", lambda: now[0])
+    monkeypatch.setattr(lease_module.time, "sleep", sleep)
+    records = FolderRecords(tmp_path / "lease")
+    dead = Lease(records, "a", "a")
+    assert dead.acquire().epoch == 0
+    dead.stop()  # it renews no more, and does not release
+    waiting = Lease(records, "b", "b")
+    assert waiting.acquire(waits=True).epoch == 1
+    assert lease_module.LEASE_S <= now[0] - 1000.0 <= 30.0
+    waiting.stop()
 
 
 # -- hosts ------------------------------------------------------------------------------------------

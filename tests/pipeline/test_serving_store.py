@@ -280,12 +280,17 @@ def nearest(transaction: Any, entry: Any, version: int) -> int:
 @pytest.mark.parametrize(
     "bug",
     [
-        sum_of_maxima,
         batch_counted_twice,
-        speed_forgotten,
-        replacements_added,
-        horizons_not_announced,
-        joined_tables_ignored,
+        *(
+            pytest.param(bug, marks=pytest.mark.long)
+            for bug in (
+                sum_of_maxima,
+                speed_forgotten,
+                replacements_added,
+                horizons_not_announced,
+                joined_tables_ignored,
+            )
+        ),
     ],
 )
 def test_the_model_finds_planted_bugs(

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,7 +110,9 @@ def test_a_host_that_is_paused_is_replaced_and_changes_nothing_when_it_wakes(tmp
                 wait_until(lambda: len(ids("trusted")) > 100, PATIENCE_S, "the first host goes on")
                 paused = one.send(signal.SIGSTOP)
                 produce(200, 300)
+                began = time.monotonic()
                 wait_until(lambda: len(ids("trusted")) == 300, PATIENCE_S, "the second host took over")
+                print(f"rows of the second host after {time.monotonic() - began:.0f} s")
                 one.send(signal.SIGCONT)
                 produce(300, 400)
                 children = [each for each in paused if each.pid != one.process.pid]

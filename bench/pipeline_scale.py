@@ -3,7 +3,9 @@
 In: how many millions, rows of a batch. Out: a line of JSON for each million: processor seconds of the driver
 and of the executors apart, and the driver's memory. With `--folder`, topic, lake and results stay there, and
 the same command goes on behind the last million: a long measurement may be cut into pieces. The first million
-of a piece warms up and is marked so. Spark runs as `local-cluster`: executors are processes of
+of a piece warms up and is marked so. `--grow N` copies rows that are older than the horizon until the tables
+have N million rows more, which is quicker than ingesting them; the next millions are then measured on tables
+of that size. Spark runs as `local-cluster`: executors are processes of
 their own, with their own Python workers, so the operating system tells apart what each of them used. (Master
 and worker of such a cluster run in the driver's Java machine, and do next to nothing.) Keys are random, and
 the horizon is always the last million rows. Does not know: tables of results.
@@ -28,7 +30,7 @@ from typing import Any
 import psutil
 
 from barnabas.engine.session import session
-from barnabas.pipeline import SparkSettings
+from barnabas.pipeline import Pipeline, SparkSettings, TableName
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.testing.broker import Broker
 from bench.pipeline_orders import PARTITIONS, ROWS, TWICE, pipeline_of
@@ -37,6 +39,7 @@ MILLION = 1_000_000
 MASTER = "local-cluster[1,2,2048]"
 KEYS_IN_HORIZON = MILLION
 MINUTE = timedelta(minutes=1)  # of the runner's clock, for each batch
+FILES_OF_A_MILLION = 16
 RANDOM_KEYS = "'order_id', concat('o', id)", "'order_id', md5(cast(id as string))"
 
 
@@ -103,8 +106,25 @@ def fill(spark: Any, broker: Broker, topic: str, first: int, padding: int) -> No
     frame.write.format("barnabas").options(**kafka).mode("append").save()
 
 
+def grow(spark: Any, pipeline: Pipeline, done: int, millions: int) -> None:
+    """Copy rows of batches before the horizon, in commits of about a million rows, as many files in each as
+    batches write."""
+    lake = pipeline.lake_location
+    for table, column in (
+        ("raw.orders", "batch"), ("staging.orders", "_batch"), ("trusted.orders", "_batch"),
+    ):  # fmt: skip
+        path = lake.path(TableName.parse(table))
+        rows = spark.read.format("delta").load(path)
+        newest = rows.agg({column: "max"}).first()[0]
+        old = rows.where(f"{column} <= {newest * (done - 1) // done}")
+        share = MILLION / max(old.count(), 1)
+        for number in range(millions):
+            some = old.sample(True, share, number).repartition(FILES_OF_A_MILLION)
+            some.write.format("delta").mode("append").save(path)
+
+
 def measured(
-    millions: int, rows_per_batch: int, padding: int, folder: Path, done: int = 0
+    millions: int, rows_per_batch: int, padding: int, folder: Path, done: int = 0, grown: int = 0
 ) -> Iterator[Spent]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # executors reach the driver there
@@ -124,6 +144,8 @@ def measured(
             staging = dataclasses.replace(pipeline.staging[0], within_s=within_s)
             pipeline = dataclasses.replace(pipeline, staging=[staging])
             now = [datetime(2026, 1, 1, tzinfo=UTC) + MINUTE * (done * MILLION // rows_per_batch)]
+            if grown:
+                grow(spark, pipeline, done, grown)
             runner = SourceRunner(spark, pipeline, "orders", clock=lambda: now[0])
             for million in range(done, millions):
                 fill(spark, broker, "scale", million * MILLION, padding)
@@ -146,6 +168,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--millions", type=int, default=30)
     parser.add_argument("--batch", type=int, default=250_000)
     parser.add_argument("--padding", type=int, default=32, help="bytes by which rows of 140 bytes are longer")
+    parser.add_argument("--grow", type=int, default=0, help="millions of rows to copy first")
     parser.add_argument("--folder", type=Path, help="keep everything here, and go on from there")
     options = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
@@ -155,7 +178,9 @@ def main(arguments: list[str]) -> int:
         for line in lines:
             print(line, flush=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for spent in measured(options.millions, options.batch, options.padding, folder, len(lines)):
+        for spent in measured(
+            options.millions, options.batch, options.padding, folder, len(lines), options.grow
+        ):
             line = json.dumps(dataclasses.asdict(spent))
             with results.open("a") as out:
                 out.write(f"{line}\n")

@@ -48,24 +48,17 @@ FLAT = 1.1  # allowed growth of what a million rows cost, from the first ones to
 @dataclass(slots=True)
 class Found:
     zones: Result | None = None
+    zones_by_effort: Result | None = None
     first: dict[str, float] = dataclasses.field(default_factory=dict)
     growth: Growth | None = None
     latencies: Latencies | None = None
     scale: list[dict[str, float]] = dataclasses.field(default_factory=list)  # of each million rows
 
     def cells(self) -> Iterator[tuple[str, ...]]:
+        for result in (self.zones, self.zones_by_effort):
+            if result is not None:
+                yield compared_cells(result)
         if self.zones is not None:
-            result = self.zones
-            ours, theirs = statistics.median(result.ours), statistics.median(result.theirs)
-            spread = f"{min(result.ratios):.2f} to {max(result.ratios):.2f}"
-            yield (
-                f"{result.row.title}, warm",
-                f"{ours:,.0f} rows/s",
-                f"{theirs:,.0f} rows/s",
-                f"{result.ratio:.2f} ({spread})",
-                f"≥ {FLOOR:g}",
-                verdict(result.holds),
-            )
             ours, theirs = self.first["ours"], self.first["by hand"]
             cells = (f"{ours:,.0f} rows/s", f"{theirs:,.0f} rows/s", f"{ours / theirs:.2f}", "", "")
             yield ("first run of each in the session, ours before the other", *cells)
@@ -103,6 +96,19 @@ class Found:
     @property
     def holds(self) -> bool:
         return all(cells[-1] != "FAIL" for cells in self.cells())
+
+
+def compared_cells(result: Result) -> tuple[str, ...]:
+    ours, theirs = statistics.median(result.ours), statistics.median(result.theirs)
+    spread = f"{min(result.ratios):.2f} to {max(result.ratios):.2f}"
+    return (
+        f"{result.row.title}, warm",
+        f"{ours:,.0f} rows/s",
+        f"{theirs:,.0f} rows/s",
+        f"{result.ratio:.2f} ({spread})",
+        f"≥ {FLOOR:g}",
+        verdict(result.holds),
+    )
 
 
 def scale_cells(scale: list[dict[str, float]]) -> Iterator[tuple[str, ...]]:
@@ -216,6 +222,7 @@ def measure(
                 zones = Zones(spark, broker, scale, Path(folder), say)
                 if "zones" in wanted:
                     found.zones, found.first = zones.compare(), zones.first
+                    found.zones_by_effort = zones.by_effort
                 if "growth" in wanted:
                     found.growth = zones.growth()
         if "latency" in wanted:

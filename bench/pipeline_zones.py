@@ -29,11 +29,13 @@ from bench.pipeline_by_hand import Job
 from bench.pipeline_orders import PARTITIONS, ROWS, TWICE, VIEW, Scale, pipeline_of
 from bench.rounds import Result
 from bench.rows import Better, Row
+from bench.spark_effort import Effort
 
 ZONES = ("raw", "staging", "trusted", "quarantine", "refined")
 FLOOR = 1.5
 ROUNDS_MIN = 2
 ZONES_SHARE, GROWTH_SHARE = 0.4, 0.2  # shares of the time limit
+EFFORT_TITLE = "the same, rows for each second of processor time"  # of Spark, its workers and the broker
 TIMES = 10
 EARLY, LATE = slice(1, 6), slice(-5, None)  # batches; the first one creates the tables
 
@@ -73,6 +75,7 @@ class Zones:
         self.scale = scale
         self.worker = work
         self.say = say
+        self.by_effort = Result(Row("effort", EFFORT_TITLE, "rows/s", Better.MORE, FLOOR))
         self.first: dict[str, float] = {}  # rows a second of the first run of each
         self._rate: float | None = None  # rows a second of ours, warm
         self._lakes = 0
@@ -116,13 +119,14 @@ class Zones:
         for number in range(-1, self.scale.rounds):  # the first of each warms up
             if number >= ROUNDS_MIN and time.monotonic() > deadline:
                 break
-            for name, run, found in (
-                ("ours", self.ours, result.ours),
-                ("by hand", self.by_hand, result.theirs),
+            for name, run, found, efforts in (
+                ("ours", self.ours, result.ours, self.by_effort.ours),
+                ("by hand", self.by_hand, result.theirs, self.by_effort.theirs),
             ):
                 lake = self.lake()
                 started = time.perf_counter()
-                run("zones", lake)
+                with Effort() as effort:
+                    run("zones", lake)
                 rate = sent / (time.perf_counter() - started)
                 which = f"round {number + 1}" if number >= 0 else "warming up"
                 self.say(f"zones: {name}, {which}: {rate:,.0f} rows/s")
@@ -131,6 +135,7 @@ class Zones:
                     self.first[name] = rate
                 else:
                     found.append(rate)
+                    efforts.append(sent / effort.seconds)
                 shutil.rmtree(lake)
         assert contents[0] == contents[1], f"the zones differ: ours {contents[0]}, by hand {contents[1]}"
         assert contents[0]["raw"] == sent

@@ -169,8 +169,12 @@ def test_no_commit_of_two_drivers_replaces_another(s3: S3Server) -> None:
         for driver in drivers:
             assert driver.stdout is not None and driver.stdin is not None
             assert driver.stdout.readline().strip() == "ready"
+        for driver in drivers:  # both at once
+            assert driver.stdin is not None
+            driver.stdin.write("8\n")
+            driver.stdin.flush()
         for driver in drivers:
-            driver.communicate("8\n")
+            driver.communicate()
         assert [driver.returncode for driver in drivers] == [0, 0]
     finally:
         for driver in drivers:
@@ -231,7 +235,7 @@ def test_a_pipeline_on_s3_that_is_killed_again_and_again_is_exact(s3: S3Server, 
             assert run.poll() is None, run.communicate()[0][-2000:]
         finally:
             os.killpg(run.pid, signal.SIGKILL)
-            run.wait()
+            run.communicate()
 
     killed_after(2)
     killed_after(5)

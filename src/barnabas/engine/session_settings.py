@@ -29,6 +29,15 @@ EVERYWHERE: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
 }
+# Spark's pages keep the plans of the last thousand queries and jobs in the driver's memory: about 5 MB for a
+# batch through all zones, 200 MB and more before it ends. An application that runs for months keeps fewer.
+KEPT_BY_PAGES: Mapping[str, str] = {
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.ui.retainedDeadExecutors": "10",
+}
 # Spark's defaults cost most on small batches: 200 tasks for a shuffle of a few rows, 50 tasks to read the
 # newest version of a table, up to 10,000 to list files for a vacuum.
 LOCAL: Mapping[str, str] = {
@@ -43,8 +52,8 @@ ON_EXECUTORS: Mapping[str, str] = {"spark.sql.adaptive.enabled": "true"}
 ON_A_CLUSTER: Mapping[str, str] = {"spark.executorEnv.PYTHONPATH": f"{ARCHIVE}/{LACKING}"}
 
 SETTINGS: Mapping[SessionKind, Mapping[str, str]] = {
-    SessionKind.LOCAL: {**EVERYWHERE, **LOCAL},
-    SessionKind.CLUSTER: {**EVERYWHERE, **ON_EXECUTORS, **ON_A_CLUSTER},
+    SessionKind.LOCAL: {**EVERYWHERE, **KEPT_BY_PAGES, **LOCAL},
+    SessionKind.CLUSTER: {**EVERYWHERE, **KEPT_BY_PAGES, **ON_EXECUTORS, **ON_A_CLUSTER},
     SessionKind.CONNECT: {**EVERYWHERE, **ON_EXECUTORS},
 }
 # The server of Spark Connect has its own jars, processes and static settings.

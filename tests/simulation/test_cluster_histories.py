@@ -49,6 +49,7 @@ REMEMBERED = [
     ("cluster-shares", 346),
     ("cluster-shares", 647),
     ("cluster-shares", 744),
+    ("cluster-shares", 1000237),
     ("cluster-streams", 33),
 ]
 

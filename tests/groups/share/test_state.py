@@ -114,6 +114,26 @@ def test_a_new_coordinator_asks_at_once_for_what_the_last_one_waited_for(host: S
     assert client.held == {"t": [0, 1]}
 
 
+def test_a_late_response_does_not_count_after_a_request_in_a_later_epoch(host: StateHost) -> None:
+    """The later request may still be on its way, and it resets the state."""
+    client = ShareClient(host, "g", "a", ["t"])
+    client.beat()
+    first, host.state_calls = host.state_calls, []
+    host.advance(RETRY_MS)
+    ShareClient(host, "g", "b", ["t", "u"]).beat()  # a new epoch
+    later, host.state_calls = host.state_calls, first
+
+    host.respond()
+    client.beat()
+    held_before = client.held
+    host.state_calls = later
+    host.respond()
+    client.beat()
+
+    assert held_before == {}
+    assert client.held == {"t": [0]}  # the other member reads the rest
+
+
 def test_a_topic_that_grows_is_initialized_further(host: StateHost) -> None:
     client = ShareClient(host, "g", "a", ["t"])
     settle(host, client)

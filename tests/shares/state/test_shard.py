@@ -52,6 +52,17 @@ def test_an_older_state_epoch_is_fenced() -> None:
     assert error(host.write(0, state_epoch=5)) == error(host.write(0, state_epoch=6)) == NONE
 
 
+def test_a_repeated_initialization_of_the_same_epoch_keeps_what_was_written() -> None:
+    host = Host()
+    host.initialize(epoch=5, start=-1)
+    host.write(17, state_epoch=5)
+    before = len(host.log)
+    assert error(host.initialize(epoch=5, start=-1)) == NONE
+    assert (host.summary().start_offset, len(host.log)) == (17, before)
+    assert error(host.initialize(epoch=6, start=-1)) == NONE
+    assert host.summary().start_offset == -1
+
+
 def test_a_leader_that_reads_fences_the_one_before_it() -> None:
     host = Host()
     host.initialize()

@@ -38,6 +38,7 @@ DeletedGroup = DeleteGroupsResponse.DeletableGroupResult
 @dataclass(slots=True)
 class Altering:
     group_id: str
+    epoch: int
     token: Token
     response: AlterShareGroupOffsetsResponse
 
@@ -68,6 +69,7 @@ class DeletingGroup:
 @dataclass(slots=True)
 class Initializing:
     group_id: str
+    epoch: int
 
 
 Work = Initializing | Altering | DeletingOffsets | DeletingGroup
@@ -93,9 +95,9 @@ class Administration:
             return Outcome(reply=found.response)
         self._calls.check_capacity()
         states = (group.states or NO_STATE).with_initializing(found.topics)
-        self._state.note_asked(group.group_id, found.topics, now_ms)
+        self._state.note_asked(group.group_id, partitions_of(found.topics), group.epoch, now_ms)
         token = self._tokens.next()
-        work = Altering(group.group_id, token, found.response)
+        work = Altering(group.group_id, group.epoch, token, found.response)
         call = self._calls.add(initialization.request(group.group_id, group.epoch, found.offsets), work)
         return Outcome(
             [entries.states(group.group_id, states, image.topics)], None, token, state_calls=(call,)
@@ -107,17 +109,18 @@ class Administration:
         """End an alteration. If it failed in part, nothing is recorded: the administrator tries again."""
         reply = offsets.with_errors(work.response, response)
         failed = any(each.error_code for result in response.results for each in result.partitions)
-        records = [] if failed else self.initialized(work.group_id, response, image)
+        records = [] if failed else self.initialized(work.group_id, work.epoch, response, image)
         return Outcome(records, responses=[(work.token, reply)])
 
     def initialized(
-        self, group_id: str, response: InitializeShareGroupStateResponse, image: MetadataImage
+        self, group_id: str, epoch: int, response: InitializeShareGroupStateResponse, image: MetadataImage
     ) -> list[Entry]:
         group = self._state.groups.get(group_id)
         if group is None:
             return []  # deleted meanwhile
         before = group.states or NO_STATE
-        after = initialization.finished(before, response, image.topics)
+        current = initialization.not_superseded(self._state, group_id, epoch, response)
+        after = initialization.finished(before, current, image.topics)
         return [entries.states(group_id, after, image.topics)] if after != before else []
 
     # State of topics

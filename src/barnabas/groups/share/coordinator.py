@@ -31,7 +31,7 @@ from barnabas.groups.share.group import ShareGroup, ShareGroupState
 from barnabas.groups.share.heartbeat import heartbeat, respond_if_unchanged
 from barnabas.groups.share.member import JOINING_EPOCH, LEAVING_EPOCH
 from barnabas.groups.share.state import Due, ShareState
-from barnabas.groups.share.state_partitions import NO_STATE, Partitions
+from barnabas.groups.share.state_partitions import NO_STATE, Partitions, partitions_of
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges
@@ -124,11 +124,11 @@ class ShareGroups:
             missing = decision.missing
             states = (group.states or NO_STATE).with_initializing(missing)
             outcome.records.append(entries.states(group.group_id, states, image.topics))
-            self.state.note_asked(group.group_id, missing, now_ms)
+            self.state.note_asked(group.group_id, partitions_of(missing), decision.epoch, now_ms)
             to_ask = initialization.request(
                 group.group_id, decision.epoch, initialization.without_offsets(missing)
             )
-            outcome.state_calls = (self._calls.add(to_ask, Initializing(group.group_id)),)
+            outcome.state_calls = (self._calls.add(to_ask, Initializing(group.group_id, decision.epoch)),)
         return outcome
 
     def _group_for(self, group_id: str, joins: bool) -> ShareGroup:
@@ -194,7 +194,7 @@ class ShareGroups:
         if work is None:
             return None
         if isinstance(work, Initializing):
-            return Outcome(administration.initialized(work.group_id, response, image))  # type: ignore[arg-type]
+            return Outcome(administration.initialized(work.group_id, work.epoch, response, image))  # type: ignore[arg-type]
         if isinstance(work, Altering):
             return administration.altered(work, response, image)  # type: ignore[arg-type]
         if isinstance(work, DeletingOffsets):

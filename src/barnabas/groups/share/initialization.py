@@ -74,6 +74,19 @@ def without_offsets(topics: Topics) -> StartOffsets:
     return {id: dict.fromkeys(topic.partitions, NO_START_OFFSET) for id, topic in topics.items()}
 
 
+def not_superseded(state: ShareState, group_id: str, epoch: int, response: Response) -> Response:
+    """The results of partitions for which no later request is on its way."""
+    left = []
+    for result in response.results:
+        partitions = [
+            each
+            for each in result.partitions
+            if not state.is_superseded(group_id, result.topic_id, each.partition, epoch)
+        ]
+        left.append(Response.InitializeStateResult(topic_id=result.topic_id, partitions=partitions))
+    return Response(results=left)
+
+
 def finished(states: StatePartitions, response: Response, topics: TopicsImage) -> StatePartitions:
     """The group's partitions after a response: initialized, or as if nobody had asked."""
     done: dict[bytes, frozenset[int]] = {}

@@ -20,7 +20,7 @@ from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.basics.timers import MemberTimers
 from barnabas.groups.share.group import ShareGroup
-from barnabas.groups.share.state_partitions import NO_STATE, StatePartitions
+from barnabas.groups.share.state_partitions import NO_STATE, Partitions, StatePartitions
 from barnabas.metadata.image import MetadataImage
 
 
@@ -38,6 +38,7 @@ class Times(NamedTuple):
 
 class ShareState:
     __slots__ = (
+        "_asked_epochs",
         "_asked_ms",
         "_groups_by_topic",
         "_times",
@@ -61,6 +62,7 @@ class ShareState:
         self._times = GroupOverrides(self._read_times)
         self._groups_by_topic: dict[bytes, dict[str, ShareGroup]] = {}  # groups with state of a topic
         self._asked_ms: dict[tuple[str, bytes], int] = {}  # when the share coordinator was asked
+        self._asked_epochs: dict[tuple[str, bytes], dict[int, int]] = {}  # by partition, the newest request
 
     def configure(self, settings: GroupSettings) -> None:
         self.settings = settings
@@ -72,6 +74,7 @@ class ShareState:
         self.timers.clear()
         self._groups_by_topic.clear()
         self._asked_ms.clear()
+        self._asked_epochs.clear()
 
     def times(self, group_id: str, image: MetadataImage) -> Times:
         return self._times.of(group_id, image)
@@ -109,6 +112,7 @@ class ShareState:
         group.states = states
         for topic_id in before.initializing.keys() - after.initializing.keys():
             self._asked_ms.pop((group.group_id, topic_id), None)
+            self._asked_epochs.pop((group.group_id, topic_id), None)
         known, wanted = before.topic_ids(), after.topic_ids()
         for topic_id in wanted - known:
             self._groups_by_topic.setdefault(topic_id, {})[group.group_id] = group
@@ -124,10 +128,16 @@ class ShareState:
             found.update(self._groups_by_topic.get(topic_id, {}))
         return list(found.values())
 
-    def note_asked(self, group_id: str, topic_ids: Iterable[bytes], now_ms: int) -> None:
-        """Note that share coordinators are asked to initialize partitions of these topics."""
-        for topic_id in topic_ids:
+    def note_asked(self, group_id: str, partitions: Partitions, epoch: int, now_ms: int) -> None:
+        """Note that share coordinators are asked to initialize these partitions in an epoch of the group."""
+        for topic_id, numbers in partitions.items():
             self._asked_ms[group_id, topic_id] = now_ms
+            self._asked_epochs.setdefault((group_id, topic_id), {}).update(dict.fromkeys(numbers, epoch))
+
+    def is_superseded(self, group_id: str, topic_id: bytes, partition: int, epoch: int) -> bool:
+        """Whether a share coordinator was asked again in a later epoch. That request may still arrive, and it
+        resets the state, so the response to the earlier one must not let members read the partition."""
+        return self._asked_epochs.get((group_id, topic_id), {}).get(partition, epoch) > epoch
 
     def was_asked(self, group_id: str, topic_id: bytes, now_ms: int) -> bool:
         """Whether share coordinators were asked lately, so that the response is still to come."""

@@ -62,10 +62,14 @@ Decide = Callable[[Item, ShareState | None, Circumstances], Decided]
 
 
 def initialize(item: Item, known: ShareState | None, at: Circumstances) -> Decided:
+    """Begin the state of a partition. A repeated request of the same epoch changes nothing: it may arrive
+    after members have read."""
     key, data = item
     check_partition(key.partition)
     check_state_epoch(known, data.state_epoch)
     check_exists(item, at.image)
+    if known is not None and data.start_offset == NO_START_OFFSET and data.state_epoch == known.state_epoch:
+        return Decided(InitializeResult(partition=key.partition))
     value = initial_snapshot(known, data.state_epoch, data.start_offset, at.now_ms)
     return Decided(InitializeResult(partition=key.partition), Entry(key, value))
 

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.cli.main import main
+from barnabas.engine.delta.log import table_version
 from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file.reading import read_pipeline
-from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.observe.report_facts import tables
 from barnabas.pipeline.serving.access import open_queries
 

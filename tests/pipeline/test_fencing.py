@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from barnabas.engine.delta import fencing
+from barnabas.engine.delta.fencing import fence
+from barnabas.engine.delta.fencing import last_numbers as found_numbers
+from barnabas.engine.delta.log import newest_version
 from barnabas.engine.errors import CommitConflict, classified
 from barnabas.engine.lease_status import LeaseStatus, boot_id, is_fenced
 from barnabas.pipeline.ingest.source_runner import SourceRunner
-from barnabas.pipeline.lake import commits, fencing
-from barnabas.pipeline.lake.delta_log import newest_version
-from barnabas.pipeline.lake.fencing import fence
-from barnabas.pipeline.lake.fencing import last_numbers as found_numbers
+from barnabas.pipeline.lake import commits
 from barnabas.testing.waiting import wait_until
 from pipeline.orders import DOUBLED, order, orders_pipeline, rows
 

@@ -24,9 +24,9 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 
+from barnabas.engine.delta.log import table_version
 from barnabas.engine.lock import is_held
 from barnabas.pipeline.file.reading import read_pipeline
-from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.serving.access import open_queries
 from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.testing.broker import Broker

@@ -22,9 +22,9 @@ pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from barnabas.engine.delta.log import newest_version, transactions_in
 from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.lake import log_store
-from barnabas.pipeline.lake.delta_log import newest_version, transactions_in
 from barnabas.pipeline.lake.log_store import check_store, with_log_store_settings
 from barnabas.pipeline.lake.table_files import answer, options_for, table_files
 from barnabas.pipeline.lake.tables import Lake

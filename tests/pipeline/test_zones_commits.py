@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.engine.delta.log import newest_version, transactions_in
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.commits import CHANGES, Appender, Txn
-from barnabas.pipeline.lake.delta_log import newest_version, transactions_in
 from barnabas.pipeline.lake.tables import Lake
 
 pytestmark = pytest.mark.timeout(600)

@@ -176,7 +176,7 @@ TOOLS = (
     Tool("rest", "services.rest", "start the REST proxy"),
     Tool("registry-start", "services.registry_start", "start the schema registry", "schema-registry-start"),
     Tool("rest-start", "services.rest_start", "start the REST proxy", "kafka-rest-start"),
-    Tool("connect", "connect.connect", "start workers of Connect"),
+    Tool("connect", "connect.connect", "workers of Connect: start them, look at connectors, write new ones"),
     Tool(
         "connect-standalone", "connect.standalone", "start a single worker of Connect", "connect-standalone"
     ),

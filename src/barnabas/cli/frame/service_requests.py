@@ -7,6 +7,7 @@ Blocking. Does not know: which service it is.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -18,11 +19,22 @@ RESPONSE_BYTES_MAX = 256 * 1024 * 1024
 
 
 def ask_service(
-    url: str, path: str, title: str, *, method: str = "GET", body: Any = None, hint: str = ""
+    url: str,
+    path: str,
+    title: str,
+    *,
+    method: str = "GET",
+    body: Any = None,
+    hint: str = "",
+    user: str = "",
 ) -> Any:
-    """None for an empty response. `title` names the service in errors, `hint` says how to start it."""
+    """None for an empty response. `title` names the service in errors, `hint` says how to start it, `user` is
+    `name:password` for basic authentication."""
     data = None if body is None else json.dumps(body).encode()
-    request = Request(url + path, data, {"Content-Type": "application/json"}, method=method)
+    headers = {"Content-Type": "application/json"}
+    if user:
+        headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+    request = Request(url + path, data, headers, method=method)
     try:
         with urlopen(request, timeout=TIMEOUT_S) as response:
             found = response.read(RESPONSE_BYTES_MAX)

@@ -74,6 +74,24 @@ class Transaction:
         self._added.clear()
         self._is_open = False
 
+    async def renew(self) -> None:
+        """Get the next epoch as the owner of the id (KIP-360): an open transaction is aborted, sequences
+        begin anew, and Fenced is raised if another producer has taken over."""
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._timeout_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+        )
+        response = await self._ask(TRANSACTION, self.transactional_id, request, InitProducerIdResponse)
+        self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
+        self._added.clear()
+        self._is_open = False
+
+    def join(self, producer_id: int, producer_epoch: int) -> None:
+        """Write in the transaction of the producer with this id and epoch, which another process ends."""
+        self.producer_id, self.producer_epoch = producer_id, producer_epoch
+
     async def add(self, topic_partition: TopicPartition) -> None:
         """The partition is about to be written to."""
         if self.transactional_id is None or topic_partition in self._added:

@@ -6,6 +6,7 @@ tasks, a herder, endpoints. SettingsError names a property that is missing.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from barnabas.connect.herder.distributed.herder import DistributedHerder
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.standalone import StandaloneHerder, connector_file
+from barnabas.connect.jobs.road import SparkRoad
 from barnabas.connect.plugins import Plugins
 from barnabas.connect.tasks.runner import TaskRunner
 from barnabas.security.clients.client_security import client_security, client_tls
@@ -72,7 +74,7 @@ def advertised_url(worker: Mapping[str, str], settings: ServiceSettings) -> str:
 
 
 def runner_of(worker: Mapping[str, str], plugins: Plugins) -> TaskRunner:
-    return TaskRunner(worker, plugins)
+    return TaskRunner(worker, plugins, SparkRoad(worker))
 
 
 def plugins_of(worker: Mapping[str, str]) -> Plugins:
@@ -112,6 +114,7 @@ def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
 
         async def stop() -> None:
             await herder.stop()
+            await asyncio.to_thread(runner.close)
             await cluster.close()
 
         return service(
@@ -142,6 +145,7 @@ def distributed(worker: Mapping[str, str]) -> Make:
 
         async def stop() -> None:
             await herder.stop()
+            await asyncio.to_thread(runner.close)
             await messenger.close()
             await cluster.close()
 

@@ -12,7 +12,7 @@ from barnabas.connect.plugins.contexts import (
     TaskContext,
     TransactionContext,
 )
-from barnabas.connect.plugins.decorators import sink, source
+from barnabas.connect.plugins.decorators import frame_source, sink, source
 from barnabas.connect.plugins.discovery import Plugins
 from barnabas.connect.plugins.errors import (
     ConnectError,
@@ -55,6 +55,7 @@ __all__ = [
     "TaskContext",
     "TransactionContext",
     "UnknownPluginError",
+    "frame_source",
     "sink",
     "source",
 ]

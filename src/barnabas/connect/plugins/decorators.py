@@ -1,7 +1,7 @@
-"""Connectors out of functions: a sink from a function of a DataFrame, a source from a generator of dicts.
+"""Connectors out of functions: of DataFrames, on Spark, or a source from a generator of dicts.
 
-`@sink` gives a Spark sink, `@source` a source that runs in a thread of the worker. The result is a Connector
-class: name it in `connector.class` like any other. Does not know: workers.
+`@sink` gives a Spark sink, `@frame_source` a Spark source, `@source` a source in a thread. The result is a
+Connector class: name it in `connector.class` like any other. Does not know: workers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from barnabas.connect.config import REQUIRED, ConfigDef, at_least
 from barnabas.connect.data import Column, Records, Schema
 from barnabas.connect.plugins.connector import SINK, SOURCE, Connector
-from barnabas.connect.plugins.contexts import SourceContext
+from barnabas.connect.plugins.contexts import OffsetReader, SourceContext
 from barnabas.connect.plugins.errors import ConnectError
-from barnabas.connect.plugins.spark import Batch, SparkSink
+from barnabas.connect.plugins.spark import Batch, Slice, SparkSink, SparkSource
 from barnabas.connect.plugins.tasks import SourceTask
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 ROWS_MAX = 5000  # of one poll
 COUNT = "count"  # the offset of generators that give none of their own
@@ -38,6 +38,51 @@ class FunctionSink(SparkSink):
     def write(self, frame: DataFrame, batch: Batch) -> None:
         call = type(self).function
         call(*(frame, batch)[: parameters_of(call)])
+
+
+class FrameSource(SparkSource):
+    """Calls the function for slice after slice, with the offset that the last one reached."""
+
+    function: ClassVar[Callable[..., Any]]
+    key: ClassVar[str | None] = None
+
+    def start(self, context: SourceContext) -> None:
+        super().start(context)
+        self.poll_interval_s = context.settings.integer("poll.interval.ms") / 1000
+
+    def plan(self, spark: SparkSession, offsets: OffsetReader) -> Slice | None:
+        partition = {"source": self.context.connector}
+        [offset] = offsets.read([partition])
+        call = type(self).function
+        names = list(inspect.signature(call).parameters)
+        given = {"spark": spark, "context": self.context, "offset": offset}
+        if unknown := [name for name in names if name not in given]:
+            raise ConnectError(
+                f"{call.__name__} has a parameter {unknown[0]!r}: spark, context and offset are given"
+            )
+        found = call(**{name: given[name] for name in names})
+        if found is None:
+            return None
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
+            raise ConnectError(
+                f"{call.__name__} must return a pair of DataFrame and offset (a dict), or None"
+            )
+        frame, reached = found
+        return Slice(
+            self._records(frame), [(partition, dict(reached))], topic=self.context.settings.text("topic")
+        )
+
+    def _records(self, frame: DataFrame) -> DataFrame:
+        """Columns of records: all columns become fields of the value, unless there is a column `value`."""
+        from pyspark.sql import functions as sql
+
+        name = type(self).key
+        if "value" in frame.columns:
+            return frame
+        if name is not None and name not in frame.columns:
+            raise ConnectError(f"the key {name!r} is no column of the frame: {', '.join(frame.columns)}")
+        value = sql.struct(*[sql.col(f"`{each}`") for each in frame.columns]).alias("value")
+        return frame.select(*([] if name is None else [sql.col(f"`{name}`").alias("key")]), value)
 
 
 class FunctionSource(SourceTask):
@@ -146,6 +191,34 @@ def sink(function: Callable[..., Any] | None = None, /, *, config: ConfigDef | N
     return make if function is None else make(function)
 
 
+def frame_source(
+    *, topic: str | None = None, key: str | None = None, config: ConfigDef | None = None
+) -> Callable[[Callable[..., Any]], type[FunctionConnector]]:
+    """A source connector on Spark from `def name(spark, context, offset)`; each parameter may be left out.
+
+    It returns the next rows, a bounded number of them, as a DataFrame, and the offset (a dict) that they
+    reach; or None if there is nothing new. Columns are the fields of the value, `key` names the one that
+    is the key as well; a frame with a column `value` has the columns of `Slice`.
+    """
+
+    def make(each: Callable[..., Any]) -> type[FunctionConnector]:
+        task = type(each.__name__ + "Task", (FrameSource,), {"function": staticmethod(each), "key": key})
+        found: type[FunctionConnector] = made(each.__name__, each, SOURCE, with_topic(config, topic), task)
+        return found
+
+    return make
+
+
+def with_topic(config: ConfigDef | None, topic: str | None) -> ConfigDef:
+    """The settings of a source with those that all sources of functions have."""
+    settings = (config or ConfigDef()).copy()
+    settings.define("topic", "STRING", REQUIRED if topic is None else topic, "HIGH", "The topic to write to")
+    return settings.define(
+        "poll.interval.ms", "LONG", 5000, "MEDIUM",
+        "How long to wait before a function that had nothing new is called again", validator=at_least(0),
+    )  # fmt: skip
+
+
 @overload
 def source(function: Callable[..., Any], /) -> type[FunctionConnector]: ...
 @overload
@@ -174,18 +247,18 @@ def source(
     def make(each: Callable[..., Any]) -> type[FunctionConnector]:
         fields = {"function": staticmethod(each), "schema": schema, "key": key}
         task = type(each.__name__ + "Task", (FunctionSource,), fields)
-        settings = (config or ConfigDef()).copy()
-        settings.define(
-            "topic", "STRING", REQUIRED if topic is None else topic, "HIGH", "The topic to write to"
-        )
-        settings.define(
-            "poll.interval.ms", "LONG", 5000, "MEDIUM",
-            "How long to wait before a generator that ended is run again", validator=at_least(0),
-        )  # fmt: skip
-        found: type[FunctionConnector] = made(each.__name__, each, SOURCE, settings, task)
+        found: type[FunctionConnector] = made(each.__name__, each, SOURCE, with_topic(config, topic), task)
         return found
 
     return make if function is None else make(function)
 
 
-__all__ = ["FunctionConnector", "FunctionSink", "FunctionSource", "sink", "source"]
+__all__ = [
+    "FrameSource",
+    "FunctionConnector",
+    "FunctionSink",
+    "FunctionSource",
+    "frame_source",
+    "sink",
+    "source",
+]

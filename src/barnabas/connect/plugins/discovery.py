@@ -39,6 +39,7 @@ class Plugins:
 
     def __init__(self, folders: Iterable[str] = ()) -> None:
         self._folders = [Path(each).resolve() for each in folders if each.strip()]
+        self.folders = tuple(map(str, self._folders))
         self._known = [*own_plugins(), *installed_plugins()]
         for folder in self._folders:
             if folder.is_dir() and str(folder) not in sys.path:

@@ -6,18 +6,20 @@ runtime converts, transforms, produces and commits around them. Does not know: s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.plugins.contexts import OffsetReader, SinkContext, SinkOffsets, SourceContext
+from barnabas.connect.plugins.contexts import OffsetReader, SinkContext, SourceContext
 from barnabas.connect.plugins.tasks import Positions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.connect.data import Schema
+
+Ranges = Mapping[TopicPartition, tuple[int, int]]  # first offset, offset behind the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,11 @@ class Batch:
     connector: str
     task: int
     number: int
-    ranges: Mapping[TopicPartition, tuple[int, int]]  # first offset, offset behind the last
+    ranges: Ranges
     key_schema: Schema | None = None
     value_schema: Schema | None = None
-    part: int = 0  # a range whose records have several schemas comes as several parts, in order
+    topic: str = ""  # of all rows of the frame
+    part: int = 0  # records of several topics come as several parts, one for each topic
     parts: int = 1
     config: Mapping[str, str] = field(default_factory=dict, repr=False)  # passwords may be among them
 
@@ -89,8 +92,14 @@ class SparkSink:
         """Make these rows durable before it returns. RetriableError: the same batch comes again."""
         raise NotImplementedError
 
-    def committed(self) -> SinkOffsets | None:
-        """Offsets that the sink keeps beside its data, for exactly once; None: the group's offsets count."""
+    def open(self, spark: SparkSession, topics: Sequence[str]) -> None:
+        """Records of these topics will come: after the start, and whenever partitions are assigned anew."""
+
+    def last_batch(self) -> tuple[int, Ranges] | None:
+        """The last batch that the sink's data holds, as a whole or in part: its number and ranges; -1 if it
+        holds none. For sinks that are exactly once by these numbers: a batch whose offsets were not committed
+        comes again with its number and ranges, and the sink skips what is there. None: the sink keeps no
+        numbers."""
         return None
 
     def stop(self) -> None:

@@ -11,11 +11,11 @@ import asyncio
 import contextlib
 import re
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
-from barnabas.client.admin.group_offsets import CommittedOffset
+from barnabas.client.admin.group_offsets import Committed, CommittedOffset
 from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumers.fetcher import FetchSettings
@@ -56,7 +56,13 @@ class ReleasingConsumer(GroupConsumer):
     """A member that gives partitions back only when the task has flushed, or after `RELEASE_S`."""
 
     releasing: asyncio.Event | None = None
+    fetches = True  # False: executors fetch, this member only holds the partitions
     is_closing = False  # the task has flushed and ends
+
+    def _set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
+        super()._set_assignment(partitions)
+        if not self.fetches:
+            self.pause(self.assignment)
 
     async def revoked(self) -> None:
         if self.assignment and not self.is_closing:
@@ -72,8 +78,11 @@ class ReleasingConsumer(GroupConsumer):
 class SinkConsumer:
     """The same for a thread: every call waits for the loop."""
 
-    def __init__(self, properties: Mapping[str, str], group: str, topics: str, pattern: str) -> None:
+    def __init__(
+        self, properties: Mapping[str, str], group: str, topics: str, pattern: str, *, fetches: bool = True
+    ) -> None:
         self._properties = properties
+        self._fetches = fetches
         self.group = properties.get("group.id", group)
         self._topics = [each.strip() for each in topics.split(",") if each.strip()]
         self._pattern = pattern
@@ -118,6 +127,7 @@ class SinkConsumer:
                 ),
             ),
         )
+        self._consumer.fetches = self._fetches
         if self._pattern:
             expression = re.compile(self._pattern)
             await self._consumer.subscribe_matching(lambda name: expression.fullmatch(name) is not None)
@@ -183,20 +193,34 @@ class SinkConsumer:
 
         on_loop(change())
 
-    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float = COMMIT_S) -> None:
+    def commit(
+        self, offsets: Mapping[TopicPartition, int], timeout_s: float = COMMIT_S, metadata: str = ""
+    ) -> None:
         """TimeoutError when the coordinator does not take them in time, as for a topic that was deleted."""
-        wanted = {each: CommittedOffset(offset) for each, offset in offsets.items()}
+        wanted = {each: CommittedOffset(offset, metadata=metadata) for each, offset in offsets.items()}
         on_loop(asyncio.wait_for(self._member.commit(wanted), timeout_s))
 
     def committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         found = on_loop(self._member.committed(partitions))
         return {each: offset.offset for each, offset in found.items()}
 
-    def ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end of each partition; those that cannot be asked now are left out."""
+    def topic_ids(self) -> dict[str, bytes]:
+        """The ids of the topics that are assigned, as far as brokers told them."""
+        assert self._cluster is not None
+        known = self._cluster.topology.topics
+        return {each.topic: known[each.topic].topic_id for each in self.assignment if each.topic in known}
+
+    def committed_with_metadata(self, partitions: list[TopicPartition]) -> Committed:
+        return on_loop(self._member.committed(partitions))
+
+    def ends(
+        self, partitions: list[TopicPartition], *, read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """The end of each partition, or of what is committed there; those that cannot be asked now are left
+        out."""
         assert self._cluster is not None
         wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
-        found = on_loop(OffsetAdmin(self._cluster).list_offsets(wanted))
+        found = on_loop(OffsetAdmin(self._cluster).list_offsets(wanted, read_committed=read_committed))
         return {each: at.offset for each, at in found.items() if isinstance(at, FoundOffset)}
 
     def close(self) -> None:

@@ -10,11 +10,13 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from threading import Event
+from typing import Any
 
 import pyarrow as pa
 
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.blocking import BlockingNetwork, run
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.connect.plugins import ConnectError, FencedError
 from barnabas.connect.tasks.client_properties import connection_settings
@@ -73,7 +75,9 @@ class TaskProducer:
         *,
         prepare: Prepare | None = None,
         transactional_id: str | None = None,
+        seed: str | None = None,
     ) -> None:
+        """`seed` decides about partitions of records without a key: a repeated task chooses the same."""
         client = connection_settings(properties)
         self._cluster = WorkerCluster(client)
         self._coordinators = WorkerCluster(client)
@@ -95,16 +99,43 @@ class TaskProducer:
             self.partitions,
             compression=codec,
             batch_bytes=int(properties.get("batch.size", BATCH_BYTES)),
-            rng=random.Random(),
+            rng=random.Random(seed),
         )
-        delivery_ms = int(properties.get("delivery.timeout.ms", ENDLESS_MS))
+        self._delivery_ms = int(properties.get("delivery.timeout.ms", ENDLESS_MS))
+        self._begin()
+
+    def _begin(self) -> None:
         self._producer = BlockingProducer(
-            self._cluster, self._encoder, self._transaction, timeout_ms=delivery_ms
+            self._cluster, self._encoder, self._transaction, timeout_ms=self._delivery_ms
         )
 
     def start(self) -> None:
         """Get a producer id. With a transactional id this fences the producer that had it before."""
         run(self._transaction.init())
+
+    def renew(self) -> tuple[int, int]:
+        """Begin a transaction that executors may join; an open one is aborted. Out: producer id and epoch.
+        FencedError if another task has taken over the transactional id."""
+        with self._named():
+            run(self._transaction.renew())
+        self._begin()
+        return self._transaction.producer_id, self._transaction.producer_epoch
+
+    def join(self, producer_id: int, producer_epoch: int) -> None:
+        """Write in a transaction that the driver ends, in place of `start`. No other producer may write to
+        the same partitions in it, because sequences begin at 0."""
+        self._transaction.join(producer_id, producer_epoch)
+
+    def include(self, places: Iterable[TopicPartition]) -> None:
+        """Partitions that others have written to in this transaction: it ends at `commit`."""
+        with self._named():
+            for place in places:
+                run(self._transaction.add(place))
+
+    def partitions_of(self, table: pa.Table, topic: str) -> Any:
+        """The partition of each row of a table with records of one topic."""
+        with self._named():
+            return self._encoder.chosen_partitions(table, topic)
 
     def write(self, tables: Iterable[pa.Table]) -> int:
         """Hand tables over; how many records they have."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from barnabas.connect.plugins import (
     SINK,
+    ConnectError,
     Connector,
     FencedError,
     Plugins,
@@ -30,6 +31,7 @@ from barnabas.connect.tasks.consuming import SinkConsumer
 from barnabas.connect.tasks.dead_letters import NAME as DEAD_LETTER_TOPIC
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
 from barnabas.connect.tasks.errors import ErrorHandler, ErrorSettings, Stopped
+from barnabas.connect.tasks.job_parts import Jobs, TaskParts
 from barnabas.connect.tasks.offsets import FileOffsets, OffsetMemory, TopicOffsets
 from barnabas.connect.tasks.producing import TaskProducer
 from barnabas.connect.tasks.progress import Progress
@@ -59,7 +61,9 @@ class RunningTask:
         is_paused: bool = False,
         reconfigure: Callable[[], None] = lambda: None,
         used_topic: Callable[[str], None] = lambda topic: None,
+        jobs: Jobs | None = None,
     ) -> None:
+        self._jobs = jobs
         self.connector = connector
         self.task = task
         self._config = dict(config)
@@ -157,10 +161,30 @@ class RunningTask:
         elif isinstance(task, SinkTask):
             self._sink(task, settings)
         else:
-            from barnabas.connect.tasks.spark_jobs import run_spark
-
             self.progress.road = "spark"
-            run_spark(self, task, settings)
+            if self._jobs is None:
+                raise ConnectError(f"{type(task).__qualname__} is a Spark job: this runner has threads only")
+            self._jobs.run(task, settings, self._parts())
+
+    def _parts(self) -> TaskParts:
+        return TaskParts(
+            connector=self.connector,
+            task=self.task,
+            config=self._config,
+            worker=self._worker,
+            plugins=self._plugins,
+            progress=self.progress,
+            stopping=self._stopping,
+            paused=self._paused,
+            tell=self._tell,
+            used_topic=self._used_topic,
+            reconfigure=self._reconfigure,
+            properties=self.properties,
+            store=self.store,
+            transactional_id=self._transactional_id(),
+            closers=self._closers,
+            set_wake=lambda wake: setattr(self, "_wake", wake),
+        )
 
     def properties(self, kind: str, client_id: str) -> dict[str, str]:
         return client_properties(kind, self._worker, self._config, client_id)
@@ -259,7 +283,8 @@ class RunningTask:
 class TaskRunner:
     """All tasks of a worker process. Calls come from one thread, `on_status` calls from tasks' threads."""
 
-    def __init__(self, worker: Mapping[str, str], plugins: Plugins) -> None:
+    def __init__(self, worker: Mapping[str, str], plugins: Plugins, jobs: Jobs | None = None) -> None:
+        self._jobs = jobs
         self._worker = worker
         self._plugins = plugins
         self._tasks: dict[tuple[str, int], RunningTask] = {}
@@ -286,6 +311,7 @@ class TaskRunner:
             running = RunningTask(
                 connector, task, config, self._worker, self._plugins, on_status,
                 is_paused=target_state == "PAUSED", reconfigure=reconfigure, used_topic=used_topic,
+                jobs=self._jobs,
             )  # fmt: skip
         except BaseException:
             self.attempts_failed += 1
@@ -325,6 +351,11 @@ class TaskRunner:
             task.ask_to_stop()
         for connector, task_id in list(self._tasks):
             self.stop(connector, task_id, timeout_s)
+
+    def close(self) -> None:
+        """End what tasks share: the session of Spark, if one was started."""
+        if self._jobs is not None:
+            self._jobs.close()
 
 
 __all__ = ["SINK", "OnStatus", "RunningTask", "TaskRunner"]

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from barnabas.engine.delta.log import table_version
 from barnabas.engine.supervisor import Supervisor, on_stop_signal
 from barnabas.engine.timeline import Kind, Timeline
 from barnabas.pipeline.demo.generator import Shop
@@ -26,7 +27,6 @@ from barnabas.pipeline.demo.java import NoJava, ensure_java
 from barnabas.pipeline.demo.services import TOPICS, Broker, Database, Feeder, open_database
 from barnabas.pipeline.demo.shop_file import TEXT
 from barnabas.pipeline.file.reading import read_pipeline
-from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe import lineage_picture, report
 from barnabas.pipeline.observe.report_facts import facts_of, views_of

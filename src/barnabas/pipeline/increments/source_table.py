@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.lake.delta_log import transactions_in
+from barnabas.engine.delta.log import transactions_in
 from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:

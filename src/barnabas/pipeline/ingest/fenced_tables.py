@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from barnabas.engine.delta import fencing
 from barnabas.engine.lease_status import check_lease, is_fenced, note_fenced
 from barnabas.pipeline.ingest import quarantine
 from barnabas.pipeline.ingest.raw_zone import RawZone
-from barnabas.pipeline.lake import commits, fencing
+from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.spec.model import Pipeline

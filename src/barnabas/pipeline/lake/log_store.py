@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
+from barnabas.engine.delta.log import opened_store
 from barnabas.engine.errors import NeedsDecision
 from barnabas.engine.secrets import Text, reveal
-from barnabas.pipeline.lake.delta_log import opened_store
 from barnabas.pipeline.lake.tables import Lake
 
 JAR = Path(__file__).parent / "java" / "log-store.jar"

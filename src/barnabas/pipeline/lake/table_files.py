@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from barnabas.engine.delta.log import URL, Store
 from barnabas.engine.places.object_store import options_of
 from barnabas.engine.secrets import revealed
-from barnabas.pipeline.lake.delta_log import URL, Store
 
 TABLE = "t"
 

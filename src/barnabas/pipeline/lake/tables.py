@@ -19,10 +19,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.engine.delta.log import URL, newest_version
 from barnabas.engine.places.object_store import SCHEMES
 from barnabas.engine.secrets import Text
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
-from barnabas.pipeline.lake.delta_log import URL, newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.lake.delta_log import commit_path, newest_version
+from barnabas.engine.delta.log import commit_path, newest_version
 from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
+from barnabas.engine.delta.log import URL
 from barnabas.engine.places.object_store import SCHEMES, open_store
-from barnabas.pipeline.lake.delta_log import URL
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,8 +20,8 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow import dataset, fs, parquet
 
+from barnabas.engine.delta.log import URL
 from barnabas.engine.secrets import revealed
-from barnabas.pipeline.lake.delta_log import URL
 from barnabas.pipeline.lake.tables import Lake
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.views.parts import PartFiles, PartRows, ViewState

@@ -113,6 +113,10 @@ class Encoder:
                         left.append((place, pieces))
                 parts = left
 
+    def chosen_partitions(self, table: pa.Table, topic: str) -> Any:
+        """The partition of each row, without encoding it."""
+        return self._partitions(Rows(table, 0), np.arange(table.num_rows, dtype=np.int64), topic)
+
     def _partitions(self, rows: Rows, some: Any, topic: str) -> Any:
         count = self._partition_counts[topic]
         if rows.partitions is None:

@@ -13,8 +13,9 @@ from barnabas.connect.config import Settings
 from barnabas.connect.connectors.databases.catalogue import TableId
 from barnabas.connect.connectors.jdbc.common_settings import dialect_from
 from barnabas.connect.connectors.jdbc.queries import Position
-from barnabas.connect.connectors.jdbc.source_settings import CONFIG, query_of, source_errors
-from barnabas.connect.connectors.jdbc.source_table import SourceTable
+from barnabas.connect.connectors.jdbc.range_source import BULK, DONE, KEY, RangeSource
+from barnabas.connect.connectors.jdbc.source_settings import CONFIG, query_of, runs_on_spark, source_errors
+from barnabas.connect.connectors.jdbc.source_table import SourceTable, stored_partitions, topic_of
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import (
     SOURCE,
@@ -24,10 +25,12 @@ from barnabas.connect.plugins import (
     RetriableError,
     SourceContext,
     SourceTask,
+    TaskClass,
 )
 
 log = logging.getLogger(__name__)
 QUERY_PARTITION = {"query": "query"}
+OFFSET_FIELDS = ("incrementing", "timestamp", "timestamp_nanos", BULK, KEY, DONE)
 
 
 class JdbcSourceTask(SourceTask):
@@ -89,9 +92,7 @@ class JdbcSourceTask(SourceTask):
 
     def _stored(self, table: TableId) -> tuple[dict[str, Any], Position]:
         """The offset of a table under any of the names that Confluent's source has given it."""
-        names = dict.fromkeys([str(table), ".".join(table.parts[-2:])])
-        partitions: list[dict[str, Any]] = [{"protocol": "1", "table": each} for each in names]
-        partitions.append({"table": table.name})
+        partitions = stored_partitions(table)
         for partition, offset in zip(partitions, self.context.offsets.read(partitions), strict=True):
             if offset is not None:
                 return partition, Position.of(offset)
@@ -111,15 +112,6 @@ class JdbcSourceTask(SourceTask):
         self._close()
 
 
-def topic_of(settings: Settings, table: TableId) -> str:
-    pattern = settings.text("barnabas.topic.format")
-    if not pattern:
-        return settings.text("topic.prefix") + table.name
-    for name, value in (("catalog", table.catalog), ("schema", table.schema), ("table", table.name)):
-        pattern = pattern.replace(f"${{{name}}}", value)
-    return settings.text("topic.prefix") + pattern
-
-
 class JdbcSourceConnector(Connector):
     KIND = SOURCE
     CONFIG = CONFIG
@@ -128,6 +120,10 @@ class JdbcSourceConnector(Connector):
         "io.aiven.connect.jdbc.JdbcSourceConnector",
     )
     task = JdbcSourceTask
+
+    def task_class(self, settings: Settings) -> TaskClass:
+        """A Spark job where the settings ask for one: key ranges are read side by side."""
+        return RangeSource if runs_on_spark(settings.raw) else JdbcSourceTask
 
     def start(self, settings: Settings, context: ConnectorContext) -> None:
         super().start(settings, context)
@@ -143,7 +139,10 @@ class JdbcSourceConnector(Connector):
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool | None:
         """Bulk and timestamp send rows again after a restart. With a number no row comes twice, but writers
-        may commit a smaller number after a larger one was read: that row is missed."""
+        may commit a smaller number after a larger one was read: that row is missed. A pass of bulk by a Spark
+        job continues where it was, so each of its rows comes once."""
+        if config.get("mode") == "bulk" and runs_on_spark(config):
+            return True
         return None if config.get("mode") in ("incrementing", "timestamp+incrementing") else False
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
@@ -153,10 +152,8 @@ class JdbcSourceConnector(Connector):
                     f'a partition is {{"protocol": "1", "table": …}} or {QUERY_PARTITION}, not {partition}'
                 )
             for name, value in (offset or {}).items():
-                if name not in ("incrementing", "timestamp", "timestamp_nanos") or not isinstance(value, int):
-                    raise ConnectError(
-                        f"an offset has whole numbers incrementing, timestamp, timestamp_nanos: {offset}"
-                    )
+                if name not in OFFSET_FIELDS or not isinstance(value, int):
+                    raise ConnectError(f"an offset has whole numbers {', '.join(OFFSET_FIELDS)}: {offset}")
         return True
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from barnabas.connect.config import ConfigDef, at_least, one_of
 from barnabas.connect.connectors.jdbc.common_settings import connection_errors, define_connection
 
-MODE, CONNECTOR = "Mode", "Connector"
+MODE, CONNECTOR, SPARK = "Mode", "Connector", "Spark"
+PARTITIONS, SLICE_ROWS = "barnabas.spark.partitions", "barnabas.spark.slice.rows"
+KEY_COLUMN = "barnabas.spark.range.column"
+SPARK_MODES = ("bulk", "incrementing")
 MODES = ("bulk", "incrementing", "timestamp", "timestamp+incrementing")
 GRANULARITIES = (
     "connect_logical",
@@ -283,9 +286,48 @@ CONFIG = (
         "Topic Format",
     )
     .define(
+        PARTITIONS,
+        "INT",
+        0,
+        "MEDIUM",
+        "Run as a Spark job, and read so many ranges of keys side by side; 0: two for each core of the"
+        " cluster, if spark.master or spark.remote is set, else tasks in threads.",
+        SPARK,
+        "SHORT",
+        "Partitions Of A Slice",
+        at_least(0),
+    )
+    .define(
+        SLICE_ROWS,
+        "INT",
+        500_000,
+        "LOW",
+        "Rows of a slice of a Spark job; offsets are stored after each.",
+        SPARK,
+        "SHORT",
+        "Rows Of A Slice",
+        at_least(1),
+    )
+    .define(
+        KEY_COLUMN,
+        "STRING",
+        "",
+        "LOW",
+        "The whole number that cuts tables into ranges in mode bulk; empty: the primary key.",
+        SPARK,
+        "MEDIUM",
+        "Range Column",
+    )
+    .define(
         "tables", "LIST", "", "LOW", "Tables of one task; set by the connector.", CONNECTOR, "LONG", "Tables"
     )
 )
+
+
+def runs_on_spark(config: Mapping[str, str | None]) -> bool:
+    """Whether the settings ask for a Spark job: partitions, or a cluster of the connector's own."""
+    partitions = (config.get(PARTITIONS) or "0").strip()
+    return partitions not in ("", "0") or bool(config.get("spark.master") or config.get("spark.remote"))
 
 
 def query_of(config: Mapping[str, str]) -> str:
@@ -328,6 +370,13 @@ def source_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
         for name in ("incrementing.column.name", "timestamp.column.name"):
             if config.get(name):
                 wrong(name, f"{name} has no use in mode bulk: remove it, or choose another mode")
+    if runs_on_spark(config):
+        if query:
+            wrong("query", f"a Spark job reads tables by ranges of keys: remove {PARTITIONS} or the query")
+        if mode and mode not in SPARK_MODES:
+            wrong("mode", f"a Spark job reads in mode {' or '.join(SPARK_MODES)}: {mode} needs threads")
+        if config.get("query.suffix"):
+            wrong("query.suffix", "a Spark job makes its own queries: remove query.suffix")
     if query and "incrementing" in mode and not config.get("incrementing.column.name"):
         wrong("incrementing.column.name", "a query has no catalogue to look in: name the growing column")
     return errors

@@ -146,7 +146,7 @@ class SourceTable:
         times = settings.entries("timestamp.column.name") if "timestamp" in mode else []
         number = settings.text("incrementing.column.name") if "incrementing" in mode else ""
         if "incrementing" in mode and not number:
-            number = self._growing(columns)
+            number = growing_column(columns, self.table)
         by_name = {each.name.lower(): each for each in columns}
         for name in [*times, *([number] if number else [])] if columns else []:
             info = by_name.get(name.lower())
@@ -169,16 +169,33 @@ class SourceTable:
         )
         return named, times, number
 
-    def _growing(self, columns: list[ColumnInfo]) -> str:
-        found = [each.name for each in columns if each.auto_increment and each.type in NUMBERS]
-        if len(found) != 1:
-            raise ConnectError(
-                f"the table {self.table} has {len(found)} columns that the database counts up: name one by"
-                " incrementing.column.name, or take mode timestamp or bulk; a table without any"
-                " such column is"
-                " followed by change capture (io.debezium.connector.*)"
-            )
-        return found[0]
+
+def growing_column(columns: list[ColumnInfo], table: TableId | None) -> str:
+    """The one column that the database counts up."""
+    found = [each.name for each in columns if each.auto_increment and each.type in NUMBERS]
+    if len(found) != 1:
+        raise ConnectError(
+            f"the table {table} has {len(found)} columns that the database counts up: name one by"
+            " incrementing.column.name, or take mode timestamp or bulk; a table without any such column is"
+            " followed by change capture (io.debezium.connector.*)"
+        )
+    return found[0]
+
+
+def stored_partitions(table: TableId) -> list[dict[str, Any]]:
+    """The source partitions under which Confluent's source has stored the offset of a table, newest first."""
+    names = dict.fromkeys([str(table), ".".join(table.parts[-2:])])
+    found: list[dict[str, Any]] = [{"protocol": "1", "table": each} for each in names]
+    return [*found, {"table": table.name}]
+
+
+def topic_of(settings: Settings, table: TableId) -> str:
+    pattern = settings.text("barnabas.topic.format")
+    if not pattern:
+        return settings.text("topic.prefix") + table.name
+    for name, value in (("catalog", table.catalog), ("schema", table.schema), ("table", table.name)):
+        pattern = pattern.replace(f"${{{name}}}", value)
+    return settings.text("topic.prefix") + pattern
 
 
 def numeric_mapping(settings: Settings) -> str:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from barnabas.engine.delta.log import are_compactions
 from barnabas.pipeline.ingest.dedupe.key_index import KeyIndex, Longs
 from barnabas.pipeline.lake.columns import BATCH, INGESTED_AT
-from barnabas.pipeline.lake.delta_log import are_compactions
 from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:

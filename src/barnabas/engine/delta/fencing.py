@@ -15,8 +15,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.engine.delta import commits
 from barnabas.engine.session import apart, is_remote
-from barnabas.pipeline.lake import commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +73,24 @@ def fence_by_transaction(
     if raised:
         transaction.commit(actions, operation)
     return True
+
+
+def last_number(spark: SparkSession, path: str, app: str) -> int:
+    """The highest number of a writer, with its epoch; -1 if it never committed."""
+    if not is_remote(spark):
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        session: Any = apart(spark)
+        try:
+            jvm, jsession = session._jvm, session._jsparkSession
+            session._get_j_spark_session_class(jvm).setActiveSession(jsession)
+            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(jsession, path)
+            return int(log.startTransaction().txnVersion(app))
+        except (AttributeError, TypeError, Py4JError) as problem:
+            if isinstance(problem, Py4JJavaError):
+                raise
+            LOG.warning("numbers of writers are read from the log by Spark: %s", problem)
+    return last_numbers(spark, path).get(app, -1)
 
 
 def last_numbers(spark: SparkSession, path: str) -> dict[str, int]:

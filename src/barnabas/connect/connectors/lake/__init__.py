@@ -1,0 +1,1 @@
+"""Tables of a lake: the sink that appends and upserts, exactly once."""

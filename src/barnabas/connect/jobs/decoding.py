@@ -1,0 +1,216 @@
+"""Records of topics become rows, on executors: fetched, converted, transformed.
+
+In: ranges of offsets. Out: *packets*: rows of one topic and one pair of schemas as Arrow's bytes, with the
+schemas beside them, and reports. A range is decoded once; the driver then knows all schemas, and frames are
+made of the packets. Does not know: sinks.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.connect.data import Column, Records, Schema
+from barnabas.connect.data.arrow_shapes import fitted
+from barnabas.connect.jobs.pieces import Piece
+from barnabas.connect.jobs.reports import Report
+from barnabas.connect.plugins import ConnectError
+from barnabas.connect.tasks.chain import by_topic
+from barnabas.connect.tasks.errors import RawRecord
+from barnabas.spark import worker
+from barnabas.spark.basics.cluster import shared_cluster
+from barnabas.spark.basics.settings import ClientSettings
+from barnabas.spark.reading.columns import Table
+from barnabas.spark.reading.fetcher import DataLoss, Fetcher, OffsetRange
+
+ROWS_MAX = 20_000  # of one packet
+FETCH_MS_MAX = 120_000
+COLUMNS = ("key", "value", "offset", "timestamp", "headers")
+PACKETS = (
+    "source string, `partition` int, first bigint, topic string, count bigint, shape binary, data binary,"
+    " report string"
+)
+PACKETS_ARROW = pa.schema(
+    [
+        ("source", pa.string()),
+        ("partition", pa.int32()),
+        ("first", pa.int64()),
+        ("topic", pa.string()),
+        ("count", pa.int64()),
+        ("shape", pa.binary()),
+        ("data", pa.binary()),
+        ("report", pa.string()),
+    ]
+)
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+HEADERS_DDL = "array<struct<key: string, value: string>>"
+STAMP = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Decoding:
+    piece: Piece
+    client: ClientSettings
+    ranges: tuple[OffsetRange, ...]  # the number of a Spark partition is the place of its range
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        opened = self.piece.open()
+        read = written = 0
+        failure: BaseException | None = None
+        try:
+            for batch in batches:
+                for place in batch.column(0).to_pylist():
+                    asked = self.ranges[place]
+                    for raw in fetched(self.client, asked):
+                        read += len(raw)
+                        for records, origin in opened.chain.decoded(asked.topic, raw):
+                            for part in opened.chain.transformed(records, origin):
+                                written += len(part)
+                                yield from packets(asked, part)
+            if opened.dead_letters is not None:
+                opened.dead_letters.flush()
+        except ConnectError as error:
+            failure = error
+        except DataLoss as error:
+            failure = ConnectError(str(error))
+        finally:
+            opened.close()
+        report: Report = opened.report()
+        report.records_in, report.records_out = read, written
+        if failure is not None:
+            report.failed(failure)
+        worker.settle()
+        row = {**dict.fromkeys(PACKETS_ARROW.names), "report": report.text()}
+        yield pa.RecordBatch.from_pylist([row], schema=PACKETS_ARROW)
+
+
+def fetched(client: ClientSettings, asked: OffsetRange) -> Iterator[list[RawRecord]]:
+    """The records of a range, some at a time. Offsets that retention deleted are passed over, as consumers
+    with auto.offset.reset do."""
+    fetcher = Fetcher(shared_cluster(client), asked, fails_on_loss=False, timeout_ms=FETCH_MS_MAX)
+    table = Table(asked.topic, asked.partition, COLUMNS)
+    for chunk in fetcher.chunks():
+        whole = table.batch(chunk, asked.start, asked.stop)
+        for start in range(0, whole.num_rows, ROWS_MAX):
+            yield raw_records(asked, whole.slice(start, ROWS_MAX))
+
+
+def raw_records(asked: OffsetRange, batch: pa.RecordBatch) -> list[RawRecord]:
+    stamps = batch.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    columns = (
+        batch.column("offset").to_pylist(),
+        batch.column("key").to_pylist(),
+        batch.column("value").to_pylist(),
+        batch.column("headers").to_pylist(),
+        stamps.to_pylist(),
+    )
+    return [
+        RawRecord(
+            asked.topic,
+            asked.partition,
+            offset,
+            key,
+            value,
+            tuple((each["key"], each["value"]) for each in headers or ()),
+            stamp,
+        )
+        for offset, key, value, headers, stamp in zip(*columns, strict=True)
+    ]
+
+
+def packets(asked: OffsetRange, records: Records) -> Iterator[pa.RecordBatch]:
+    """Rows of one topic each."""
+    for topic, part in by_topic(records):
+        key_schema, keys = shaped(part.keys)
+        value_schema, values = shaped(part.values)
+        offsets = part.offsets
+        made = pa.table(
+            {
+                "topic": pa.array([topic] * len(part), pa.string()),
+                "partition": part.partitions,
+                "offset": offsets,
+                "timestamp": part.timestamps.cast(pa.timestamp("ms", "UTC")).cast(STAMP),
+                "key": keys,
+                "value": values,
+                "headers": pa.array(header_texts(part), HEADERS),
+            }
+        )
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, made.schema) as writer:
+            writer.write_table(made)
+        row = {
+            "source": asked.topic,
+            "partition": asked.partition,
+            "first": offsets[0].as_py(),
+            "topic": topic,
+            "count": len(part),
+            "shape": pickle.dumps((key_schema, value_schema)),
+            "data": sink.getvalue().to_pybytes(),
+            "report": None,
+        }
+        yield pa.RecordBatch.from_pylist([row], schema=PACKETS_ARROW)
+
+
+def shaped(column: Column) -> tuple[Schema | None, pa.Array]:
+    """A column as Arrow with its schema; None for a column of nulls. Values without a schema get that which
+    Arrow finds in them, or become JSON where they do not fit each other."""
+    if column.schema is not None:
+        data = column.data
+        return (None if data.null_count == len(data) and column.schema.optional else column.schema), data
+    values = column.pylist()
+    if all(each is None for each in values):
+        return None, pa.nulls(len(values))
+    try:
+        found = pa.array(values)
+        Schema.of_arrow(found.type)
+    except Exception:
+        found = pa.array([None if each is None else json.dumps(each, default=str) for each in values])
+    return Schema.of_arrow(found.type).as_optional(), found
+
+
+def header_texts(records: Records) -> list[list[dict[str, Any]] | None]:
+    if records.headers is None:
+        return [None] * len(records)
+    return [
+        [{"key": each.name, "value": text_of(each.value)} for each in headers] or None
+        for headers in records.headers
+    ]
+
+
+def text_of(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return json.dumps(value, default=str)
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """Packets of one topic as rows of one schema, in Arrow's types of Spark. `cuts` are offsets of source
+    partitions behind which nothing belongs to the batch."""
+
+    schema: pa.Schema
+    cuts: Mapping[tuple[str, int], int]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            places = zip(
+                batch.column("source").to_pylist(), batch.column("partition").to_pylist(), strict=True
+            )
+            for place, data in zip(places, batch.column("data"), strict=True):
+                table = pa.ipc.open_stream(data.as_buffer()).read_all()
+                if place in self.cuts:
+                    table = table.filter(pc.less(table.column("offset"), self.cuts[place]))
+                for part in table.combine_chunks().to_batches():
+                    yield self._fitted(part)
+
+    def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [fitted(batch.column(each.name), each.type) for each in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -1,0 +1,104 @@
+"""What a piece of a job on an executor tells the driver: counts, the last error, why it could not go on.
+
+Failures of connectors travel as reports, not as errors of Spark: so their text and the coordinates of their
+record arrive unchanged, and Spark does not try again what cannot work. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
+from barnabas.connect.tasks.progress import LastError, Progress
+
+HOSTS_SHOWN_MAX = 5
+KINDS = {"failed": ConnectError, "retry": RetriableError, "fenced": FencedError}
+
+
+@dataclass(slots=True)
+class Report:
+    host: str = ""
+    piece: int = 0  # the number of the Spark partition
+    records_in: int = 0
+    records_out: int = 0
+    topics: list[str] = field(default_factory=list)
+    places: list[tuple[str, int]] = field(default_factory=list)  # partitions that were written to
+    errors: int = 0
+    skipped: int = 0
+    retries: int = 0
+    errors_logged: int = 0
+    dead_letters: int = 0
+    last_error: dict[str, Any] | None = None
+    kind: str = ""  # of the failure: a key of KINDS
+    failure: str = ""
+
+    @classmethod
+    def of(cls, progress: Progress, host: str, piece: int) -> Report:
+        """The counts that error handling left in a progress."""
+        return cls(
+            host=host,
+            piece=piece,
+            errors=progress.errors,
+            skipped=progress.skipped,
+            retries=progress.retries,
+            errors_logged=progress.errors_logged,
+            dead_letters=progress.dead_letters,
+            last_error=None if progress.last_error is None else asdict(progress.last_error),
+        )
+
+    def failed(self, error: BaseException) -> None:
+        self.failure = str(error) or type(error).__name__
+        self.kind = (
+            "fenced"
+            if isinstance(error, FencedError)
+            else "retry"
+            if isinstance(error, RetriableError)
+            else "failed"
+        )
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Report:
+        return cls(**json.loads(text))
+
+
+def note(reports: Iterable[Report], progress: Progress) -> None:
+    """Add what executors counted to the progress of the task, and say where rows were."""
+    found = list(reports)
+    for each in found:
+        progress.errors += each.errors
+        progress.skipped += each.skipped
+        progress.retries += each.retries
+        progress.errors_logged += each.errors_logged
+        progress.dead_letters += each.dead_letters
+        if each.last_error is not None:
+            progress.last_error = LastError(**each.last_error)
+    progress.places = places_of(found) or progress.places
+
+
+def places_of(reports: list[Report]) -> str:
+    """`4 pieces on host-a (3, 3000 records), host-b (1, 900 records)`."""
+    if not reports:
+        return ""
+    pieces, records = Counter[str](), Counter[str]()
+    for each in reports:
+        pieces[each.host] += 1
+        records[each.host] += max(each.records_in, each.records_out)
+    hosts = [f"{host} ({pieces[host]}, {records[host]} records)" for host in sorted(pieces)]
+    more = "" if len(hosts) <= HOSTS_SHOWN_MAX else f" and {len(hosts) - HOSTS_SHOWN_MAX} more hosts"
+    word = "piece" if len(reports) == 1 else "pieces"
+    return f"{len(reports)} {word} on {', '.join(hosts[:HOSTS_SHOWN_MAX])}{more}"
+
+
+def check(reports: Iterable[Report]) -> None:
+    """Raise the failure of a piece, as the error that it was there."""
+    failures = [each for each in reports if each.failure]
+    if failures:
+        worst = min(failures, key=lambda each: (each.kind == "retry", each.piece))
+        raise KINDS[worst.kind](worst.failure)

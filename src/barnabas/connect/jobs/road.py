@@ -1,0 +1,101 @@
+"""Runs a task that is a Spark job in the thread of its task: the other road beside loops in threads.
+
+In: a task and what its thread gives. Out: a job of a source or of a sink that runs until it is stopped. All
+tasks of a worker share its session. Does not know: how jobs work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.config import Settings
+from barnabas.connect.jobs.pieces import Piece
+from barnabas.connect.jobs.running import JobRunner
+from barnabas.connect.jobs.sessions import WorkerSessions
+from barnabas.connect.jobs.sink_job import SinkJob
+from barnabas.connect.jobs.source_job import SourceJob
+from barnabas.connect.plugins import (
+    SINK,
+    SOURCE,
+    ConnectError,
+    SinkContext,
+    SourceContext,
+    SparkSink,
+    SparkSource,
+)
+from barnabas.connect.tasks.client_properties import connection_settings
+from barnabas.connect.tasks.consuming import SinkConsumer
+from barnabas.connect.tasks.job_parts import TaskParts
+from barnabas.connect.tasks.producing import TaskProducer
+from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TIMEOUT, TIMEOUT_MS = "transaction.timeout.ms", "900000"  # what brokers allow at most, by default
+
+
+class SparkRoad:
+    """Spark jobs of a worker."""
+
+    def __init__(self, worker: Mapping[str, str], given: SparkSession | None = None) -> None:
+        self.sessions = WorkerSessions(worker, given)
+
+    def run(self, task: Any, settings: Settings, parts: TaskParts) -> None:
+        if isinstance(task, SparkSource):
+            self._source(task, settings, parts)
+        elif isinstance(task, SparkSink):
+            self._sink(task, settings, parts)
+        else:
+            raise ConnectError(f"{type(task).__qualname__} is neither a task of threads nor a Spark job")
+
+    def close(self) -> None:
+        self.sessions.close()
+
+    def _source(self, task: SparkSource, settings: Settings, parts: TaskParts) -> None:
+        properties = parts.properties("producer", f"connector-producer-{parts.name}")
+        properties.setdefault(TIMEOUT, TIMEOUT_MS)  # a slice may take minutes
+        creates = parts.worker.get("topic.creation.enable", "true").strip().lower() == "true"
+        groups = tuple(creation_groups(parts.config)) if creates else ()
+        producer = TaskProducer(
+            properties,
+            parts.stopping,
+            prepare=TopicCreation(list(groups)) if groups else None,
+            transactional_id=parts.transactional_id,
+        )
+        parts.closers.append(producer.close)
+        producer.start()  # before offsets are read: it fences and ends an earlier transaction
+        store = parts.store()
+        context = SourceContext(
+            parts.connector, parts.task, settings, parts.config, parts.stopping, parts.progress.report,
+            offsets=store, reconfigure=parts.reconfigure,
+        )  # fmt: skip
+        parts.closers.append(task.stop)
+        task.start(context)
+        runner = JobRunner(self.sessions, parts)
+        parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
+        SourceJob(task, parts, runner, producer, store, Piece.of(parts, SOURCE, properties), groups).run()
+
+    def _sink(self, task: SparkSink, settings: Settings, parts: TaskParts) -> None:
+        properties = parts.properties("consumer", f"connector-consumer-{parts.name}")
+        consumer = SinkConsumer(
+            properties,
+            f"connect-{parts.connector}",
+            parts.config.get("topics", ""),
+            parts.config.get("topics.regex", ""),
+            fetches=False,
+        )
+        parts.closers.append(consumer.close)
+        consumer.start()
+        context = SinkContext(
+            parts.connector, parts.task, settings, parts.config, parts.stopping, parts.progress.report
+        )
+        parts.closers.append(task.stop)
+        task.start(context)
+        runner = JobRunner(self.sessions, parts)
+        letters = parts.properties("producer", f"connector-dlq-producer-{parts.name}")
+        client = replace(connection_settings(properties), client_id=f"connector-consumer-{parts.name}")
+        parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
+        SinkJob(task, context, parts, runner, consumer, Piece.of(parts, SINK, letters), client).run()

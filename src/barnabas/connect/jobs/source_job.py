@@ -1,0 +1,186 @@
+"""The life of a source that is a Spark job: plan a slice, write it on executors, store its offsets.
+
+In: a task, a session, an offset store. Out: records in topics, then their offsets, slice after slice. At
+least once; exactly once with a transactional id: executors write in the transaction of this process, which
+also holds the offsets. An attempt that failed is aborted and its epoch fenced before the slice is written
+again. Does not know: where rows come from.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.jobs.encoding import ENCODED, REPORT, Encoding
+from barnabas.connect.jobs.pieces import Piece
+from barnabas.connect.jobs.reports import Report, check, note
+from barnabas.connect.jobs.running import JobRunner, plan_of
+from barnabas.connect.plugins import ConnectError, RetriableError, Slice, SparkSource
+from barnabas.connect.tasks.errors import FIRST_DELAY_MS, Stage, Stopped
+from barnabas.connect.tasks.job_parts import TaskParts
+from barnabas.connect.tasks.offsets import OffsetMemory
+from barnabas.connect.tasks.producing import TaskProducer
+from barnabas.connect.tasks.progress import LastError
+from barnabas.connect.tasks.topic_creation import CreationGroup
+from barnabas.engine.session import parallelism
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("barnabas.connect")
+
+DELAY_MS_MAX = 60_000
+PAUSE_S = 0.2
+WRITERS_MAX = 256
+COLUMNS = ("value", "key", "topic", "partition", "timestamp", "headers")
+
+
+class SourceJob:
+    def __init__(
+        self,
+        task: SparkSource,
+        parts: TaskParts,
+        runner: JobRunner,
+        producer: TaskProducer,
+        store: OffsetMemory,
+        piece: Piece,
+        groups: tuple[CreationGroup, ...] = (),
+    ) -> None:
+        """`producer` is transactional if the source is exactly once."""
+        self._task = task
+        self._parts = parts
+        self._runner = runner
+        self._producer = producer
+        self._store = store
+        self._piece = piece
+        self._groups = groups
+        self._progress = parts.progress
+        self._delay_ms = FIRST_DELAY_MS
+
+    def run(self) -> None:
+        stopping, paused = self._parts.stopping, self._parts.paused
+        while not stopping.is_set():
+            self._progress.tick()
+            if paused.is_set():
+                stopping.wait(PAUSE_S)
+                continue
+            try:
+                if not self._turn():
+                    stopping.wait(self._task.poll_interval_s)
+                self._delay_ms = FIRST_DELAY_MS
+            except Stopped:
+                break
+            except RetriableError as error:
+                self._wait(error)
+
+    def _wait(self, error: RetriableError) -> None:
+        progress = self._progress
+        progress.retries += 1
+        progress.last_error = LastError(str(error), Stage.TASK_POLL, int(time.time() * 1000))
+        log.warning("task %s tries again in %d ms: %s", self._parts.name, self._delay_ms, error)
+        self._parts.stopping.wait(self._delay_ms / 1000)
+        self._delay_ms = min(self._delay_ms * 2, DELAY_MS_MAX)
+
+    def _turn(self) -> bool:
+        """Plan and write one slice; False if there was none."""
+        started = time.monotonic()
+        planned = self._runner.run(lambda spark: self._task.plan(spark, self._store))
+        if planned is None:
+            return False
+        reports = self._written(planned)
+        self._progress.call_ms.add((time.monotonic() - started) * 1000)
+        self._count(reports)
+        self._commit(planned, reports)
+        return True
+
+    def _written(self, planned: Slice) -> list[Report]:
+        """Run the job. An attempt that fails leaves nothing, if the source is exactly once."""
+        is_exact = self._producer.transactional_id is not None
+        joined = self._producer.renew() if is_exact else None
+        encoding = Encoding(
+            self._piece,
+            planned.topic,
+            planned.key_schema,
+            planned.value_schema,
+            self._groups,
+            self._producer.transactional_id,
+            joined,
+        )
+        try:
+            reports = self._runner.run(lambda spark: self._job(spark, planned, encoding))
+            note(reports, self._progress)
+            check(reports)
+        except BaseException:
+            if is_exact:
+                self._abort()
+            raise
+        return reports
+
+    def _job(self, spark: SparkSession, planned: Slice, encoding: Encoding) -> list[Report]:
+        frame = columns_of(planned.frame)
+        if encoding.joined is None:
+            job = frame.mapInArrow(encoding.write, REPORT)
+        else:
+            job = exactly_once(spark, frame, encoding)
+        self._progress.plan = plan_of(job)
+        return [Report.read(row["report"]) for row in job.collect()]
+
+    def _abort(self) -> None:
+        """Executors that still write are fenced by the next epoch; a broker that is away does it later."""
+        try:
+            self._producer.renew()
+        except Stopped:
+            log.info(
+                "task %s: its open transaction ends by its timeout, or with the next start", self._parts.name
+            )
+
+    def _count(self, reports: list[Report]) -> None:
+        progress = self._progress
+        count = sum(each.records_in for each in reports)
+        progress.records_in += count
+        progress.records_out += sum(each.records_out for each in reports)
+        progress.batches.add(count)
+        for topic in sorted({topic for each in reports for topic in each.topics}):
+            if topic not in progress.topics:
+                progress.topics.add(topic)
+                self._parts.used_topic(topic)
+
+    def _commit(self, planned: Slice, reports: list[Report]) -> None:
+        started = time.monotonic()
+        progress, positions = self._progress, list(planned.positions)
+        try:
+            if self._producer.transactional_id is not None:
+                written = {TopicPartition(*place) for each in reports for place in each.places}
+                self._producer.include(sorted(written))
+                progress.transactions.add(sum(each.records_out for each in reports))
+            if positions and self._store.topic is not None:
+                self._producer.write([self._store.table(positions)])
+            self._producer.commit()
+            self._store.save(positions)
+        except BaseException:
+            progress.commit_failures += 1
+            raise
+        progress.commits += 1
+        progress.commit_ms.add((time.monotonic() - started) * 1000)
+        self._task.commit(positions)
+
+
+def exactly_once(spark: SparkSession, frame: DataFrame, encoding: Encoding) -> DataFrame:
+    """Encode, bring the rows of each partition together in their order, write."""
+    writers = min(max(parallelism(spark), 1), WRITERS_MAX)
+    encoded = frame.mapInArrow(encoding.encode, ENCODED)
+    together = encoded.repartition(writers, "topic", "partition")
+    ordered = together.sortWithinPartitions("topic", "partition", "piece", "place")
+    return ordered.mapInArrow(encoding.write_encoded, REPORT)
+
+
+def columns_of(frame: DataFrame) -> DataFrame:
+    """The columns that are parts of records, in a fixed order."""
+    if "value" not in frame.columns:
+        raise ConnectError(
+            f"the frame of a source needs a column `value`, it has {', '.join(frame.columns)}:"
+            " make one with struct(...)"
+        )
+    return frame.select(*[name for name in COLUMNS if name in frame.columns])

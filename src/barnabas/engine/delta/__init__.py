@@ -1,0 +1,1 @@
+"""Tables of Delta: commits that happen once, fences against former writers, versions without Spark."""

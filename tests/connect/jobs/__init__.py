@@ -1,0 +1,1 @@
+"""Tasks that are Spark jobs."""

@@ -1,0 +1,97 @@
+"""Rules of Spark jobs that need no Spark: united schemas, numbers of batches, reports, settings."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.data import INT32, INT64, STRING, decimal, struct
+from barnabas.connect.data.arrow_shapes import fitted
+from barnabas.connect.jobs.reports import Report, check, places_of
+from barnabas.connect.jobs.schemas import DoesNotFit, Packet, cut_ranges, shapes_of, united
+from barnabas.connect.jobs.sessions import settings_of
+from barnabas.connect.jobs.sink_job import continued, number_in
+from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
+
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def test_schemas_are_united_field_by_field() -> None:
+    old = struct(id=INT32, note=STRING)
+    new = struct(id=INT64, extra=STRING)
+    found = united(old, new)
+    assert found is not None and found.field_names == ("id", "note", "extra")
+    assert found.field("id") == INT64
+    assert all(found.field(name) == STRING.as_optional() for name in ("note", "extra"))
+    assert united(None, STRING) == STRING.as_optional()
+    with pytest.raises(DoesNotFit, match="int32 and string"):
+        united(INT32, STRING)
+    with pytest.raises(DoesNotFit):
+        united(decimal(2), decimal(3))
+
+
+def test_a_range_ends_before_the_first_record_that_does_not_fit() -> None:
+    packets = [
+        Packet(ZERO, 10, "t", 5, None, INT64),
+        Packet(ZERO, 15, "t", 5, None, STRING),
+        Packet(ZERO, 20, "t", 5, None, INT64),
+        Packet(ONE, 0, "t", 3, None, INT32),
+        Packet(ONE, 3, "u", 3, None, STRING),
+    ]
+    found = shapes_of(reversed(packets))
+    assert found.by_topic == {"t": (None, INT64), "u": (None, STRING)}
+    assert found.cuts == {ZERO: 15} and found.counts == {"t": 8, "u": 3}
+    assert cut_ranges({ZERO: (10, 25), ONE: (0, 6)}, found.cuts) == {ZERO: (10, 15), ONE: (0, 6)}
+
+
+def test_a_batch_that_the_sink_holds_and_the_group_does_not_comes_again() -> None:
+    ranges = {ZERO: (5, 9)}
+    assert continued([3, 3], (3, ranges)) == (3, None)
+    assert continued([3, 3], (4, ranges)) == (3, (4, ranges))
+    assert continued([-1], (0, ranges)) == (-1, (0, ranges))  # the first batch
+    assert continued([], (7, ranges)) == (7, None)  # offsets were deleted: numbers go on
+    assert continued([3, None], (4, ranges)) == (4, None)  # offsets were set by hand
+    assert continued([3], None) == (3, None)
+    assert continued([], None) == (-1, None)
+    assert (number_in("barnabas-batch:12"), number_in("barnabas-batch:-1"), number_in("")) == (12, -1, None)
+
+
+def test_the_worst_failure_of_the_pieces_is_raised_as_it_was() -> None:
+    again, failed, fenced = Report(piece=0), Report(piece=1), Report(piece=0)
+    again.failed(RetriableError("later"))
+    failed.failed(ConnectError("wrong"))
+    fenced.failed(FencedError("taken over"))
+    with pytest.raises(ConnectError, match="wrong"):
+        check([Report.read(each.text()) for each in (again, failed)])
+    with pytest.raises(RetriableError, match="later"):
+        check([again])
+    with pytest.raises(FencedError):
+        check([fenced])
+    check([Report()])
+    assert places_of([Report(host="a", records_in=2), Report(host="b", records_out=3)]) == (
+        "2 pieces on a (1, 2 records), b (1, 3 records)"
+    )
+
+
+def test_a_connector_is_moved_to_a_cluster_by_one_setting() -> None:
+    worker = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "8", "group.id": "g"}
+    here, there = settings_of(worker, {}), settings_of(worker, {"spark.master": "spark://host:7077"})
+    assert (here.kind, here.master) == ("local", "local[2]")
+    assert (there.kind, there.master) == ("cluster", "spark://host:7077")
+    assert there.settings["spark.sql.shuffle.partitions"] == "8"
+    assert settings_of({"spark.remote": "sc://a"}, {"spark.master": "local[1]"}).kind == "local"
+
+
+def test_arrays_are_fitted_by_name_with_nulls_for_what_is_missing() -> None:
+    given = pa.array([{"b": 1, "l": [1, None]}, None, {"b": None, "l": None}])
+    kind = pa.struct([("a", pa.string()), ("b", pa.int32()), ("l", pa.list_(pa.int64()))])
+    assert fitted(given, kind).to_pylist() == [
+        {"a": None, "b": 1, "l": [1, None]},
+        None,
+        {"a": None, "b": None, "l": None},
+    ]
+    times = pa.array([1000], pa.time32("ms"))
+    assert fitted(times, pa.int32()).to_pylist() == [1000]
+    maps = pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32()))
+    assert fitted(maps, pa.map_(pa.string(), pa.int64())).to_pylist() == [[("k", 1)], None, []]

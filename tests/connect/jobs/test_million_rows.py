@@ -1,0 +1,137 @@
+"""A table of PostgreSQL goes through a topic into a lake, by a worker that is killed with kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra `spark`")
+pytest.importorskip("deltalake", reason="needs the extra `lake`")
+
+from barnabas.testing.waiting import wait_until
+from connect.connectors.jdbc_servers import Database, running
+from connect.jobs.job_runner import read_topic
+from connect.jobs.worker_processes import WorkerProcess
+
+ROWS = int(os.environ.get("BARNABAS_CONNECT_ROWS", "1000000"))
+SECONDS = 1500.0
+SPARK = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "3g",
+    "spark.ui.enabled": "false",
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with running("postgresql", tmp_path) as found:
+        found.sql(
+            "CREATE TABLE sales (id BIGINT PRIMARY KEY, shop INT NOT NULL, amount NUMERIC(12,2), note TEXT)",
+            "INSERT INTO sales SELECT n, n % 97, (n % 10000) / 100.0, 'sale ' || n"
+            f" FROM generate_series(1, {ROWS}) n",
+        )
+        yield found
+
+
+def source(database: Database) -> dict[str, str]:
+    return {
+        "name": "sales",
+        "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "table.whitelist": "sales",
+        "topic.prefix": "shop-",
+        "numeric.mapping": "best_fit",
+        "barnabas.key.from.table": "true",
+        "barnabas.spark.partitions": "4",
+        "barnabas.spark.slice.rows": str(max(ROWS // 8, 1)),
+        "poll.interval.ms": "1000",
+        "topic.creation.default.partitions": "4",
+        "topic.creation.default.replication.factor": "1",
+        **SPARK,
+        **database.config,
+    }
+
+
+def sink(lake: Path) -> dict[str, str]:
+    return {
+        "name": "lake",
+        "connector.class": "LakeSink",
+        "topics": "shop-sales",
+        "lake.path": str(lake),
+        "insert.mode": "insert",
+        "pk.mode": "record_key",
+        "lake.coordinates": "true",
+        "consumer.override.isolation.level": "read_committed",
+        "barnabas.spark.batch.records": str(max(ROWS // 6, 1)),
+        **SPARK,
+    }
+
+
+def answer(lake: Path, query: str) -> list[tuple[Any, ...]]:
+    import duckdb
+    from deltalake import DeltaTable
+
+    if not (lake / "shop-sales" / "_delta_log").is_dir():
+        return []
+    names = [each.removeprefix("file://") for each in DeltaTable(str(lake / "shop-sales")).file_uris()]
+    return duckdb.sql(query.replace("$sales", f"read_parquet({names!r})")).fetchall() if names else []
+
+
+def rows_in(lake: Path) -> int:
+    found = answer(lake, "SELECT count(*) FROM $sales")
+    return int(found[0][0]) if found else 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_million_rows_reach_the_lake_once_through_kills_of_worker_and_spark(
+    database: Database, barnabas_broker: Any, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap)
+    try:
+        assert not worker.java()  # nobody asked for Spark yet
+        worker.ask("POST", "/connectors", {"name": "sales", "config": source(database)})
+        worker.ask("POST", "/connectors", {"name": "lake", "config": sink(lake)})
+        wait_until(lambda: worker.tasks().get("sales", {}).get("records_out", 0) >= ROWS // 8, SECONDS)
+        worker.kill()  # in the middle of a slice, and of a batch
+        worker.restart()
+        wait_until(lambda: rows_in(lake) >= ROWS // 6, SECONDS)
+        worker.kill_java()
+        wait_until(lambda: rows_in(lake) >= ROWS // 2, SECONDS)
+        worker.kill()
+        worker.restart()
+        wait_until(lambda: rows_in(lake) >= ROWS, SECONDS)
+        worker.check()
+        explained = worker.tasks()["lake"]
+        assert explained["road"] == "spark"
+    except BaseException:
+        print(worker.text())
+        raise
+    finally:
+        worker.stop()
+    topic = read_topic(barnabas_broker.bootstrap, "shop-sales")
+    ids = [value["payload"]["id"] for _, _, _, value in topic]
+    assert len(ids) == ROWS and sum(ids) == ROWS * (ROWS + 1) // 2
+    last: dict[int, int] = {}
+    for partition, _, _, value in topic:  # numbers grow in each partition: slices follow each other in order
+        number = value["payload"]["id"]
+        assert number > last.get(partition, 0)
+        last[partition] = number
+    wanted = database.rows("SELECT count(*), sum(id), sum(amount), count(DISTINCT id) FROM sales")[0]
+    found = answer(lake, "SELECT count(*), sum(id), sum(amount), count(DISTINCT id) FROM $sales")[0]
+    assert [int(each) for each in (found[0], found[1], found[3])] == [int(wanted[i]) for i in (0, 1, 3)]
+    assert abs(float(found[2]) - float(wanted[2])) < 1.0
+    ordered = answer(
+        lake,
+        "SELECT count(*) FROM (SELECT id < lag(id) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset)"
+        " AS is_wrong FROM $sales) WHERE is_wrong",
+    )
+    assert ordered == [(0,)]
+    assert json.loads(json.dumps(explained))["plan"]

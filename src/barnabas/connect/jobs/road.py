@@ -6,14 +6,17 @@ tasks of a worker share its session. Does not know: how jobs work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from os import getpid
+from socket import gethostname
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.config import Settings
 from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.running import JobRunner
-from barnabas.connect.jobs.sessions import WorkerSessions
+from barnabas.connect.jobs.sessions import WorkerSessions, of_spark
 from barnabas.connect.jobs.sink_job import SinkJob
 from barnabas.connect.jobs.source_job import SourceJob
 from barnabas.connect.plugins import (
@@ -30,10 +33,13 @@ from barnabas.connect.tasks.consuming import SinkConsumer
 from barnabas.connect.tasks.job_parts import TaskParts
 from barnabas.connect.tasks.producing import TaskProducer
 from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
+from barnabas.engine.catalogue.reporter import Reporter
+from barnabas.engine.places.place import place_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PLACE = "barnabas.engine.place"  # a folder or URL: where the engine's catalogue is
 TIMEOUT, TIMEOUT_MS = "transaction.timeout.ms", "900000"  # what brokers allow at most, by default
 
 
@@ -42,6 +48,9 @@ class SparkRoad:
 
     def __init__(self, worker: Mapping[str, str], given: SparkSession | None = None) -> None:
         self.sessions = WorkerSessions(worker, given)
+        self._worker = worker
+        self._lock = Lock()
+        self._reporter: Reporter | None = None
 
     def run(self, task: Any, settings: Settings, parts: TaskParts) -> None:
         if isinstance(task, SparkSource):
@@ -53,6 +62,21 @@ class SparkRoad:
 
     def close(self) -> None:
         self.sessions.close()
+        if self._reporter is not None:
+            self._reporter.close()
+
+    def _runner(self, parts: TaskParts) -> JobRunner:
+        """The runner of a task; with a place of the engine, its catalogue lists the task as a query."""
+        place = self._worker.get(PLACE, "").strip()
+        with self._lock:
+            if place and self._reporter is None:
+                name = self._worker.get("group.id", "standalone")
+                self._reporter = Reporter(
+                    place_at(place, of_spark(self._worker)),
+                    f"connect-{name}",
+                    f"worker-{gethostname()}-{getpid()}",
+                )
+        return JobRunner(self.sessions, parts, self._reporter)
 
     def _source(self, task: SparkSource, settings: Settings, parts: TaskParts) -> None:
         properties = parts.properties("producer", f"connector-producer-{parts.name}")
@@ -74,9 +98,10 @@ class SparkRoad:
         )  # fmt: skip
         parts.closers.append(task.stop)
         task.start(context)
-        runner = JobRunner(self.sessions, parts)
+        runner = self._runner(parts)
         parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
-        SourceJob(task, parts, runner, producer, store, Piece.of(parts, SOURCE, properties), groups).run()
+        piece = Piece.of(parts, SOURCE, properties)
+        told(runner, SourceJob(task, parts, runner, producer, store, piece, groups).run)
 
     def _sink(self, task: SparkSink, settings: Settings, parts: TaskParts) -> None:
         properties = parts.properties("consumer", f"connector-consumer-{parts.name}")
@@ -94,8 +119,19 @@ class SparkRoad:
         )
         parts.closers.append(task.stop)
         task.start(context)
-        runner = JobRunner(self.sessions, parts)
+        runner = self._runner(parts)
         letters = parts.properties("producer", f"connector-dlq-producer-{parts.name}")
         client = replace(connection_settings(properties), client_id=f"connector-consumer-{parts.name}")
         parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
-        SinkJob(task, context, parts, runner, consumer, Piece.of(parts, SINK, letters), client).run()
+        piece = Piece.of(parts, SINK, letters)
+        told(runner, SinkJob(task, context, parts, runner, consumer, piece, client).run)
+
+
+def told(runner: JobRunner, run: Callable[[], None]) -> None:
+    """Run a job, and tell the catalogue how it ended."""
+    try:
+        run()
+    except BaseException as error:
+        runner.ended(error)
+        raise
+    runner.ended(None)

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.connect.jobs.sessions import WorkerSessions
-from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
+from barnabas.connect.plugins import SINK, ConnectError, FencedError, RetriableError
 from barnabas.connect.tasks.errors import Stopped
 from barnabas.connect.tasks.job_parts import TaskParts
+from barnabas.engine.catalogue.reporter import Reporter
+from barnabas.engine.catalogue.statuses import QueryState
 from barnabas.engine.errors import brief, brief_text
 from barnabas.engine.session import is_remote
 
@@ -32,7 +34,9 @@ PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception|Retriable|Loss|Unreachab
 class JobRunner:
     """The jobs of one task, which come from one thread."""
 
-    def __init__(self, sessions: WorkerSessions, parts: TaskParts) -> None:
+    def __init__(self, sessions: WorkerSessions, parts: TaskParts, reporter: Reporter | None = None) -> None:
+        """`reporter` tells the catalogue of the engine about the task."""
+        self._reporter = reporter
         self._sessions = sessions
         self._parts = parts
         self._spark: SparkSession | None = None
@@ -71,6 +75,30 @@ class JobRunner:
             raise ConnectError(f"Spark failed {self._failures} times: {text}") from error
         self._failures = 0
         return found
+
+    def report(self, batch: int, rows_in: int, rows_out: int, seconds: float) -> None:
+        """A batch or slice is written."""
+        if self._reporter is not None:
+            progress = self._parts.progress
+            lag = progress.lag if progress.kind == SINK else None
+            self._reporter.set_state(self._parts.name, QueryState.RUNNING, kind=f"connect {progress.kind}")
+            self._reporter.progress(
+                self._parts.name, batch=batch, rows_in=rows_in, rows_out=rows_out, seconds=seconds, lag=lag
+            )
+
+    def waits(self, error: BaseException) -> None:
+        """The task tries again after a pause."""
+        if self._reporter is not None:
+            self._reporter.failed(self._parts.name, str(error), state=QueryState.WAITING)
+
+    def ended(self, error: BaseException | None) -> None:
+        """The task is stopped, or failed."""
+        if self._reporter is None:
+            return
+        if error is None:
+            self._reporter.set_state(self._parts.name, QueryState.STOPPED)
+        else:
+            self._reporter.failed(self._parts.name, str(error))
 
     def _name(self, spark: SparkSession) -> None:
         if is_remote(spark):

@@ -92,6 +92,7 @@ class SinkJob:
     def _note(self, error: BaseException, ranges: Ranges | None = None) -> None:
         progress = self._progress
         progress.retries += 1
+        self._runner.waits(error)
         where = next(iter(sorted((ranges or {}).items())), None)
         place = (None, None, None) if where is None else (where[0].topic, where[0].partition, where[1][0])
         progress.last_error = LastError(str(error), Stage.TASK_PUT, int(time.time() * 1000), *place)
@@ -198,6 +199,8 @@ class SinkJob:
         self._progress.records_in += read
         self._progress.records_out += sum(decoded.shapes.counts.values())
         self._commit(number, {where: end for where, (_, end) in decoded.ranges.items()})
+        written = sum(decoded.shapes.counts.values())
+        self._runner.report(number, read, written, time.monotonic() - started)
 
     def _decoded(self, spark: SparkSession, ranges: Ranges) -> DecodedRange:
         return decode(spark, self._piece, self._client, ranges, self._consumer.topic_ids())

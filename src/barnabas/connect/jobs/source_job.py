@@ -78,6 +78,7 @@ class SourceJob:
     def _wait(self, error: RetriableError) -> None:
         progress = self._progress
         progress.retries += 1
+        self._runner.waits(error)
         progress.last_error = LastError(str(error), Stage.TASK_POLL, int(time.time() * 1000))
         log.warning("task %s tries again in %d ms: %s", self._parts.name, self._delay_ms, error)
         self._parts.stopping.wait(self._delay_ms / 1000)
@@ -93,6 +94,8 @@ class SourceJob:
         self._progress.call_ms.add((time.monotonic() - started) * 1000)
         self._count(reports)
         self._commit(planned, reports)
+        seconds = time.monotonic() - started
+        self._runner.report(self._progress.commits, *counts_of(reports), seconds)
         return True
 
     def _written(self, planned: Slice) -> list[Report]:
@@ -138,10 +141,10 @@ class SourceJob:
 
     def _count(self, reports: list[Report]) -> None:
         progress = self._progress
-        count = sum(each.records_in for each in reports)
-        progress.records_in += count
-        progress.records_out += sum(each.records_out for each in reports)
-        progress.batches.add(count)
+        count_in, count_out = counts_of(reports)
+        progress.records_in += count_in
+        progress.records_out += count_out
+        progress.batches.add(count_in)
         for topic in sorted({topic for each in reports for topic in each.topics}):
             if topic not in progress.topics:
                 progress.topics.add(topic)
@@ -165,6 +168,11 @@ class SourceJob:
         progress.commits += 1
         progress.commit_ms.add((time.monotonic() - started) * 1000)
         self._task.commit(positions)
+
+
+def counts_of(reports: list[Report]) -> tuple[int, int]:
+    """Records that were read and written."""
+    return sum(each.records_in for each in reports), sum(each.records_out for each in reports)
 
 
 def exactly_once(spark: SparkSession, frame: DataFrame, encoding: Encoding) -> DataFrame:

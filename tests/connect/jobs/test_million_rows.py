@@ -17,9 +17,11 @@ from barnabas.testing.waiting import wait_until
 from connect.connectors.jdbc_servers import Database, running
 from connect.jobs.job_runner import read_topic
 from connect.jobs.worker_processes import WorkerProcess
+from engine.isolated_cluster import FarAway, executor_python, isolated_cluster, why_not
 
 ROWS = int(os.environ.get("BARNABAS_CONNECT_ROWS", "1000000"))
 SECONDS = 1500.0
+OTHER_NAMES = {"topic.prefix": "far-", "topics": "far-sales"}  # of the test on a cluster
 SPARK = {
     "spark.master": "local[2]",
     "spark.driver.memory": "3g",
@@ -73,18 +75,52 @@ def sink(lake: Path) -> dict[str, str]:
     }
 
 
-def answer(lake: Path, query: str) -> list[tuple[Any, ...]]:
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_one_setting_moves_connectors_to_a_cluster_that_has_only_pyspark(
+    database: Database, barnabas_broker: Any, tmp_path: Path
+) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    lake = tmp_path / "lake"
+    far = FarAway(tmp_path / "far", [tmp_path / "worker"], executor_python(tmp_path / "python"))
+    with isolated_cluster(far) as master:
+        worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap)
+        moved = {"spark.master": master, "barnabas.spark.batch.interval.ms": "2000"}
+        try:
+            for config in (source(database), sink(lake)):
+                body: dict[str, Any] = {
+                    "name": f"far-{config['name']}",
+                    "config": {**config, **moved, **OTHER_NAMES},
+                }
+                body["config"]["name"] = body["name"]
+                worker.ask("POST", "/connectors", body)
+            wait_until(lambda: rows_in(lake, "far-sales") >= ROWS, SECONDS)
+            worker.check()
+            tasks = worker.tasks()
+            assert "pieces on" in tasks["far-sales"]["places"] or "piece on" in tasks["far-sales"]["places"]
+        except BaseException:
+            print(worker.text())
+            raise
+        finally:
+            worker.stop()
+    wanted = database.rows("SELECT count(*), sum(id) FROM sales")[0]
+    found = answer(lake, "SELECT count(*), sum(id) FROM $sales", "far-sales")[0]
+    assert [int(each) for each in found] == [int(each) for each in wanted]
+
+
+def answer(lake: Path, query: str, table: str = "shop-sales") -> list[tuple[Any, ...]]:
     import duckdb
     from deltalake import DeltaTable
 
-    if not (lake / "shop-sales" / "_delta_log").is_dir():
+    if not (lake / table / "_delta_log").is_dir():
         return []
-    names = [each.removeprefix("file://") for each in DeltaTable(str(lake / "shop-sales")).file_uris()]
+    names = [each.removeprefix("file://") for each in DeltaTable(str(lake / table)).file_uris()]
     return duckdb.sql(query.replace("$sales", f"read_parquet({names!r})")).fetchall() if names else []
 
 
-def rows_in(lake: Path) -> int:
-    found = answer(lake, "SELECT count(*) FROM $sales")
+def rows_in(lake: Path, table: str = "shop-sales") -> int:
+    found = answer(lake, "SELECT count(*) FROM $sales", table)
     return int(found[0][0]) if found else 0
 
 

@@ -38,7 +38,9 @@ def available() -> str | None:
 class MySqlServer:
     """`with MySqlServer() as server: server.execute("CREATE TABLE …")`; `url` is for JDBC."""
 
-    def __init__(self, database: str = "shop") -> None:
+    def __init__(self, database: str = "shop", *options: str) -> None:
+        """`options` are more arguments of the server, such as `--log-bin`."""
+        self._options = options
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-mysql-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.database = database
@@ -55,9 +57,10 @@ class MySqlServer:
             shutil.chown(self._folder, owner)
         self._install(owner)
         self.start()
-        self._as_root(
+        self.execute_as_root(
             f"CREATE DATABASE {self.database}; CREATE USER {self.user}@'%' IDENTIFIED BY '{self.password}';"
-            f" GRANT ALL ON {self.database}.* TO {self.user}@'%'"
+            f" GRANT ALL ON {self.database}.* TO {self.user}@'%';"
+            f" GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {self.user}@'%'"
         )
         return self
 
@@ -79,6 +82,7 @@ class MySqlServer:
         command = [str(program("mariadbd")), "--no-defaults", f"--datadir={self._folder / 'data'}"]
         command += [f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self._socket}"]
         command += ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=16M"]
+        command += self._options
         owner = other_user()
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -103,7 +107,7 @@ class MySqlServer:
         given = ["-h127.0.0.1", f"-P{self.port}", f"-u{self.user}", f"-p{self.password}", self.database]
         return self._client(statements, *given)
 
-    def _as_root(self, statements: str) -> str:
+    def execute_as_root(self, statements: str) -> str:
         return self._client(statements, f"--socket={self._socket}", "-uroot")
 
     def _client(self, statements: str, *given: str) -> str:
@@ -122,7 +126,7 @@ class MySqlServer:
         if self._process.poll() is not None:
             raise RuntimeError(self._said())
         try:
-            self._as_root("SELECT 1")
+            self.execute_as_root("SELECT 1")
         except RuntimeError:
             time.sleep(0.1)
             return False

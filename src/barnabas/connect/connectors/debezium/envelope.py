@@ -43,6 +43,7 @@ TRANSACTION = struct(
     optional=True,
 )
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+UNKEYED = "t"  # a truncated table has no key
 Row = tuple[Any, ...]
 
 
@@ -139,7 +140,8 @@ class TableSchemas:
         if self.key is None:
             return Column.nulls(len(changes))
         rows = [self.key_of(each.before if each.op == "d" else each.after) for each in changes]
-        return Column(self.key, structs(rows, self.key))
+        keyed = [None if each.op in UNKEYED else row for each, row in zip(changes, rows, strict=True)]
+        return Column(self.key, structs(keyed, self.key))
 
     def _envelopes(self, changes: Sequence[Change], now_ns: int) -> pa.Array:
         count = len(changes)

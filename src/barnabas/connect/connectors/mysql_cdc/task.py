@@ -1,0 +1,398 @@
+"""The task of the MySQL and MariaDB connectors: a snapshot, then the binary log.
+
+A connection that breaks is opened again at the last change that was returned. Offsets name the last row
+inside of a transaction, so that a restart neither repeats nor leaves out a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from barnabas.connect.connectors.debezium.envelope import Change
+from barnabas.connect.connectors.debezium.filters import topic_name
+from barnabas.connect.connectors.debezium.heartbeat import heartbeat
+from barnabas.connect.connectors.mysql_cdc import binlog
+from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of, source_schema
+from barnabas.connect.connectors.mysql_cdc.ddl import TableChange, Tables
+from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
+from barnabas.connect.connectors.mysql_cdc.dump import BinlogStream, LogPurged
+from barnabas.connect.connectors.mysql_cdc.history import History, store_of
+from barnabas.connect.connectors.mysql_cdc.position import Place, with_gtid
+from barnabas.connect.connectors.mysql_cdc.row_values import Reader, images, readers_of
+from barnabas.connect.connectors.mysql_cdc.schema_changes import schema_change
+from barnabas.connect.connectors.mysql_cdc.server import Server, Wanted
+from barnabas.connect.connectors.mysql_cdc.snapshot import Snapshot
+from barnabas.connect.data import Records
+from barnabas.connect.plugins import ConnectError, Positions, RetriableError, SourceContext, SourceTask
+
+log = logging.getLogger(__name__)
+WITHOUT_ROWS = ("no_data", "schema_only", "recovery", "schema_only_recovery")
+RECOVERIES = ("recovery", "schema_only_recovery")
+FIRST_PLACE = 4
+Given = tuple[Records, Place]
+
+
+class MySqlTask(SourceTask):
+    NAME: ClassVar[str] = "mysql"
+
+    def start(self, context: SourceContext) -> None:
+        self.context = context
+        self.settings = context.settings
+        self.prefix = context.settings.text("topic.prefix")
+        self.partition = {"server": self.prefix}
+        self.wanted = Wanted(context.settings)
+        self.source_kind = source_schema(self.NAME)
+        self._mode = context.settings.text("snapshot.mode").lower()
+        self._skipped = set(context.settings.entries("skipped.operations"))
+        self._batch_max = context.settings.integer("max.batch.size") or 1
+        self._history: History | None = None
+        self._server: Server | None = None
+        self._stream: BinlogStream | None = None
+        self._snapshot: Iterator[Given] | None = None
+        self._had_snapshot = False
+        [offset] = context.offsets.read([self.partition])
+        self._place = Place.of(offset) if offset else None
+        self._returned = self._place  # behind the last batch that `poll` has returned
+        self._queue: deque[Given] = deque()
+        self._run: list[Change] = []
+        self._run_table: Table | None = None
+        self._next_beat_s = 0.0
+
+    def poll(self) -> Records | None:
+        import pymysql
+
+        try:
+            if self._server is None:
+                self._open()
+            if self._snapshot is not None:
+                if (found := next(self._snapshot, None)) is not None:
+                    return self._given(found)
+                self._snapshot = None
+            return self._given(self._read())
+        except LogPurged as error:
+            self._close()
+            if self._mode not in ("when_needed", "always"):
+                raise ConnectError(f"{self._shown()}: {self._purged()}: {error}") from error
+            log.warning("%s: %s: a new snapshot begins: %s", self._shown(), self._purged(), error)
+            self._place = self._returned = None
+            return None
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError, RetriableError, OSError) as error:
+            self._close()
+            raise RetriableError(f"{self._shown()}: {error}") from error
+        except pymysql.err.MySQLError as error:
+            self._close()
+            raise ConnectError(f"{self._shown()}: {error}") from error
+
+    def _given(self, found: Given | None) -> Records | None:
+        if found is None:
+            return None
+        records, self._returned = found
+        return records
+
+    def _shown(self) -> str:
+        text = self.settings.text
+        return f"{self.NAME}://{text('database.hostname')}:{self.settings.integer('database.port')}"
+
+    def _purged(self) -> str:
+        place = self._place or Place()
+        return (
+            f"the server no longer has the log behind {place.file}:{place.pos} {place.gtids}:"
+            " take snapshot.mode=when_needed, or reset the offsets of this connector"
+        )
+
+    def commit(self, positions: Positions) -> None:
+        """The server keeps its log by its own rules."""
+
+    def stop(self) -> None:
+        self._close()
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._server = server = Server(self.settings)
+        server.check()
+        if self._history is None:
+            self._history = History(store_of(self.settings), self.prefix)
+        self.tables = Tables()
+        server.prepare(self.tables)
+        self._captured: dict[str, Table] = {}
+        self._maps: dict[int, tuple[binlog.TableMap, Table | None, list[Reader]]] = {}
+        place = self._place
+        if place is not None and not place.snapshot and not place.gtids and not server.has_log(place.file):
+            raise LogPurged(f"{place.file} is not in SHOW BINARY LOGS")
+        needed = place is None or bool(place.snapshot) or (self._mode == "always" and not self._had_snapshot)
+        if needed and self._mode == "never":
+            self._place = self._returned = Place(str(server.one("SHOW BINARY LOGS")[0]), FIRST_PLACE)
+            needed = False
+        elif not needed:
+            assert place is not None
+            if not self._history.recover(self.tables, place) and self._mode != "never":
+                if self._mode not in (*RECOVERIES, "when_needed"):
+                    raise ConnectError(
+                        f"{self._shown()}: the schema history has nothing before {place.file}:{place.pos}:"
+                        " take snapshot.mode=recovery if no table was changed since, or reset the offsets"
+                    )
+                needed = self._mode == "when_needed"
+                if not needed:
+                    self._snapshot = Snapshot(self, self._history, rows=False).given(place)
+        if needed:
+            self._had_snapshot = True
+            rows = self._mode not in WITHOUT_ROWS
+            self._snapshot = Snapshot(self, self._history, rows=rows).given(None)
+
+    def _started(self) -> BinlogStream:
+        assert self._server is not None and self._place is not None
+        place = self._place
+        self._file, self._gtid = place.file, ""
+        self._thread: int | None = None
+        self._resume_event, self._resume_row = place.event, place.row
+        self._events = 0
+        self._is_inside = False
+        return BinlogStream(
+            self._server.connect, self._server_id(), place.file, place.pos, place.gtids,
+            is_mariadb=self._server.is_mariadb,
+        )  # fmt: skip
+
+    def _server_id(self) -> int:
+        if self.settings["database.server.id"] is not None:
+            return self.settings.integer("database.server.id")
+        digest = hashlib.sha256(f"{self.context.connector} {self.prefix}".encode()).digest()
+        return 5400 + int.from_bytes(digest[:4], "big") % 2**31
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def table(self, database: str, name: str) -> Table | None:
+        """A table as it is at this place of the log; None if it is not captured."""
+        if not self.wanted.table(database, name):
+            return None
+        definition = self.tables.get(database, name)
+        if definition is None:
+            raise ConnectError(
+                f"{self._shown()}: the schema history does not know the table {database}.{name}, which the"
+                f" log at {self._file} changes: take snapshot.mode=recovery, or exclude the table"
+            )
+        found = self._captured.get(definition.id)
+        if found is None or found.definition is not definition:
+            found = self._captured[definition.id] = Table(
+                definition, self.settings, self.wanted, self.source_kind
+            )
+        return found
+
+    # -- stream ------------------------------------------------------------------------------------
+
+    def _read(self) -> Given | None:
+        if self._mode == "initial_only":
+            self.context.stopping.wait(self.context.poll_seconds)
+            return None
+        if self._stream is None:
+            self._stream = self._started()
+        until_s = time.monotonic() + self.context.poll_seconds
+        while not self._queue and not self.context.stopping.is_set():
+            event = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
+            if event is not None:
+                self._apply(event)
+            elif self._run:
+                self._flush()
+            else:
+                self._beat()
+                if time.monotonic() >= until_s:
+                    break
+        return self._queue.popleft() if self._queue else None
+
+    def _apply(self, event: binlog.Event) -> None:
+        kind = event.kind
+        if kind == binlog.ROTATE:
+            self._file = binlog.rotate_of(event).file
+            self._maps.clear()
+        elif kind in (*binlog.WRITES, *binlog.UPDATES, *binlog.DELETES):
+            self._rows(event)
+            self._events += 1
+        elif kind == binlog.TABLE_MAP:
+            self._map(event)
+            self._events += 1
+        elif kind in (binlog.GTID, binlog.TAGGED_GTID):
+            self._gtid = binlog.mysql_gtid(event) if kind == binlog.GTID else ""
+        elif kind == binlog.MARIA_GTID:
+            self._gtid, is_alone = binlog.maria_gtid(event)
+            if not is_alone:
+                self._begin(event)
+        elif kind in (binlog.QUERY, 165):
+            self._query(
+                event, binlog.query_of(event) if kind == binlog.QUERY else binlog.compressed_query(event)
+            )
+        elif kind in (binlog.XID, binlog.XA_PREPARE):
+            self._commit(event)
+        elif kind == binlog.TRANSACTION_PAYLOAD:
+            raise ConnectError("the log is compressed: set binlog_transaction_compression=OFF at the server")
+        elif self._is_inside and event.end:
+            self._events += 1
+
+    def _begin(self, event: binlog.Event) -> None:
+        assert self._place is not None
+        self._flush()
+        resumed = self._resume_event or self._resume_row
+        if not resumed:
+            self._place = self._place.begun(self._file, event.start)
+        self._events = 1
+        self._is_inside = True
+
+    def _commit(self, event: binlog.Event) -> None:
+        assert self._place is not None
+        gtids = with_gtid(self._place.gtids, self._gtid)
+        self._place = self._place.committed(self._file, event.end, gtids)
+        self._resume_event = self._resume_row = self._events = 0
+        self._is_inside = False
+        self._gtid = ""
+
+    def _query(self, event: binlog.Event, query: binlog.Query) -> None:
+        self._thread = query.thread
+        word = query.statement.lstrip()[:12].upper()
+        if word == "BEGIN":
+            if not self._is_inside:
+                self._begin(event)
+            else:
+                self._events += 1
+        elif word in ("COMMIT", "ROLLBACK"):
+            self._commit(event)
+        elif word.startswith(("SAVEPOINT", "ROLLBACK TO", "XA ")):
+            self._events += 1
+        else:
+            self._statement(event, query)
+
+    def _statement(self, event: binlog.Event, query: binlog.Query) -> None:
+        """A statement that changes tables, or one of no interest."""
+        assert self._history is not None and self._place is not None
+        self._flush()
+        try:
+            changes = self.tables.apply(query.statement, query.database)
+        except DdlError as error:
+            raise ConnectError(f"{self._shown()}: {self._file}:{event.start}: {error}") from error
+        if not self._is_inside:
+            self._commit(event)
+        else:
+            self._events += 1
+        if not changes:
+            return
+        self._history.write(self._place, query.database, query.statement, changes)
+        self._changed(event, query, changes)
+        self._maps.clear()
+        for each in changes:
+            if each.kind == "TRUNCATE" and "t" not in self._skipped and each.table is not None:
+                self._truncated(event, each)
+
+    def _changed(self, event: binlog.Event, query: binlog.Query, changes: list[TableChange]) -> None:
+        assert self._place is not None
+        if not self.settings.flag("include.schema.changes"):
+            return
+        if not any(self.wanted.table(each.database, each.name) for each in changes):
+            return
+        made = schema_change(
+            self.NAME, topic_name(self.prefix), self._source(event, query.database, changes[0].name, 0),
+            self.source_kind, query.statement, changes, time.time_ns() // 1_000_000,
+            (self.partition, self._place.offset),
+        )  # fmt: skip
+        self._queue.append((made, self._place))
+
+    def _truncated(self, event: binlog.Event, change: TableChange) -> None:
+        table = self.table(change.database, change.name)
+        if table is not None:
+            self._run_table = table
+            source = self._source(event, change.database, change.name, 0)
+            self._run.append(Change("t", None, None, source))
+            self._flush()
+
+    def _map(self, event: binlog.Event) -> None:
+        mapped = binlog.table_map_of(event)
+        known = self._maps.get(mapped.table_id)
+        if known is not None and known[0] == mapped:
+            return
+        table = self.table(mapped.database, mapped.table)
+        readers: list[Reader] = []
+        if table is not None:
+            try:
+                readers = readers_of(mapped, table.definition.columns)
+            except ValueError as error:
+                raise ConnectError(f"{self._shown()}: {self._file}:{event.start}: {error}") from error
+        self._maps[mapped.table_id] = mapped, table, readers
+
+    def _rows(self, event: binlog.Event) -> None:
+        if event.kind == binlog.PARTIAL_UPDATE:
+            raise ConnectError(
+                "the log has parts of JSON values: set binlog_row_value_options='' at the server"
+            )
+        place = self._place
+        assert place is not None
+        found = binlog.rows_of(event)
+        mapped, table, readers = self._maps.get(found.table_id, (None, None, []))
+        if mapped is None or table is None or self._events < self._resume_event or found.op in self._skipped:
+            return
+        if self._run and table is not self._run_table:
+            self._flush()
+        self._run_table = table
+        first = self._resume_row if self._events == self._resume_event else 0
+        rows = list(images(found, readers))
+        for number, (before, after) in enumerate(rows):
+            if number < first:
+                continue
+            if len(self._run) >= self._batch_max:
+                self._flush()
+            source = self._source(event, mapped.database, mapped.table, number)
+            self._run.append(Change(found.op, table.row(before), table.row(after), source))
+            self._place = replace(place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
+                self._events, number + 1, is_last=number + 1 == len(rows)
+            )
+
+    def _source(self, event: binlog.Event, database: str, table: str, row: int) -> dict[str, Any]:
+        return source_of(
+            self.NAME, self.settings, time_ms=event.timestamp_s * 1000, snapshot="false", db=database,
+            table=table, server_id=event.server_id, gtid=self._gtid or None, file=self._file, pos=event.start,
+            row=row, thread=self._thread,
+        )  # fmt: skip
+
+    def _flush(self) -> None:
+        """The changes so far as one batch. Its position is behind the last of them."""
+        if self._run and self._run_table is not None and self._place is not None:
+            positions = [(self.partition, self._place.offset)]
+            made = self._run_table.schemas.records(self._run, time.time_ns(), positions)
+            self._queue.append((made, self._place))
+        self._run = []
+
+    def _beat(self) -> None:
+        interval_s = self.settings.integer("heartbeat.interval.ms") / 1000
+        if not interval_s or self._is_inside or time.monotonic() < self._next_beat_s or self._place is None:
+            return
+        self._next_beat_s = time.monotonic() + interval_s
+        if (query := self.settings.text("heartbeat.action.query")) and self._server is not None:
+            self._server.execute(query)
+        topic = topic_name(self.settings.text("topic.heartbeat.prefix"), self.prefix)
+        beat = heartbeat(topic, self.prefix, (self.partition, self._place.offset))
+        self._queue.append((beat, self._place))
+
+    def set_place(self, place: Place) -> None:
+        """A snapshot says where the stream goes on."""
+        self._place = place
+
+    def _close(self) -> None:
+        """Close connections. Changes that were not returned are read again."""
+        if self._snapshot is not None:
+            self._snapshot.close()  # type: ignore[attr-defined]  # a generator
+        for each in (self._stream, self._server):
+            if each is not None:
+                each.close()
+        self._queue.clear()
+        self._run = []
+        self._place = self._returned
+        self._stream = self._server = self._snapshot = None
+
+
+class MariaDbTask(MySqlTask):
+    NAME: ClassVar[str] = "mariadb"

@@ -50,6 +50,7 @@ REMEMBERED = [
     ("cluster-shares", 647),
     ("cluster-shares", 744),
     ("cluster-shares", 1000237),
+    ("cluster-shares", 1000332),
     ("cluster-streams", 33),
 ]
 

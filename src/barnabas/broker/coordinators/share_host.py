@@ -103,8 +103,8 @@ class ShareHost(CoordinatorHost[ShareStateShard]):
     def _prune(self, offset: int) -> None:
         """Delete the records below the offset, if the record at it is committed; else the next time."""
         partition = self.partition
-        if offset > partition.high_watermark:
-            return
+        if offset >= partition.high_watermark:
+            return  # a new leader may not have the record at the offset
         if partition.log.advance_log_start(offset):
             partition.wake_followers()
         self.shard.pruned(offset)

@@ -81,11 +81,18 @@ def test_values_of_mysql_and_postgresql(spark: Any) -> None:
         "price": "1234",
         "many": "1234",
     }
-    first, second, third, nothing = parsed(
+    # A wrong unit, an unknown database and digits that may be bytes are malformed rather than wrong.
+    wrong = [
+        event({"id": 1, "local": MICROS}, "mysql"), event({"id": 1, "at": MICROS}, "oracle"),
+        event({"id": 1, "many": "1234"}, "mysql"), event({"id": 1, "paid": "yes"}, "mysql"),
+        event({"id": 1, "born": 10**12}, "mysql"), event({"id": 1, "price": unscaled(10**30)}, "mysql"),
+    ]  # fmt: skip
+    first, second, third, nothing, *malformed = parsed(
         spark, {},
         event(mysql, "mysql"), event(postgres, "postgresql"), event(with_schema, "mysql", named),
-        event({"id": 4, "price": None}, "mysql"),
+        event({"id": 4, "price": None}, "mysql"), *wrong,
     )  # fmt: skip
+    assert [row["_malformed"] for row in malformed] == [True] * len(wrong)
     assert values(first, "paid", "born", "price", "many") == (
         True, date(2026, 3, 1), Decimal("-123.45"), Decimal(10**37 + 7),
     )  # fmt: skip
@@ -103,18 +110,12 @@ def test_values_of_mysql_and_postgresql(spark: Any) -> None:
     assert values(nothing, "id", "price", "at") == (4, None, None)
 
 
+@pytest.mark.long
 def test_the_file_names_types_where_events_do_not(spark: Any) -> None:
     fractions = {"id": 1, "local": MICROS}  # DATETIME(6)
     types = {"local": TIMES + "MicroTimestamp", "many": "string"}
     [row] = parsed(spark, types, event({**fractions, "many": "1234"}, "mysql"))
     assert values(row, "local", "many") == (AT.replace(tzinfo=None), Decimal(1234))
-    # A wrong unit, an unknown database and digits that may be bytes are malformed rather than wrong.
-    wrong = [
-        event(fractions, "mysql"), event({"id": 1, "at": MICROS}, "oracle"),
-        event({"id": 1, "many": "1234"}, "mysql"), event({"id": 1, "paid": "yes"}, "mysql"),
-        event({"id": 1, "born": 10**12}, "mysql"), event({"id": 1, "price": unscaled(10**30)}, "mysql"),
-    ]  # fmt: skip
-    assert [row["_malformed"] for row in parsed(spark, {}, *wrong)] == [True] * len(wrong)
 
 
 def test_a_file_with_an_unknown_type_is_refused() -> None:

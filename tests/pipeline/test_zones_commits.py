@@ -10,7 +10,7 @@ import pytest
 from barnabas.engine.delta.log import newest_version, transactions_in
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.commits import CHANGES, Appender, Txn
-from barnabas.pipeline.lake.tables import Lake
+from barnabas.pipeline.lake.tables import Lake, TableName
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -70,3 +70,14 @@ def test_the_newest_version_is_found_after_a_table_is_recreated(tmp_path: Path) 
     assert newest_version(str(log)) == -1
     (log / f"{3:020}.json").write_text("{}")  # the first ones were cleaned up
     assert newest_version(str(log)) == 3
+
+
+def test_a_folder_that_a_killed_process_left_without_a_commit_is_no_table(tmp_path: Path) -> None:
+    table = TableName.parse("quarantine.orders")
+    lake = Lake(str(tmp_path))
+    log = tmp_path / "quarantine" / "orders" / "_delta_log"
+    (log / "_staged_commits").mkdir(parents=True)
+    session: Any = None  # logs of a folder are read without Spark
+    assert not lake.exists(session, table)
+    (log / f"{0:020}.json").write_text("{}")
+    assert lake.exists(session, table)

@@ -97,8 +97,8 @@ class Lake:
         return self.is_local or self.root.partition("://")[0] in SCHEMES
 
     def exists(self, spark: SparkSession, table: TableName) -> bool:
-        """Whether a table was committed. Delta makes the folders of a table before its first commit, so a killed
-        process may leave a folder that is none."""
+        """Whether a table was committed. Delta makes the folders of a table before its first commit, so a
+        killed process may leave a folder that is none."""
         if self.is_read_by_us:
             return self.version(spark, table) >= 0
         from pyspark.errors import AnalysisException

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
 from barnabas.connect.connectors.lake.lake_sink import IcebergSinkConnector, LakeSinkConnector
+from barnabas.engine.delta import commits
 from connect.jobs.job_runner import Tasks, produce, until
 
 CLASS = "barnabas.connect.connectors.lake.lake_sink.LakeSinkConnector"
@@ -34,6 +35,49 @@ def rows_of(spark: Any, path: Path) -> list[dict[str, Any]]:
     if not (path / "_delta_log").is_dir():
         return []
     return [row.asDict(recursive=True) for row in spark.read.format("delta").load(str(path)).collect()]
+
+
+def has_ended(tasks: Tasks, name: str) -> bool:
+    """Whether the task failed, or has written everything."""
+    progress = tasks.progress(name)
+    return tasks.states[name].last == "FAILED" or (progress.lag == 0 and progress.commits > 0)
+
+
+class Killed(BaseException):
+    """Stands for a process that dies: nothing after it is done."""
+
+
+def test_rows_are_appended_once_although_the_task_dies_before_and_after_commits(
+    tasks: Tasks, barnabas_broker: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(barnabas_broker.bootstrap, "events", [('"k"', json.dumps({"n": n})) for n in range(50)])
+    produce(barnabas_broker.bootstrap, "others", [('"k"', json.dumps({"m": n})) for n in range(20)])
+    wanted = config("events,others", tmp_path, barnabas_spark_batch_records="30")
+    append = commits.append
+    left = {"calls": 0}
+
+    def dying(*arguments: Any, **more: Any) -> None:
+        """Dies after the first, then before the third commit of rows: between tables, and between table and
+        offsets."""
+        left["calls"] += 1
+        if left["calls"] == 4:
+            raise Killed
+        append(*arguments, **more)
+        if left["calls"] in (1, 6):
+            raise Killed
+
+    monkeypatch.setattr(commits, "append", dying)
+    done = False
+    for _ in range(8):
+        states = tasks.start("lake", wanted)
+        until(lambda: has_ended(tasks, "lake"))
+        done = states.last != "FAILED"
+        tasks.runner.stop("lake", 0, 60)
+        if done:
+            break
+    assert done and left["calls"] > 6
+    assert sorted(row["n"] for row in rows_of(spark, tmp_path / "events")) == list(range(50))
+    assert sorted(row["m"] for row in rows_of(spark, tmp_path / "others")) == list(range(20))
 
 
 def test_upserts_keep_the_last_value_of_a_key_and_tombstones_delete(

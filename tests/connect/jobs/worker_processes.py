@@ -72,6 +72,19 @@ class WorkerProcess:
             found = response.read()
         return json.loads(found) if found else None
 
+    def create(self, config: dict[str, str]) -> None:
+        """Create a connector, again while the workers rebalance (409)."""
+
+        def is_created() -> bool:
+            try:
+                self.ask("POST", "/connectors", {"name": config["name"], "config": config})
+            except urllib.error.HTTPError as error:
+                assert error.code == 409, error.read()
+                return False
+            return True
+
+        wait_until(is_created, START_S)
+
     def tasks(self) -> dict[str, dict[str, Any]]:
         """What the tasks of this worker tell, by connector; empty while it does not answer."""
         try:

@@ -152,6 +152,7 @@ class SinkJob:
         if self._redo is not None:
             number, ranges = self._redo
             log.info("task %s finishes batch %d", self._parts.name, number)
+            self._next_ranges()  # for the lag
             self._batch(number, ranges)
             self._redo = None
             return True

@@ -30,7 +30,7 @@ from barnabas.connect.plugins import (
 from barnabas.connect.plugins.spark import Ranges
 from barnabas.engine.delta import commits
 from barnabas.engine.delta.fencing import fence, last_number
-from barnabas.engine.delta.log import URL
+from barnabas.engine.delta.log import URL, newest_version
 from barnabas.engine.errors import CONFLICT, brief
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def exists(spark: SparkSession, path: str) -> bool:
     from pyspark.errors import AnalysisException
 
     if not URL.match(path):
-        return (Path(path) / "_delta_log").is_dir()
+        return newest_version(f"{path}/_delta_log") >= 0  # a folder without a commit is left by a kill
     try:
         spark.read.format("delta").load(path).schema  # noqa: B018 (reading it fails where there is no table)
     except AnalysisException:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 # Tests that share what takes long to start: one worker starts it, once. The longest prefix decides.
 ZONES, VIEWS, TOPICS = "Spark: zones", "Spark: views", "Spark: topics"  # a session each
 TOGETHER = {
+    "tests/connect/jobs/": TOPICS,
     "tests/pipeline/test_zones_": ZONES,
     "tests/pipeline/test_sources_": VIEWS,
     "tests/pipeline/test_views_": VIEWS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,6 +14,8 @@ from starlette.responses import JSONResponse, Response
 
 from barnabas.connect.api.bodies import check_name, config_of, json_object, new_connector, offsets_of
 from barnabas.connect.api.sink_offsets import SinkGroups
+from barnabas.connect.config import ConfigDef
+from barnabas.connect.config.connector_settings import common_settings
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.states import Target
@@ -23,6 +26,7 @@ from barnabas.services.errors import ApiError
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 VERSION = "4.3.1"
+TASK = re.compile(r"[+-]?[0-9]{1,10}")
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL", "OFF")
 
 
@@ -53,8 +57,8 @@ class Endpoints:
             ("PATCH", f"{one}/config", self.patch_config),
             ("GET", f"{one}/status", self.status),
             ("GET", f"{one}/tasks", self.tasks),
-            ("GET", f"{one}/tasks/{{task:int}}/status", self.task_status),
-            ("POST", f"{one}/tasks/{{task:int}}/restart", self.restart_task),
+            ("GET", f"{one}/tasks/{{task}}/status", self.task_status),
+            ("POST", f"{one}/tasks/{{task}}/restart", self.restart_task),
             ("POST", f"{one}/restart", self.restart),
             ("PUT", f"{one}/pause", self.pause),
             ("PUT", f"{one}/resume", self.resume),
@@ -104,8 +108,7 @@ class Endpoints:
     async def create(self, request: Request) -> Response:
         name, config, target = new_connector(await json_object(request))
         await self.herder.put(name, config, is_new=True, target=target)
-        place = f"/connectors/{quote(name, safe='')}"
-        return JSONResponse(self.herder.info(name), 201, headers={"location": place})
+        return JSONResponse(self.herder.info(name), 201, headers={"location": place_of(request, name)})
 
     async def info(self, request: Request) -> Response:
         return JSONResponse(self.herder.info(name_of(request)))
@@ -122,7 +125,7 @@ class Endpoints:
         config = config_of(await json_object(request), "the configuration")
         check_name(name, config)
         is_new = await self.herder.put(name, config, is_new=False)
-        headers = {"location": f"/connectors/{quote(name, safe='')}"} if is_new else {}
+        headers = {"location": place_of(request, name)} if is_new else {}
         return JSONResponse(self.herder.info(name), 201 if is_new else 200, headers=headers)
 
     async def patch_config(self, request: Request) -> Response:
@@ -137,10 +140,10 @@ class Endpoints:
         return JSONResponse(self.herder.tasks(name_of(request)))
 
     async def task_status(self, request: Request) -> Response:
-        return JSONResponse(self.herder.task_status(name_of(request), request.path_params["task"]))
+        return JSONResponse(self.herder.task_status(name_of(request), task_of(request)))
 
     async def restart_task(self, request: Request) -> Response:
-        await self.herder.restart_here(name_of(request), request.path_params["task"])
+        await self.herder.restart_here(name_of(request), task_of(request))
         return Response(status_code=204)
 
     async def restart(self, request: Request) -> Response:
@@ -225,7 +228,12 @@ class Endpoints:
                     definition = known.load().CONFIG
                 except ConnectError as error:
                     raise ApiError(500, 500, str(error)) from None
-                return JSONResponse([key_body(key) for key in definition])
+                common = common_settings(str(known.kind)) if known.kind in CONNECTORS else ConfigDef()
+                found = [key_body(key) for key in (*definition, *common)]
+                for each in found:
+                    if each["name"] == "connector.plugin.version":
+                        each["default_value"] = known.version
+                return JSONResponse(found)
         raise ApiError(404, 404, f"Unknown plugin {plugin}.")
 
     async def validate(self, request: Request) -> Response:
@@ -279,6 +287,19 @@ class Endpoints:
 
 def name_of(request: Request) -> str:
     return str(request.path_params["name"])
+
+
+def place_of(request: Request, name: str) -> str:
+    """The URL of a connector, at the address that the caller used."""
+    return f"{str(request.base_url).rstrip('/')}/connectors/{quote(name, safe='')}"
+
+
+def task_of(request: Request) -> int:
+    """The number of a task. What is no number of 32 bits is no path at all."""
+    text = str(request.path_params["task"])
+    if not TASK.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
+        raise ApiError(404, 404, "HTTP 404 Not Found")
+    return int(text)
 
 
 def is_same_plugin(plugin: str, given: str) -> bool:

@@ -9,7 +9,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.herder.errors import Refused, framework_offsets, not_stopped
+from barnabas.connect.herder.errors import Refused, not_stopped, offsets_changed
 from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.states import Target
 from barnabas.protocol import ErrorCode, KafkaError
@@ -53,20 +53,22 @@ class SinkGroups:
         if herder.state.target(name) is not Target.STOPPED or herder.state.tasks.get(name):
             raise not_stopped(name)
         group = group_of(name, config)
+        wanted = None if pairs is None else {place_of(part): offset_of(offset) for part, offset in pairs}
+        known = await self.read(name, config) if pairs is None else []
+        has_say = await herder.checked_offsets(name, pairs or [(part, None) for part, _ in known])
         try:
-            if pairs is None:
+            if wanted is None:
                 await self._admin.delete_groups([group])
             else:
-                await self._alter(group, pairs)
+                await self._alter(group, wanted)
         except KafkaError as error:
-            raise Refused(
-                500, f"Failed to alter consumer group offsets for connector {name}: {error}"
-            ) from error
-        word = "reset" if pairs is None else "altered"
-        return framework_offsets(word)
+            if wanted is not None or error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise Refused(
+                    500, f"Failed to alter consumer group offsets for connector {name}: {error}"
+                ) from error
+        return offsets_changed("reset" if pairs is None else "altered", has_say)
 
-    async def _alter(self, group: str, pairs: list[tuple[Any, Any]]) -> None:
-        wanted = {place_of(partition): offset_of(offset) for partition, offset in pairs}
+    async def _alter(self, group: str, wanted: Mapping[TopicPartition, int | None]) -> None:
         known = await self._admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
         for place, found in known.items():
             if isinstance(found, KafkaError):
@@ -81,26 +83,44 @@ class SinkGroups:
 
 
 def place_of(partition: Mapping[str, Any]) -> TopicPartition:
-    try:
-        topic, number = partition["kafka_topic"], int(partition["kafka_partition"])
-    except (KeyError, TypeError, ValueError):
+    if partition.get("kafka_topic") is None or partition.get("kafka_partition") is None:
         raise Refused(
             400,
-            "The partition for a sink connector offset must have the keys 'kafka_topic' and "
-            "'kafka_partition', the latter a number",
-        ) from None
-    return TopicPartition(str(topic), number)
+            "The partition for a sink connector offset must contain the keys 'kafka_topic' and "
+            "'kafka_partition'",
+        )
+    number = whole_number(partition["kafka_partition"])
+    if number is None:
+        raise unparsed("partition", partition["kafka_partition"])
+    return TopicPartition(str(partition["kafka_topic"]), number)
 
 
 def offset_of(offset: Mapping[str, Any] | None) -> int | None:
     if offset is None:
         return None
-    try:
-        found = int(offset["kafka_offset"])
-    except (KeyError, TypeError, ValueError):
+    if offset.get("kafka_offset") is None:
         raise Refused(
-            400, "The offset for a sink connector must have the key 'kafka_offset' with a number"
-        ) from None
+            400,
+            "The offset for a sink connector should either be null or contain the key 'kafka_offset'",
+        )
+    found = whole_number(offset["kafka_offset"])
+    if found is None:
+        raise unparsed("offset", offset["kafka_offset"])
     if found < 0:
         raise Refused(500, f"The offset {found} is negative")
     return found
+
+
+def whole_number(value: object) -> int | None:
+    try:
+        return int(str(value))
+    except ValueError:
+        return None
+
+
+def unparsed(word: str, value: object) -> Refused:
+    return Refused(
+        400,
+        f"Failed to parse the following Kafka {word} value in the provided offsets: '{value}'. "
+        f"{word.capitalize()} values for sink connectors need to be integers.",
+    )

@@ -49,6 +49,13 @@ def framework_offsets(word: str) -> str:
     )
 
 
+def offsets_changed(word: str, has_say: bool) -> str:
+    """The message after offsets were altered or reset; `has_say`: the connector itself checked them."""
+    if has_say:
+        return f"The offsets for this connector have been {word} successfully"
+    return framework_offsets(word)
+
+
 def refuse_hidden(config: Mapping[str, str | None]) -> None:
     """A client sent the text that hides secrets, and no secret is stored that it could stand for."""
     unknown = [name for name, value in config.items() if value == HIDDEN]

@@ -15,41 +15,30 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.connect.config.providers import Providers
 from barnabas.connect.config.secrets import masked, restored
 from barnabas.connect.herder import config_state as records
-from barnabas.connect.herder.config_state import Change, ConfigState, Record
+from barnabas.connect.herder.config_state import Change, Record
 from barnabas.connect.herder.errors import (
     Refused,
-    framework_offsets,
-    not_found,
     not_stopped,
+    offsets_changed,
     refuse_hidden,
     unknown,
 )
-from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.running import RunningConnector, Startups
 from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
 from barnabas.connect.herder.validation import Validation, connector_class, validate
+from barnabas.connect.herder.worker_state import Place, WorkerState
 from barnabas.connect.plugins import Plugins
 
 log = logging.getLogger("barnabas.connect")
 
-Place = tuple[str, int | None]  # a connector, or one of its tasks
 
-
-class Herder:
+class Herder(WorkerState):
     def __init__(
         self, worker: Mapping[str, str], worker_id: str, plugins: Plugins, runner: TaskRunner
     ) -> None:
-        self.worker = dict(worker)
-        self.worker_id = worker_id
-        self.plugins = plugins
-        self.providers = Providers(worker)
-        self.state = ConfigState()
-        self.statuses: dict[Place, Status] = {}
-        self.offsets = Offsets()
-        self.topics: dict[str, dict[str, int]] = {}  # by connector: the topics it used, with a task
+        super().__init__(worker, worker_id, plugins)
         self.generation = 0
         self.startups = Startups()
         self._runner = runner
@@ -313,58 +302,6 @@ class Herder:
         except Exception:
             return None
 
-    # -- reading -----------------------------------------------------------------------------------
-
-    def kind(self, name: str) -> str:
-        try:
-            return self.plugins.connector(self.state.connectors[name]["connector.class"]).KIND
-        except Exception:
-            return "unknown"
-
-    def config(self, name: str) -> dict[str, str]:
-        found = self.state.connectors.get(name)
-        if found is None:
-            raise not_found(name)
-        return found
-
-    def shown_config(self, config: Mapping[str, str]) -> dict[str, str | None]:
-        """A configuration for a response: secrets are hidden."""
-        try:
-            definition = self.plugins.connector(config["connector.class"]).CONFIG
-        except Exception:
-            definition = None
-        return masked(config, definition)
-
-    def info(self, name: str) -> dict[str, Any]:
-        tasks = [{"connector": name, "task": each} for each in range(len(self.state.tasks.get(name, ())))]
-        config = self.shown_config(self.config(name))
-        return {"name": name, "config": config, "tasks": tasks, "type": self.kind(name)}
-
-    def tasks(self, name: str) -> list[dict[str, Any]]:
-        self.config(name)
-        return [
-            {"id": {"connector": name, "task": number}, "config": self.shown_config(config)}
-            for number, config in enumerate(self.state.tasks.get(name, ()))
-        ]
-
-    def status(self, name: str) -> dict[str, Any]:
-        found = self.statuses.get((name, None))
-        if found is None:
-            raise Refused(404, f"No status found for connector {name}")
-        tasks = sorted(number for each, number in self.statuses if each == name and number is not None)
-        return {
-            "name": name,
-            "connector": found.shown(),
-            "tasks": [self.task_status(name, number) for number in tasks],
-            "type": self.kind(name),
-        }
-
-    def task_status(self, name: str, task: int) -> dict[str, Any]:
-        found = self.statuses.get((name, task))
-        if found is None:
-            raise Refused(404, f"No status found for task {name}-{task}")
-        return {"id": task, **found.shown()}
-
     # -- commands ----------------------------------------------------------------------------------
 
     def validated(self, config: Mapping[str, str | None]) -> Validation:
@@ -424,7 +361,7 @@ class Herder:
         """Restart a connector or one task, which its owner does."""
         if name not in self.state.connectors:
             raise Refused(404, f"Unknown connector: {name}")
-        if task is not None and task >= len(self.state.tasks.get(name, ())):
+        if task is not None and not 0 <= task < len(self.state.tasks.get(name, ())):
             raise Refused(404, f"Unknown task: {name}-{task}")
         self.must_own((name, task))
         self._restart_places.add((name, task))
@@ -436,22 +373,23 @@ class Herder:
     async def alter_offsets(self, name: str, pairs: Sequence[tuple[Any, Any]] | None) -> str:
         """Set offsets of a source; None resets all. Returns the message of the response."""
         self.must_lead()
-        config = self.config(name)
+        self.config(name)
         if self.state.target(name) is not Target.STOPPED or self.state.tasks.get(name):
             raise not_stopped(name)
         await self.refresh_offsets()
         changes = [(dict(part), None) for part, _ in self.offsets.of(name)] if pairs is None else list(pairs)
-        found = connector_class(self.plugins, config["connector.class"])()
-        resolved = self.providers.resolve(config)
-        try:
-            has_say = await asyncio.to_thread(found.alter_offsets, resolved, changes)
-        except Exception as error:
-            raise Refused(500, f"Failed to alter offsets for connector {name}: {error}") from error
+        has_say = await self.checked_offsets(name, changes)
         await self.write_offsets(self.offsets.records(name, changes))
-        word = "reset" if pairs is None else "altered"
-        if has_say:
-            return f"The offsets for this connector have been {word} successfully"
-        return framework_offsets(word)
+        return offsets_changed("reset" if pairs is None else "altered", has_say)
+
+    async def checked_offsets(self, name: str, changes: Sequence[tuple[Any, Any]]) -> bool:
+        """Let the connector judge offsets; True if it has a say."""
+        config = self.config(name)
+        found = connector_class(self.plugins, config["connector.class"])()
+        try:
+            return await asyncio.to_thread(found.alter_offsets, self.providers.resolve(config), changes)
+        except Exception as error:
+            raise Refused(500, str(error) or f"{type(error).__name__} while offsets were checked") from error
 
     # -- what a distributed worker does otherwise --------------------------------------------------
 

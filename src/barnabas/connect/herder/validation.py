@@ -7,6 +7,7 @@ connector's own, client overrides. Secrets are hidden in the result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +18,16 @@ from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.config.secrets import HIDDEN, is_secret
 from barnabas.connect.config.types import config_text
 from barnabas.connect.herder.errors import Refused
-from barnabas.connect.plugins import Connector, Kind, Plugins
+from barnabas.connect.herder.plugin_settings import (
+    add_aliases,
+    aliases,
+    converter_settings,
+    offer_plugins,
+    override_settings,
+)
+from barnabas.connect.plugins import Connector, Plugins
 from barnabas.connect.plugins.errors import ConnectError, UnknownPluginError
 
-ALIASES_MAX = 100
-OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
-PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
 
@@ -107,21 +112,29 @@ def validate(config: Mapping[str, str | None], plugins: Plugins, worker: Mapping
     given = {name: value for name, value in config.items() if value is not None}
     name = given.get("connector.class")
     if name is None:
-        shown = "{" + ", ".join(f"{key}={config[key]}" for key in config if not is_secret(key)) + "}"
+        shown = "{" + ", ".join(f"{key}={config[key]}" for key in sorted(config) if not is_secret(key)) + "}"
         raise Refused(400, f"Connector config {shown} contains no connector type")
     found = connector_class(plugins, name)
     definition = common_settings(found.KIND, worker)
+    offer_plugins(definition, given, plugins, found.KIND)
     problems = add_aliases(definition, given, plugins)
     result = Validation(name, [], {**definition.keys, **found.CONFIG.keys})
     collect(result, definition, given)
     collect(result, found.CONFIG, given)
+    converters, more = converter_settings(given, plugins)
+    for key, each in [*converters, *override_settings(found.KIND, given, worker)]:
+        result.values[each.name] = each
+        if key is not None:
+            result.keys[each.name] = key
+            if key.group is not None and key.group not in result.groups:
+                result.groups.append(key.group)
+    problems += more
     for setting, message in problems:
         result.add_error(setting, message)
     for setting, value in config.items():
         if value is None:
             result.add_error(setting, NULL_VALUE)
     check_kind(result, found, given, worker)
-    check_overrides(result, given, worker)
     for setting, messages in connector_errors(found, given).items():
         for message in messages:
             result.add_error(setting, message)
@@ -132,61 +145,6 @@ def collect(result: Validation, definition: ConfigDef, given: Mapping[str, str])
     result.groups += [group for group in definition.groups if group not in result.groups]
     for value in definition.validate(given):
         result.values[value.name] = value
-
-
-def add_aliases(definition: ConfigDef, given: Mapping[str, str], plugins: Plugins) -> list[tuple[str, str]]:
-    """Add the settings of transforms and predicates; returns errors by setting."""
-    problems: list[tuple[str, str]] = []
-    for alias in dict.fromkeys(aliases(given, "transforms")[:ALIASES_MAX]):
-        prefix, group = f"transforms.{alias}.", f"Transforms: {alias}"
-        definition.define(f"{prefix}type", "CLASS", importance="HIGH", doc="Its class.", group=group,
-                          width="LONG", display_name=f"Transformation type for {alias}", order=0)  # fmt: skip
-        definition.define(
-            f"{prefix}predicate", "STRING", "", "MEDIUM", "Alias of a predicate.", group, order=1
-        )
-        definition.define(
-            f"{prefix}negate", "BOOLEAN", "false", "MEDIUM", "Negate the predicate.", group, order=2
-        )
-        problems += predicate_problems(given, prefix)
-        problems += add_plugin(definition, given, plugins, (prefix, group, Kind.TRANSFORMATION))
-    for alias in dict.fromkeys(aliases(given, "predicates")[:ALIASES_MAX]):
-        prefix, group = f"predicates.{alias}.", f"Predicates: {alias}"
-        definition.define(f"{prefix}type", "CLASS", importance="HIGH", doc="Its class.", group=group,
-                          width="LONG", display_name=f"Predicate type for {alias}", order=0)  # fmt: skip
-        problems += add_plugin(definition, given, plugins, (prefix, group, Kind.PREDICATE))
-    return problems
-
-
-def add_plugin(
-    definition: ConfigDef, given: Mapping[str, str], plugins: Plugins, place: tuple[str, str, Kind]
-) -> list[tuple[str, str]]:
-    prefix, group, kind = place
-    name = given.get(f"{prefix}type")
-    if name is None:
-        return []
-    try:
-        child = getattr(plugins.load(name, kind), "CONFIG", None)
-    except ConnectError as error:
-        return [(f"{prefix}type", f"Invalid value {name} for configuration {prefix}type: {error}")]
-    if isinstance(child, ConfigDef):
-        definition.embed(prefix, group, 3, child)
-    return []
-
-
-def predicate_problems(given: Mapping[str, str], prefix: str) -> list[tuple[str, str]]:
-    predicate = given.get(f"{prefix}predicate", "").strip()
-    name = f"{prefix}predicate"
-    if predicate and predicate not in aliases(given, "predicates"):
-        reason = "no such predicate is defined: add it to predicates"
-        return [(name, f"Invalid value {predicate} for configuration {name}: {reason}")]
-    if not predicate and f"{prefix}negate" in given:
-        reason = f"there is no config '{name}' defining a predicate to be negated."
-        return [(f"{prefix}negate", f"Config '{prefix}negate' was provided but {reason}")]
-    return []
-
-
-def aliases(given: Mapping[str, str], word: str) -> list[str]:
-    return [alias.strip() for alias in given.get(word, "").split(",") if alias.strip()]
 
 
 def check_kind(
@@ -218,10 +176,19 @@ def check_sink(result: Validation, given: Mapping[str, str]) -> None:
         result.add_error("topics.regex", message)
     letters = given.get("errors.deadletterqueue.topic.name", "").strip()
     if letters and letters in topics:
-        result.add_error(
-            "topics",
-            f"The DLQ topic '{letters}' may not be included in the list of topics consumed by the connector",
-        )
+        shown = ", ".join(topics)
+        reason = f"may not be included in the list of topics ('topics=[{shown}]') consumed by the connector"
+        result.add_error("topics", f"The DLQ topic '{letters}' {reason}")
+    elif letters and pattern and matches(pattern, letters):
+        reason = f"may not be matched by the regex for the topics ('topics.regex={pattern}') consumed by"
+        result.add_error("topics.regex", f"The DLQ topic '{letters}' {reason} the connector")
+
+
+def matches(pattern: str, text: str) -> bool:
+    try:
+        return re.fullmatch(pattern, text) is not None
+    except re.error:
+        return False
 
 
 def check_topic_creation(result: Validation, given: Mapping[str, str]) -> None:
@@ -247,26 +214,6 @@ def is_count(text: str) -> bool:
         return int(text) == -1 or int(text) > 0
     except ValueError:
         return False
-
-
-def check_overrides(result: Validation, given: Mapping[str, str], worker: Mapping[str, str]) -> None:
-    """Client overrides are shown, and refused where the worker's policy does not allow them."""
-    policy = worker.get("connector.client.config.override.policy", "All").rpartition(".")[2]
-    policy = policy.removesuffix("ConnectorClientConfigOverridePolicy")
-    allowed = aliases(worker, "connector.client.config.override.allowlist")
-    for name, text in given.items():
-        prefix = next((each for each in OVERRIDES if name.startswith(each)), None)
-        if prefix is None:
-            continue
-        result.values.setdefault(name, ConfigValue(name, text))
-        short = name.removeprefix(prefix)
-        permitted = {"All": True, "None": False, "Principal": short in PRINCIPAL}.get(
-            policy, short in allowed
-        )
-        if not permitted:
-            shown = HIDDEN if is_secret(name) else text
-            reason = f"The '{policy}' policy does not allow '{short}' to be overridden here."
-            result.add_error(name, f"Invalid value {shown} for configuration {name}: {reason}")
 
 
 def connector_errors(found: type[Connector], given: Mapping[str, str]) -> dict[str, list[str]]:

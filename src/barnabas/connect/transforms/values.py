@@ -13,7 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.config import REQUIRED, ConfigDef, ConfigType, Importance, checked, invalid
+from barnabas.connect.config import (
+    REQUIRED,
+    ConfigDef,
+    ConfigError,
+    ConfigType,
+    Importance,
+    Validator,
+    checked,
+    invalid,
+)
 from barnabas.connect.convert.simple_headers import literal
 from barnabas.connect.data import DECIMAL_NAME, Column, Records, Schema, Type
 from barnabas.connect.data.java_text import double_texts, java_text
@@ -33,6 +42,11 @@ MIDNIGHT = dt.date(1970, 1, 1)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+def check_spec(name: str, value: Any) -> None:
+    if not value:
+        raise ConfigError("Must specify at least one field to cast.")
+
+
 @both
 class Cast(FieldTransform):
     """Fields, or the whole, of another type. Numbers that do not fit wrap as Java's casts do."""
@@ -40,8 +54,8 @@ class Cast(FieldTransform):
     CONFIG = with_null_setting(
         ConfigDef().define(
             "spec", ConfigType.LIST, REQUIRED, Importance.HIGH, "Pairs field:type, or one type for all.",
-            validator=checked("list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>", bool,
-                              "Must specify at least one field to cast."),
+            validator=Validator("list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>",
+                                check_spec),
         )
     )  # fmt: skip
 

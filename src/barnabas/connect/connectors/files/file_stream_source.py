@@ -118,12 +118,18 @@ class FileStreamSourceConnector(Connector):
             raise ConnectError("Offsets cannot be modified if the 'file' configuration is unspecified.")
         for partition, offset in offsets:
             if not isinstance(partition, Mapping) or FILENAME not in partition:
-                raise ConnectError(f"the partition {partition!r} must be {{'filename': …}}")
+                raise ConnectError("Partition objects should contain the key 'filename'")
             if offset is None:
                 continue
-            position = offset.get(POSITION) if isinstance(offset, Mapping) else None
-            if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+            if not isinstance(offset, Mapping) or POSITION not in offset:
+                raise ConnectError("Offset objects should either be null or contain the key 'position'")
+            position = offset[POSITION]
+            if isinstance(position, bool) or not isinstance(position, int):
                 raise ConnectError(
-                    f"the offset {offset!r} must be {{'position': n}} with n a whole number, 0 or more"
+                    "The value for the 'position' key in the offset is expected to be a Long value"
+                )
+            if position < 0:
+                raise ConnectError(
+                    "The value for the 'position' key in the offset should be a non-negative value"
                 )
         return True

@@ -1,0 +1,370 @@
+"""Requests to a worker of Connect, in an order in which one worker alone responds the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.testing.waiting import wait_until
+from connect.rest.talk import Talk
+from connect.worker_processes import FILE_SINK, FILE_SOURCE, JSON
+
+TRANSFORMS = "org.apache.kafka.connect.transforms."
+SOURCE = {"connector.class": FILE_SOURCE, "file": "<folder>/in.txt", "topic": "rest-lines"}
+SINK = {"connector.class": FILE_SINK, "file": "<folder>/out.txt", "topics": "rest-lines"}
+BROKEN = {**SINK, "file": "<folder>/no/such/folder/out.txt"}
+NOBODY = "/connectors/nobody"
+
+
+def create(talk: Talk, name: str, config: dict[str, Any], tasks: int = 1, state: str = "RUNNING") -> None:
+    talk.ask("POST", "/connectors", {"name": name, "config": config})
+    talk.worker.wait_for(name, "RUNNING", tasks, state)
+
+
+def remove(talk: Talk, *names: str) -> None:
+    for name in names:
+        talk.worker.call("DELETE", f"/connectors/{name}")
+        wait_until(lambda name=name: talk.worker.get(f"/connectors/{name}/status") is None, 30)  # type: ignore[misc]
+
+
+def the_worker(talk: Talk) -> None:
+    talk.ask("GET", "/")
+    talk.ask("GET", "/health")
+    talk.ask("GET", "/connectors")
+    talk.ask("GET", "/connectors/")
+    talk.ask("GET", "/connectors?expand=status&expand=info")
+
+
+def frames_of_http(talk: Talk) -> None:
+    talk.ask("GET", "/nothing")
+    talk.ask("GET", "/connectors/a/nothing")
+    talk.ask("DELETE", "/connectors")
+    talk.ask("POST", "/connectors/a/config", {})
+    talk.ask("OPTIONS", "/connectors")
+    talk.ask("OPTIONS", "/connectors/a")
+    talk.ask("HEAD", "/connectors")
+    talk.ask("GET", "/connectors", headers={"accept": "text/html"})
+    talk.ask("GET", "/connectors", headers={"accept": "text/html, */*;q=0.1"})
+    talk.ask("POST", "/connectors", b"{}", {"content-type": "text/plain"})
+    talk.ask("POST", "/connectors", b"{}", {"content-type": "application/json; charset=utf-8"})
+    talk.ask("PUT", "/connectors/a/config", b"{", {"content-type": ""})
+    talk.ask("GET", f"{NOBODY}/tasks/abc/status")
+    talk.ask("GET", f"{NOBODY}/tasks/-1/status")
+    talk.ask("GET", f"{NOBODY}/tasks/99999999999/status")
+
+
+def nobody_is_there(talk: Talk) -> None:
+    for path in ("", "/config", "/status", "/tasks", "/tasks/0/status", "/topics", "/offsets"):
+        talk.ask("GET", NOBODY + path)
+    for path in ("/pause", "/resume", "/stop", "/topics/reset"):
+        talk.ask("PUT", NOBODY + path)
+    talk.ask("POST", f"{NOBODY}/restart")
+    talk.ask("POST", f"{NOBODY}/restart?includeTasks=true")
+    talk.ask("POST", f"{NOBODY}/tasks/0/restart")
+    talk.ask("DELETE", NOBODY)
+    talk.ask("DELETE", f"{NOBODY}/offsets")
+    talk.ask("PATCH", f"{NOBODY}/config", {"a": "b"})
+    pairs = [{"partition": {"filename": "x"}, "offset": {"position": 1}}]
+    talk.ask("PATCH", f"{NOBODY}/offsets", {"offsets": pairs})
+
+
+def a_life(talk: Talk) -> None:
+    (talk.folder / "in.txt").write_text("one\ntwo\n")
+    create(talk, "a", SOURCE)
+    for path in ("", "/config", "/status", "/tasks", "/tasks/0/status", "/tasks/1/status"):
+        talk.ask("GET", f"/connectors/a{path}")
+    talk.ask("GET", "/connectors")
+    talk.ask("GET", "/connectors?expand=status")
+    talk.ask("GET", "/connectors?expand=info")
+    talk.ask("GET", "/connectors?expand=info&expand=status&expand=info")
+    talk.ask("GET", "/connectors?expand=everything")
+    talk.ask("POST", "/connectors", {"name": "a", "config": SOURCE})
+    wait_until(lambda: talk.worker.get("/connectors/a/topics")["a"]["topics"], 30)
+    talk.ask("GET", "/connectors/a/topics")
+    talk.ask("PUT", "/connectors/a/topics/reset")
+    wait_until(lambda: not talk.worker.get("/connectors/a/topics")["a"]["topics"], 30)
+    talk.ask("GET", "/connectors/a/topics")
+    talk.ask("DELETE", "/connectors/a")
+    wait_until(lambda: talk.worker.get("/connectors/a/status") is None, 30)
+    talk.ask("GET", "/connectors/a")
+    talk.ask("GET", "/connectors/a/status")
+    talk.ask("DELETE", "/connectors/a")
+
+
+def configurations(talk: Talk) -> None:
+    talk.ask("PUT", "/connectors/b/config", SOURCE)
+    talk.worker.wait_for("b", "RUNNING", 1)
+    talk.ask("PUT", "/connectors/b/config", SOURCE)
+    talk.ask("PUT", "/connectors/b/config", {**SOURCE, "batch.size": 77, "name": "b"})
+    talk.ask("GET", "/connectors/b/config")
+    talk.ask("PUT", "/connectors/b/config", {**SOURCE, "name": "c"})
+    talk.ask("PUT", "/connectors/b/config", {**SOURCE, "batch.size": "many"})
+    talk.ask("PUT", "/connectors/b/config", {"topic": "x"})
+    talk.ask("PATCH", "/connectors/b/config", {"batch.size": "78", "extra": True, "more": 1.5})
+    talk.ask("PATCH", "/connectors/b/config", {"extra": None, "batch.size": None})
+    talk.ask("PATCH", "/connectors/b/config", {"topic": None})
+    talk.ask("PATCH", "/connectors/b/config", {})
+    wait_until(lambda: "extra" not in talk.worker.get("/connectors/b/tasks")[0]["config"], 30)
+    talk.ask("GET", "/connectors/b/tasks")
+    talk.ask("PATCH", "/connectors/b/config", {"name": "c"})
+    talk.ask("PUT", "/connectors/b/config", {**SOURCE, "topic": None})
+    remove(talk, "b")
+
+
+def creations_that_are_refused(talk: Talk) -> None:
+    def post(name: str | None, config: dict[str, Any]) -> None:
+        talk.ask(
+            "POST", "/connectors", {"config": config} if name is None else {"name": name, "config": config}
+        )
+
+    post("x", {})
+    post("x", {"name": "y", **SOURCE})
+    post("x", {**SOURCE, "connector.class": "org.example.Nothing"})
+    post("x", {"connector.class": FILE_SOURCE})
+    post("x", {**SOURCE, "tasks.max": "0"})
+    post("x", {**SOURCE, "tasks.max": "word"})
+    post("x", {**SOURCE, "errors.tolerance": "some", "errors.retry.timeout": "soon"})
+    post("x", {**SOURCE, "exactly.once.support": "required"})
+    post("x", {**SOURCE, "exactly.once.support": "never"})
+    post("x", {**SOURCE, "key.converter": "Nothing"})
+    post("x", {**SOURCE, "transforms": "a"})
+    post("x", {**SOURCE, "transforms": "a,a", "transforms.a.type": f"{TRANSFORMS}Filter"})
+    post("x", {**SOURCE, "transforms": "a", "transforms.a.type": "Nothing"})
+    post("x", {**SOURCE, "transforms": "a", "transforms.a.type": f"{TRANSFORMS}InsertField$Value",
+               "transforms.a.negate": "true"})  # fmt: skip
+    post("x", {**SOURCE, "transforms": "a", "transforms.a.type": f"{TRANSFORMS}Cast$Value"})
+    post("x", {**SOURCE, "transforms": "a", "transforms.a.type": f"{TRANSFORMS}Cast$Value",
+               "transforms.a.spec": "a:word"})  # fmt: skip
+    post("x", {"connector.class": FILE_SINK})
+    post("x", {**SINK, "topics.regex": ".*"})
+    post("x", {**SINK, "topics": ""})
+    post("x", {**SINK, "topics": "", "topics.regex": "["})
+    post("x", {**SINK, "errors.deadletterqueue.topic.name": "rest-lines"})
+    post("x", {**SINK, "topics": "", "topics.regex": "rest.*",
+               "errors.deadletterqueue.topic.name": "rest-lines"})  # fmt: skip
+    post("  ", SOURCE)
+    post("", SOURCE)
+    post("a\tb", SOURCE)
+    post(None, {**SOURCE, "name": ""})
+    talk.ask("GET", "/connectors")
+
+
+def states(talk: Talk) -> None:
+    create(talk, "s", SOURCE)
+    talk.ask("PUT", "/connectors/s/pause")
+    talk.worker.wait_for("s", "PAUSED", 1)
+    talk.ask("GET", "/connectors/s/status")
+    talk.ask("PUT", "/connectors/s/pause")
+    talk.ask("PUT", "/connectors/s/resume")
+    talk.worker.wait_for("s", "RUNNING", 1)
+    talk.ask("PUT", "/connectors/s/stop")
+    talk.worker.wait_for("s", "STOPPED", 0)
+    talk.ask("GET", "/connectors/s/status")
+    talk.ask("GET", "/connectors/s/tasks")
+    talk.ask("GET", "/connectors/s")
+    talk.ask("PUT", "/connectors/s/stop")
+    talk.ask("PUT", "/connectors/s/pause")
+    talk.worker.wait_for("s", "PAUSED", 0)
+    talk.ask("GET", "/connectors/s/status")
+    talk.ask("PUT", "/connectors/s/resume")
+    talk.worker.wait_for("s", "RUNNING", 1)
+    talk.ask("GET", "/connectors/s/status")
+    remove(talk, "s")
+
+
+def initial_states(talk: Talk) -> None:
+    for state, shown in (("STOPPED", "STOPPED"), ("PAUSED", "PAUSED"), ("RUNNING", "RUNNING")):
+        name = f"i-{state.lower()}"
+        talk.ask("POST", "/connectors", {"name": name, "config": SOURCE, "initial_state": state})
+        talk.worker.wait_for(name, shown, None if state == "PAUSED" else int(state == "RUNNING"))
+        talk.ask("GET", f"/connectors/{name}/status", keeps=lambda body: body["connector"])
+    talk.ask("POST", "/connectors", {"name": "i", "config": SOURCE, "initial_state": "paused"})
+    remove(talk, "i-stopped", "i-paused", "i-running", "i")
+
+
+def restarts(talk: Talk) -> None:
+    create(talk, "r", SOURCE)
+    talk.ask("POST", "/connectors/r/restart")
+    talk.worker.wait_for("r", "RUNNING", 1)
+    talk.ask("POST", "/connectors/r/restart?includeTasks=true")
+    talk.worker.wait_for("r", "RUNNING", 1)
+    talk.ask("POST", "/connectors/r/restart?onlyFailed=true")
+    talk.ask("POST", "/connectors/r/restart?includeTasks=false&onlyFailed=false")
+    talk.worker.wait_for("r", "RUNNING", 1)
+    talk.ask("POST", "/connectors/r/tasks/0/restart")
+    talk.worker.wait_for("r", "RUNNING", 1)
+    talk.ask("POST", "/connectors/r/tasks/1/restart")
+    talk.ask("POST", "/connectors/r/tasks/x/restart")
+    remove(talk, "r")
+
+
+def a_task_that_fails(talk: Talk) -> None:
+    create(talk, "f", BROKEN, state="FAILED")
+    talk.ask("GET", "/connectors/f/status")
+    talk.ask("GET", "/connectors/f/tasks/0/status")
+    talk.ask("POST", "/connectors/f/restart?includeTasks=true&onlyFailed=true")
+    talk.worker.wait_for("f", "RUNNING", 1, "FAILED")
+    remove(talk, "f")
+
+
+def offsets_of_a_source(talk: Talk) -> None:
+    (talk.folder / "in.txt").write_text("one\ntwo\n")
+    talk.ask("POST", "/connectors", {"name": "o", "config": {**SOURCE, "topic": "rest-offsets"}})
+    talk.worker.wait_for("o", "RUNNING", 1)
+    wait_until(lambda: talk.worker.get("/connectors/o/offsets")["offsets"], 60)
+    talk.ask("GET", "/connectors/o/offsets")
+    place = {"filename": "<folder>/in.txt"}
+
+    def alter(*pairs: tuple[object, object]) -> None:
+        entries = [{"partition": partition, "offset": offset} for partition, offset in pairs]
+        talk.ask("PATCH", "/connectors/o/offsets", {"offsets": entries})
+
+    alter((place, {"position": 4}))
+    talk.ask("DELETE", "/connectors/o/offsets")
+    talk.ask("PUT", "/connectors/o/stop")
+    talk.worker.wait_for("o", "STOPPED", 0)
+    talk.ask("GET", "/connectors/o/offsets")
+    alter((place, {"position": 4}))
+    talk.ask("GET", "/connectors/o/offsets")
+    alter((place, {"position": -1}))
+    alter((place, {"position": "4"}))
+    alter((place, {"place": 4}))
+    alter(({"file": "x"}, {"position": 4}))
+    alter(({}, {"position": 4}))
+    alter((None, {"position": 4}))
+    alter()
+    talk.ask("PATCH", "/connectors/o/offsets", {})
+    alter(({"filename": "/other"}, {"position": 9}), (place, None))
+    talk.ask("GET", "/connectors/o/offsets")
+    talk.ask("DELETE", "/connectors/o/offsets")
+    talk.ask("GET", "/connectors/o/offsets")
+    talk.ask("DELETE", "/connectors/o/offsets")
+    remove(talk, "o")
+
+
+def offsets_of_a_sink(talk: Talk) -> None:
+    (talk.folder / "in.txt").write_text("one\ntwo\n")
+    create(talk, "o1", {**SOURCE, "topic": "rest-sunk"})
+    wait_until(lambda: talk.worker.get("/connectors/o1/offsets")["offsets"], 60)
+    create(talk, "o2", {**SINK, "topics": "rest-sunk"})
+    wait_until(lambda: talk.worker.get("/connectors/o2/offsets")["offsets"], 60)
+    talk.ask("GET", "/connectors/o2/offsets")
+    talk.ask("GET", "/connectors/o2/topics")
+    place = {"kafka_topic": "rest-sunk", "kafka_partition": 0}
+
+    def alter(partition: object, offset: object) -> None:
+        body = {"offsets": [{"partition": partition, "offset": offset}]}
+        talk.ask("PATCH", "/connectors/o2/offsets", body)
+
+    alter(place, {"kafka_offset": 1})
+    talk.ask("PUT", "/connectors/o2/stop")
+    talk.worker.wait_for("o2", "STOPPED", 0)
+    alter(place, {"kafka_offset": 1})
+    talk.ask("GET", "/connectors/o2/offsets")
+    alter({"kafka_topic": "rest-sunk", "kafka_partition": "0"}, {"kafka_offset": "2"})
+    talk.ask("GET", "/connectors/o2/offsets")
+    alter({"kafka_topic": "rest-sunk"}, {"kafka_offset": 1})
+    alter({"kafka_partition": 0}, {"kafka_offset": 1})
+    alter({"kafka_topic": "rest-sunk", "kafka_partition": "x"}, {"kafka_offset": 1})
+    alter(place, {"kafka_offset": "x"})
+    alter(place, {"offset": 1})
+    alter(place, None)
+    talk.ask("GET", "/connectors/o2/offsets")
+    talk.ask("DELETE", "/connectors/o2/offsets")
+    talk.ask("GET", "/connectors/o2/offsets")
+    remove(talk, "o1", "o2")
+
+
+def plugins(talk: Talk) -> None:
+    def of_apache(body: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        kept = ("org.apache.kafka.connect.file", "org.apache.kafka.connect.transforms.",
+                "org.apache.kafka.connect.storage.", "org.apache.kafka.connect.json.",
+                "org.apache.kafka.connect.converters.B")  # fmt: skip
+        return sorted((each for each in body if each["class"].startswith(kept)),
+                      key=lambda each: (each["type"], each["class"]))  # fmt: skip
+
+    talk.ask("GET", "/connector-plugins", keeps=of_apache)
+    talk.ask("GET", "/connector-plugins?connectorsOnly=false", keeps=of_apache)
+    for name in ("FileStreamSource", "FileStreamSinkConnector", FILE_SOURCE, "Nothing", "HoistField$Value",
+                 "JsonConverter", "SimpleHeaderConverter", "TopicNameMatches", f"{TRANSFORMS}Cast$Key",
+                 f"{TRANSFORMS}TimestampConverter$Value", "StringConverter"):  # fmt: skip
+        talk.ask("GET", f"/connector-plugins/{name}/config")
+
+
+def validations(talk: Talk) -> None:
+    def check(plugin: str, config: dict[str, Any], keeps: Callable[[Any], Any] | None = None) -> None:
+        talk.ask("PUT", f"/connector-plugins/{plugin}/config/validate", config, keeps=keeps)
+
+    check("FileStreamSource", {"name": "v", **SOURCE})
+    check("FileStreamSinkConnector", {"name": "v", **SINK})
+    check(FILE_SOURCE, {"name": "v", **SOURCE}, errors_only)
+    check(
+        "StreamSource", {"name": "v", **SOURCE, "connector.class": "FileStreamSourceConnector"}, errors_only
+    )
+    check("FileStreamSource", {"name": "v", **SOURCE, "connector.class": FILE_SINK})
+    check("FileStreamSource", {"name": "v", "topic": "t"})
+    check("Nothing", {"connector.class": "Nothing"})
+    check(
+        "FileStreamSource", {"connector.class": FILE_SOURCE, "batch.size": "x", "tasks.max": "x"}, errors_only
+    )
+    everything = {
+        "transforms": "hoist,cast", "transforms.hoist.type": f"{TRANSFORMS}HoistField$Value",
+        "transforms.hoist.field": "line", "transforms.cast.type": f"{TRANSFORMS}Cast$Value",
+        "transforms.cast.spec": "line:string", "transforms.cast.predicate": "p",
+        "predicates": "p", "predicates.p.type": f"{TRANSFORMS}predicates.TopicNameMatches",
+        "predicates.p.pattern": "a.*",
+    }  # fmt: skip
+    check("FileStreamSource", {"name": "v", **SOURCE, **everything})
+    check("FileStreamSource", {"name": "v", **SOURCE, "value.converter": JSON,
+                               "value.converter.schemas.enable": "false"},
+          by_name("value.converter"))  # fmt: skip
+    check("FileStreamSource", {"name": "v", **SOURCE, "value.converter": JSON,
+                               "value.converter.schemas.enable": "perhaps"}, errors_only)  # fmt: skip
+    check("FileStreamSource", {"name": "v", **SOURCE, "header.converter": JSON,
+                               "header.converter.schemas.enable": "false"},
+          by_name("header.converter"))  # fmt: skip
+    check("FileStreamSource", {"name": "v", **SOURCE, "producer.override.linger.ms": "5",
+                               "consumer.override.x": "y"}, named("override"))  # fmt: skip
+    check("FileStreamSource", {"name": "v", **SOURCE, "topic.creation.default.partitions": "1",
+                               "topic.creation.default.replication.factor": "1"})  # fmt: skip
+    check("FileStreamSource", {"name": "v", **SOURCE, "topic": None}, errors_only)
+    check("FileStreamSource", {"name": "v", **SOURCE, "errors.log.enable": "maybe"}, errors_only)
+
+
+def errors_only(body: dict[str, Any]) -> Any:
+    wrong = [each["value"] for each in body["configs"] if each["value"]["errors"]]
+    return {"name": body["name"], "error_count": body["error_count"], "wrong": wrong}
+
+
+def named(word: str) -> Callable[[dict[str, Any]], Any]:
+    return lambda body: [each for each in body["configs"] if word in each["value"]["name"]]
+
+
+def by_name(word: str) -> Callable[[dict[str, Any]], Any]:
+    """Settings of converters come in no order: a hash map had them."""
+    chosen = named(word)
+    return lambda body: sorted(chosen(body), key=lambda each: str(each["value"]["name"]))
+
+
+def loggers(talk: Talk) -> None:
+    talk.ask("PUT", "/admin/loggers/root", {})
+    talk.ask("PUT", "/admin/loggers/root?scope=cluster", {})
+
+
+SCENARIOS: tuple[Callable[[Talk], None], ...] = (
+    the_worker,
+    frames_of_http,
+    nobody_is_there,
+    a_life,
+    configurations,
+    creations_that_are_refused,
+    states,
+    initial_states,
+    restarts,
+    a_task_that_fails,
+    offsets_of_a_source,
+    offsets_of_a_sink,
+    plugins,
+    validations,
+    loggers,
+)

@@ -37,8 +37,9 @@ from barnabas.connect.herder.distributed.protocol import (
 from barnabas.connect.herder.distributed.rebalances import Rebalances
 from barnabas.connect.herder.distributed.topics import InternalTopics, internal_topic
 from barnabas.connect.herder.errors import Elsewhere, Refused
-from barnabas.connect.herder.herder import Herder, Place
+from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.states import State, Status, TaskId, TaskRunner
+from barnabas.connect.herder.worker_state import Place
 from barnabas.connect.plugins import Plugins
 
 log = logging.getLogger("barnabas.connect")

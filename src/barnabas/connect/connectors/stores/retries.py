@@ -19,6 +19,7 @@ class Retries:
         self._retries_max = retries_max
         self._backoff_ms = backoff_ms
         self._failures = 0
+        self.pause_ms = 0  # before the next try
 
     def succeeded(self) -> None:
         self._failures = 0
@@ -28,6 +29,6 @@ class Retries:
         self._failures += 1
         if 0 <= self._retries_max < self._failures:
             return ConnectError(f"{what}; gave up after {self._retries_max} retries")
-        pause_ms = min(self._backoff_ms * 2 ** min(self._failures - 1, 16), PAUSE_MS_MAX)
-        self._context.retry_after_ms(pause_ms)
+        self.pause_ms = min(self._backoff_ms * 2 ** min(self._failures - 1, 16), PAUSE_MS_MAX)
+        self._context.retry_after_ms(self.pause_ms)
         return RetriableError(what)

@@ -1,0 +1,1 @@
+"""HTTP: a sink that sends records in requests, a source that reads pages."""

@@ -1,0 +1,127 @@
+"""The HTTP source: pages of an API become records, from the offset that is stored.
+
+`http.offset.mode` says how the next request is found: a number that grows with the records
+(SIMPLE_INCREMENTING), a part of the last record (CHAINING), a cursor in the response (CURSOR_PAGINATION), an
+address in the header Link or in the response (LINK_PAGINATION), or pages of a snapshot that begins again
+(SNAPSHOT_PAGINATION). Offsets: `{"url": address}` -> `{"offset": text}`, with the index of the record in its
+page where a page repeats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import orjson
+
+from barnabas.connect.config import ConfigDef
+from barnabas.connect.connectors.http.http_sink import errors_of
+from barnabas.connect.connectors.http.logins import login_of
+from barnabas.connect.connectors.http.paging import Page, Place, Plan, new_rows, next_place, page_of
+from barnabas.connect.connectors.http.source_settings import client_of, definitions, plan_of
+from barnabas.connect.connectors.stores.http_client import Unreachable, shown
+from barnabas.connect.connectors.stores.json_values import text_of
+from barnabas.connect.data import STRING, Column, Records
+from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SourceContext, SourceTask
+
+PAUSE_S_MAX = 60.0
+
+
+class HttpSourceTask(SourceTask):
+    def start(self, context: SourceContext) -> None:
+        super().start(context)
+        self._plan: Plan = plan_of(context.settings)
+        self._client = client_of(context.settings)
+        self._partition = {"url": self._plan.url}
+        stored = context.offsets.read([self._partition])[0]
+        self._place = Place(self._plan.first) if stored is None else Place.of_offset(stored)
+        self._not_before = 0.0
+        self._failures = 0
+
+    def poll(self) -> Records | None:
+        wait_s = self._not_before - time.monotonic()
+        if wait_s > 0:
+            self.context.stopping.wait(min(wait_s, self.context.poll_seconds))
+            if time.monotonic() < self._not_before:
+                return None
+        page = self._page()
+        if page is None:
+            return None
+        following, is_last = next_place(self._plan, self._place, page)
+        if is_last:
+            self._not_before = time.monotonic() + self._plan.interval_s
+        rows = new_rows(self._plan, self._place, page)
+        self._place = following
+        return self._records(rows, following) if rows else None
+
+    def _page(self) -> Page | None:
+        plan = self._plan
+        url, params, body = plan.request(self._place)
+        try:
+            response = self._client.request(plan.method, url, dict(plan.headers), body, params)
+        except Unreachable as error:
+            raise self._failed(str(error), 0.0) from error
+        if response.status in (204, 304):
+            self._not_before = time.monotonic() + plan.interval_s
+            return None
+        if not response.is_success:
+            why = f"{plan.method} {shown(url)} is answered {response.brief()}"
+            if plan.retried(response.status):
+                raise self._failed(why, response.retry_after_s())
+            raise ConnectError(why)
+        self._failures = 0
+        try:
+            document = orjson.loads(response.body) if response.body.strip() else []
+        except orjson.JSONDecodeError as error:
+            raise ConnectError(f"the response of {shown(url)} is no JSON: {error}") from error
+        return page_of(plan, document, response.headers.get("link", ""), url)
+
+    def _failed(self, why: str, least_s: float) -> ConnectError:
+        self._failures += 1
+        if 0 <= self._plan.retries_max < self._failures:
+            return ConnectError(f"{why}; gave up after {self._plan.retries_max} retries")
+        pause_s = min(self._plan.backoff_s * 2 ** min(self._failures - 1, 16), PAUSE_S_MAX)
+        self._not_before = time.monotonic() + max(pause_s, least_s)
+        return RetriableError(why)
+
+    def _records(self, rows: Sequence[Any], place: Place) -> Records:
+        keys = None
+        if self._plan.key is not None:
+            keys = Column.of([None if (k := self._plan.key.of(row)) is None else text_of(k) for row in rows],
+                             STRING.as_optional())  # fmt: skip
+        if self._plan.as_text:
+            values = Column.of([orjson.dumps(row).decode() for row in rows], STRING)
+        else:
+            values = Column.of(rows)
+        return Records.of(
+            self._plan.topic, values, keys, positions=[(dict(self._partition), place.as_offset())]
+        )
+
+    def stop(self) -> None:
+        if getattr(self, "_client", None) is not None:
+            self._client.close()
+
+
+class HttpSourceConnector(Connector):
+    KIND = "source"
+    JAVA_NAMES: ClassVar[tuple[str, ...]] = ("io.confluent.connect.http.HttpSourceConnector",)
+    CONFIG: ClassVar[ConfigDef] = definitions()
+    task = HttpSourceTask
+
+    def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
+        return errors_of(self.CONFIG, config, plan_of, login_of)
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
+        for partition, offset in offsets:
+            if not isinstance(partition, Mapping) or not isinstance(partition.get("url"), str):
+                raise ConnectError(
+                    f'a partition of this source looks like {{"url": address}}, not {partition!r}'
+                )
+            if offset is not None:
+                Place.of_offset(offset)
+        return True
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """A page that is read again gives the same records only where its place names it."""
+        return config.get("http.offset.mode", "SIMPLE_INCREMENTING").upper() != "SNAPSHOT_PAGINATION"

@@ -1,0 +1,242 @@
+"""Settings of the HTTP sink, with Confluent's names and with Aiven's, and what both mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
+from barnabas.connect.connectors.http.logins import define_logins, login_of
+from barnabas.connect.connectors.http.templates import Template
+from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
+from barnabas.connect.connectors.stores.http_logins import ClientCredentials, FixedLogin, Login, NoLogin
+from barnabas.connect.plugins import ConnectError
+
+BATCH_MAX = 100_000
+RETRIED = "408,425,429,500-"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlan:
+    """How records become requests."""
+
+    url: Template
+    method: str = "POST"
+    headers: tuple[tuple[str, Template], ...] = ()
+    body: Template | None = None
+    as_json: bool = False  # texts too are written as JSON
+    batch_size: int = 1
+    prefix: str = ""
+    separator: str = ""
+    suffix: str = ""
+    nulls: str = "ignore"
+    on_error: str = "fail"
+    retries_max: int = 10
+    backoff_ms: int = 3000
+    retried: Callable[[int], bool] = lambda status: status >= 500
+
+
+def status_codes(text: str) -> Callable[[int], bool]:
+    """`400-` from 400 on, `500-599`, `429`; several with commas."""
+    ranges: list[tuple[int, int]] = []
+    for each in filter(None, (one.strip() for one in text.split(","))):
+        low, dash, high = (one.strip() for one in each.partition("-"))
+        if not low.isdecimal() or (high and not high.isdecimal()):
+            raise ConnectError(
+                f"retry.on.status.codes: {each!r} is no status: write 429, 500-599 or 500-, commas between"
+            )
+        ranges.append((int(low), int(high) if high else 999 if dash else int(low)))
+    return lambda status: any(low <= status <= high for low, high in ranges)
+
+
+def header_templates(text: str, separator: str, setting: str) -> tuple[tuple[str, Template], ...]:
+    found = []
+    for each in filter(None, (one.strip() for one in text.split(separator))):
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip():
+            raise ConnectError(f"{setting}: {each!r} is no header: write name:value")
+        found.append((name.strip().lower(), Template(value.strip())))
+    return tuple(found)
+
+
+def confluent_definitions() -> ConfigDef:
+    found = (
+        ConfigDef()
+        .define("http.api.url", "STRING", REQUIRED, "HIGH",
+                "The address; ${topic}, ${key}, ${key.field} and ${field} of the value are filled in.")
+        .define("request.method", "STRING", "POST", "HIGH", "The method of requests.",
+                validator=one_of_any_case("PUT", "POST", "PATCH", "DELETE"))
+        .define("request.body.format", "STRING", "string", "MEDIUM",
+                "string: texts as they are, other values as JSON; json: everything as JSON.",
+                validator=one_of_any_case("string", "json"))
+        .define("request.body.template", "STRING", "", "LOW", "The body of a record, in place of its value.")
+        .define("headers", "STRING", "", "MEDIUM", "Headers name:value; values may hold ${key} and the like.")
+        .define("header.separator", "STRING", "|", "LOW", "Between headers.")
+        .define("batch.max.size", "INT", 1, "HIGH", "Records of a request.", validator=between(1, BATCH_MAX))
+        .define("batch.prefix", "STRING", "", "MEDIUM", "Before the records of a request.")
+        .define("batch.suffix", "STRING", "", "MEDIUM", "Behind the records of a request.")
+        .define("batch.separator", "STRING", ",", "MEDIUM", "Between the records of a request.")
+        .define("batch.json.as.array", "BOOLEAN", False, "MEDIUM", "Records of a request are a JSON array.")
+        .define("behavior.on.null.values", "STRING", "ignore", "LOW", "What tombstones do.",
+                validator=one_of_any_case("ignore", "delete", "fail"))
+        .define("behavior.on.error", "STRING", "fail", "LOW",
+                "fail: as errors.tolerance says; ignore, log: reported, then left behind.",
+                validator=one_of_any_case("fail", "ignore", "log"))
+        .define("max.retries", "INT", 10, "MEDIUM", "Retries until the task fails; -1: without end.",
+                validator=at_least(-1))
+        .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
+                validator=at_least(1))
+        .define("retry.on.status.codes", "STRING", RETRIED, "LOW", "Statuses that are tried again.")
+        .define("http.connect.timeout.ms", "INT", 30_000, "LOW", "Time to connect.", validator=at_least(1))
+        .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",
+                validator=at_least(1))
+        .define("http.proxy.host", "STRING", "", "LOW", "A proxy.")
+        .define("http.proxy.port", "INT", 80, "LOW", "The port of the proxy.", validator=between(1, 65535))
+        .define("reporter.bootstrap.servers", "LIST", "", "MEDIUM",
+                "Brokers of the report topics; empty: no reports.")
+        .define("reporter.result.topic.name", "STRING", "success-${connector}", "LOW",
+                "Reports of successes.")
+        .define("reporter.result.topic.replication.factor", "INT", 3, "LOW", "Replicas of that topic.",
+                validator=at_least(-1))
+        .define("reporter.error.topic.name", "STRING", "error-${connector}", "LOW", "Reports of failures.")
+        .define("reporter.error.topic.replication.factor", "INT", 3, "LOW", "Replicas of that topic.",
+                validator=at_least(-1))
+    )  # fmt: skip
+    return define_logins(found)
+
+
+def confluent_plan(settings: Settings) -> SinkPlan:
+    as_array = settings.flag("batch.json.as.array")
+    body = settings.text("request.body.template")
+    as_json = settings.text("request.body.format").lower() == "json"
+    headers = header_templates(settings.text("headers"), settings.text("header.separator") or "|", "headers")
+    if not any(name == "content-type" for name, _ in headers):
+        kind = "application/json" if as_json or as_array else "text/plain; charset=utf-8"
+        headers += (("content-type", Template(kind)),)
+    return SinkPlan(
+        url=Template(checked_url(settings.text("http.api.url"), "http.api.url"), in_url=True),
+        method=settings.text("request.method").upper(),
+        headers=headers,
+        body=Template(body) if body else None,
+        as_json=as_json,
+        batch_size=settings.integer("batch.max.size"),
+        prefix="[" if as_array else untrimmed(settings, "batch.prefix", ""),
+        separator="," if as_array else untrimmed(settings, "batch.separator", ","),
+        suffix="]" if as_array else untrimmed(settings, "batch.suffix", ""),
+        nulls=settings.text("behavior.on.null.values").lower(),
+        on_error=settings.text("behavior.on.error").lower(),
+        retries_max=settings.integer("max.retries"),
+        backoff_ms=settings.integer("retry.backoff.ms"),
+        retried=status_codes(settings.text("retry.on.status.codes")),
+    )
+
+
+def confluent_client(settings: Settings) -> HttpClient:
+    host = settings.text("http.proxy.host")
+    return HttpClient(
+        login=login_of(settings),
+        connect_s=settings.integer("http.connect.timeout.ms") / 1000,
+        read_s=settings.integer("http.request.timeout.ms") / 1000,
+        tls=tls_properties(settings, "https.ssl."),
+        proxy=f"http://{host}:{settings.integer('http.proxy.port')}" if host else None,
+        bytes_max=16 << 20,
+    )
+
+
+def aiven_definitions() -> ConfigDef:
+    return (
+        ConfigDef()
+        .define("http.url", "STRING", REQUIRED, "HIGH", "The address.")
+        .define("http.authorization.type", "STRING", "none", "HIGH", "The login.",
+                validator=one_of_any_case("none", "static", "oauth2", "apikey"))
+        .define("http.headers.authorization", "PASSWORD", None, "MEDIUM",
+                "The header Authorization for static and apikey.")
+        .define("http.headers.content.type", "STRING", "", "LOW", "The header Content-Type.")
+        .define("http.headers.additional", "LIST", "", "LOW", "Headers name:value.")
+        .define("oauth2.access.token.url", "STRING", "", "HIGH", "The token server.")
+        .define("oauth2.client.id", "STRING", "", "HIGH", "The client.")
+        .define("oauth2.client.secret", "PASSWORD", None, "HIGH", "Its secret.")
+        .define("oauth2.client.scope", "STRING", "", "LOW", "The scope.")
+        .define("oauth2.client.authorization.mode", "STRING", "HEADER", "MEDIUM",
+                "HEADER: id and secret as Basic; URL: in the body.",
+                validator=one_of_any_case("HEADER", "URL"))
+        .define("oauth2.response.token.property", "STRING", "access_token", "LOW", "The name of the token.")
+        .define("batching.enabled", "BOOLEAN", False, "HIGH", "Several records in a request.")
+        .define("batch.max.size", "INT", 500, "MEDIUM", "Records of a request.",
+                validator=between(1, 1_000_000))
+        .define("batch.prefix", "STRING", "", "HIGH", "Before the records of a request.")
+        .define("batch.suffix", "STRING", "", "HIGH", "Behind the records; by default a line end.")
+        .define("batch.separator", "STRING", "", "HIGH", "Between the records; by default a line end.")
+        .define("max.retries", "INT", 1, "MEDIUM", "Retries until the task fails; -1: without end.",
+                validator=at_least(-1))
+        .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
+                validator=at_least(1))
+        .define("http.timeout", "INT", 30, "LOW", "Seconds for a response.", validator=at_least(1))
+    )  # fmt: skip
+
+
+def aiven_plan(settings: Settings) -> SinkPlan:
+    is_batched = settings.flag("batching.enabled")
+    headers = header_templates(
+        "\n".join(settings.entries("http.headers.additional")), "\n", "http.headers.additional"
+    )
+    kind = settings.text("http.headers.content.type")
+    if kind:
+        headers += (("content-type", Template(kind)),)
+    return SinkPlan(
+        url=Template(checked_url(settings.text("http.url"), "http.url"), in_url=True),
+        headers=headers,
+        batch_size=settings.integer("batch.max.size") if is_batched else 1,
+        prefix=untrimmed(settings, "batch.prefix", "") if is_batched else "",
+        separator=untrimmed(settings, "batch.separator", "\n") if is_batched else "",
+        suffix=untrimmed(settings, "batch.suffix", "\n") if is_batched else "",
+        nulls="fail",
+        retries_max=settings.integer("max.retries"),
+        backoff_ms=settings.integer("retry.backoff.ms"),
+        retried=status_codes(RETRIED),
+    )
+
+
+def aiven_client(settings: Settings) -> HttpClient:
+    return HttpClient(
+        login=aiven_login(settings),
+        read_s=settings.integer("http.timeout"),
+        tls=tls_properties(settings, "http.ssl."),
+        bytes_max=16 << 20,
+    )
+
+
+def aiven_login(settings: Settings) -> Login:
+    kind = settings.text("http.authorization.type").lower()
+    if kind in ("static", "apikey"):
+        text = settings.text("http.headers.authorization")
+        if not text:
+            raise ConnectError(
+                f"http.headers.authorization is needed with http.authorization.type={kind}: set its value"
+            )
+        return FixedLogin({"authorization": text})
+    if kind == "oauth2":
+        for name in ("oauth2.access.token.url", "oauth2.client.id", "oauth2.client.secret"):
+            if not settings.text(name):
+                raise ConnectError(f"{name} is needed with http.authorization.type=oauth2")
+        return ClientCredentials(
+            settings.text("oauth2.access.token.url"),
+            settings.text("oauth2.client.id"),
+            settings.text("oauth2.client.secret"),
+            settings.text("oauth2.client.scope"),
+            settings.text("oauth2.client.authorization.mode").upper() == "HEADER",
+            settings.text("oauth2.response.token.property"),
+        )
+    return NoLogin()
+
+
+def untrimmed(settings: Settings, name: str, default: str) -> str:
+    """A text as the user gave it: line ends and blanks count."""
+    given = settings.raw.get(name)
+    return default if given is None else given
+
+
+def checked_url(text: str, setting: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ConnectError(f"{setting} must begin with http:// or https://, and is {text!r}")
+    return text

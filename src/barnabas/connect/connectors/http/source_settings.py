@@ -1,0 +1,128 @@
+"""Settings of the HTTP source, with Confluent's names, and their meaning."""
+
+from __future__ import annotations
+
+from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, one_of_any_case
+from barnabas.connect.connectors.http.logins import define_logins, login_of
+from barnabas.connect.connectors.http.paging import MODES, OFFSET, Plan, Pointer, whole
+from barnabas.connect.connectors.http.sink_settings import (
+    RETRIED,
+    checked_url,
+    header_templates,
+    status_codes,
+)
+from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
+from barnabas.connect.plugins import ConnectError
+
+
+def definitions() -> ConfigDef:
+    found = (
+        ConfigDef()
+        .define("url", "STRING", REQUIRED, "HIGH", "The address; ${offset} is filled in.")
+        .define("topic.name.pattern", "STRING", "", "HIGH", "The topic.")
+        .define("topic", "STRING", "", "HIGH", "The same as topic.name.pattern.")
+        .define("http.request.method", "STRING", "GET", "HIGH", "The method.",
+                validator=one_of_any_case("GET", "POST"))
+        .define("http.request.headers", "STRING", "", "MEDIUM", "Headers name:value.")
+        .define("http.request.headers.separator", "STRING", "|", "MEDIUM", "Between headers.")
+        .define("http.request.parameters", "STRING", "", "MEDIUM",
+                "Parameters name=value of the address; values may hold ${offset}.")
+        .define("http.request.parameters.separator", "STRING", "&", "MEDIUM", "Between parameters.")
+        .define("http.request.body", "STRING", "", "MEDIUM", "The body of POST; may hold ${offset}.")
+        .define("http.offset.mode", "STRING", "SIMPLE_INCREMENTING", "HIGH", "How the next page is found.",
+                validator=one_of_any_case(*MODES))
+        .define("http.initial.offset", "STRING", "", "MEDIUM", "The first offset.")
+        .define("http.response.data.json.pointer", "STRING", "", "HIGH", "Where the list of records lies.")
+        .define("http.offset.json.pointer", "STRING", "", "MEDIUM",
+                "CHAINING: where a record has its offset.")
+        .define("http.next.page.json.pointer", "STRING", "", "MEDIUM",
+                "CURSOR, LINK and SNAPSHOT: where a response names the next page.")
+        .define("http.record.key.json.pointer", "STRING", "", "LOW", "Where a record has its key.")
+        .define("http.response.format", "STRING", "value", "LOW",
+                "value: records without a schema; text: each as JSON text.",
+                validator=one_of_any_case("value", "text"))
+        .define("http.response.max.bytes", "INT", 64 << 20, "LOW", "A larger response is an error.",
+                validator=at_least(1))
+        .define("request.interval.ms", "LONG", 15_000, "HIGH", "The pause when nothing more is there.",
+                validator=at_least(0))
+        .define("max.retries", "INT", 5, "MEDIUM", "Retries until the task fails; -1: without end.",
+                validator=at_least(-1))
+        .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
+                validator=at_least(1))
+        .define("retry.on.status.codes", "STRING", RETRIED, "LOW", "Statuses that are tried again.")
+        .define("http.connect.timeout.ms", "INT", 30_000, "LOW", "Time to connect.", validator=at_least(1))
+        .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",
+                validator=at_least(1))
+    )  # fmt: skip
+    return define_logins(found)
+
+
+def plan_of(settings: Settings) -> Plan:
+    mode = settings.text("http.offset.mode").upper()
+    first = settings.text("http.initial.offset")
+    if mode == "SIMPLE_INCREMENTING":
+        first = first or "0"
+        whole(first)
+    topic = settings.text("topic.name.pattern") or settings.text("topic")
+    if not topic:
+        raise ConnectError("topic.name.pattern is missing: set the topic to write to")
+    if mode == "CHAINING" and not settings.text("http.offset.json.pointer"):
+        raise ConnectError("http.offset.json.pointer is needed with http.offset.mode=CHAINING")
+    if mode == "CURSOR_PAGINATION" and not settings.text("http.next.page.json.pointer"):
+        raise ConnectError("http.next.page.json.pointer is needed with http.offset.mode=CURSOR_PAGINATION")
+    plan = Plan(
+        url=checked_url(settings.text("url"), "url"),
+        topic=topic,
+        mode=mode,
+        first=first,
+        method=settings.text("http.request.method").upper(),
+        headers=tuple(
+            (name, template.text)
+            for name, template in header_templates(
+                settings.text("http.request.headers"),
+                settings.text("http.request.headers.separator") or "|",
+                "http.request.headers",
+            )
+        ),
+        params=parameters(settings),
+        body=settings.text("http.request.body"),
+        data=Pointer(settings.text("http.response.data.json.pointer")),
+        offset=Pointer(settings.text("http.offset.json.pointer")),
+        next=Pointer(settings.text("http.next.page.json.pointer")),
+        key=Pointer(k) if (k := settings.text("http.record.key.json.pointer")) else None,
+        as_text=settings.text("http.response.format").lower() == "text",
+        interval_s=settings.integer("request.interval.ms") / 1000,
+        retries_max=settings.integer("max.retries"),
+        backoff_s=settings.integer("retry.backoff.ms") / 1000,
+        retried=status_codes(settings.text("retry.on.status.codes")),
+    )
+    places = (plan.url, plan.body, *(value for _, value in plan.params))
+    if mode in ("SIMPLE_INCREMENTING", "CHAINING", "CURSOR_PAGINATION") and not any(
+        OFFSET in p for p in places
+    ):
+        raise ConnectError(
+            f"url: no request holds {OFFSET}, so that each would give the same page: put it into url,"
+            " http.request.parameters or http.request.body"
+        )
+    return plan
+
+
+def parameters(settings: Settings) -> tuple[tuple[str, str], ...]:
+    separator = settings.text("http.request.parameters.separator") or "&"
+    found = []
+    for each in filter(None, settings.text("http.request.parameters").split(separator)):
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise ConnectError(f"http.request.parameters: {each!r} is no parameter: write name=value")
+        found.append((name.strip(), value.strip()))
+    return tuple(found)
+
+
+def client_of(settings: Settings) -> HttpClient:
+    return HttpClient(
+        login=login_of(settings),
+        connect_s=settings.integer("http.connect.timeout.ms") / 1000,
+        read_s=settings.integer("http.request.timeout.ms") / 1000,
+        tls=tls_properties(settings, "https.ssl."),
+        bytes_max=settings.integer("http.response.max.bytes"),
+    )

@@ -1,0 +1,168 @@
+"""The HTTP source against a server on loopback: five ways of paging, offsets, retries, bad responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.connect.connectors.contexts import Offsets, started_source
+from tests.stores.http_server import HttpServer, Reply, Seen
+
+from barnabas.connect.connectors.http.http_source import HttpSourceConnector
+from barnabas.connect.connectors.http.paging import Pointer, next_link
+from barnabas.connect.plugins import ConnectError, RetriableError
+
+ROWS = [{"id": n, "name": f"n{n}"} for n in range(1, 11)]
+
+
+def polled(url: str, offsets: Offsets, polls: int = 8, **more: str) -> list[Any]:
+    config = {"url": url, "topic": "t", "request.interval.ms": "0"}
+    config |= {name.replace("_", "."): text for name, text in more.items()}
+    assert HttpSourceConnector().check(config) == {}
+    task = started_source(HttpSourceConnector, config, offsets)
+    found: list[Any] = []
+    try:
+        for _ in range(polls):
+            records = task.poll()
+            if records is not None:
+                found += [row.value["id"] for row in records.rows()]
+                offsets.store(records)
+    finally:
+        task.stop()
+    return found
+
+
+def by_number(rows: list[Any]) -> Callable[[Seen], Reply]:
+    def decide(seen: Seen) -> Reply:
+        start = int(seen.query["start"])
+        return Reply(200, {"data": rows[start : start + 3]})
+
+    return decide
+
+
+def test_numbers_grow_with_the_records_and_go_on_after_a_restart() -> None:
+    rows = list(ROWS[:7])
+    with HttpServer(by_number(rows)) as server:
+        offsets = Offsets()
+        more = {"http_request_parameters": "start=${offset}", "http_response_data_json_pointer": "/data"}
+        assert polled(server.url, offsets, polls=2, **more) == [1, 2, 3, 4, 5, 6]
+        assert polled(server.url, offsets, **more) == [7]
+        rows += ROWS[7:]
+        assert polled(server.url, offsets, **more) == [8, 9, 10]
+
+
+@pytest.mark.parametrize("is_inclusive", [False, True])
+def test_chains_of_offsets_in_records(is_inclusive: bool) -> None:
+    def decide(seen: Seen) -> Reply:
+        after = int(seen.query.get("after", 0))
+        return Reply(200, [r for r in ROWS if r["id"] >= after + (0 if is_inclusive else 1)][:4])
+
+    with HttpServer(decide) as server:
+        offsets = Offsets()
+        more = {
+            "http_offset_mode": "CHAINING",
+            "http_offset_json_pointer": "/id",
+            "http_initial_offset": "0",
+            "http_request_parameters": "after=${offset}",
+        }
+        assert polled(server.url, offsets, polls=1, **more) == ROWS_IDS[:4]
+        assert polled(server.url, offsets, **more) == ROWS_IDS[4:]
+
+
+ROWS_IDS = [row["id"] for row in ROWS]
+
+
+def test_cursors_and_a_last_page_that_grows() -> None:
+    pages: dict[str, Any] = {
+        "": {"rows": ROWS[:4], "next": "c1"},
+        "c1": {"rows": ROWS[4:6], "next": None},
+    }
+    with HttpServer(lambda seen: Reply(200, pages[seen.query.get("cursor", "")])) as server:
+        offsets = Offsets()
+        more = {
+            "http_offset_mode": "CURSOR_PAGINATION",
+            "http_next_page_json_pointer": "/next",
+            "http_response_data_json_pointer": "/rows",
+            "http_request_parameters": "cursor=${offset}",
+        }
+        assert polled(server.url, offsets, **more) == ROWS_IDS[:6]
+        assert server.seen[0].query == {}
+        pages["c1"] = {"rows": ROWS[4:8], "next": "c2"}
+        pages["c2"] = {"rows": ROWS[8:], "next": None}
+        assert polled(server.url, offsets, **more) == ROWS_IDS[6:]
+
+
+def test_links_of_the_header_and_no_login_for_other_hosts() -> None:
+    def decide(seen: Seen) -> Reply:
+        page = int(seen.query.get("page", 1))
+        link = f'</?page={page + 1}>; rel="next", </>; rel="first"' if page < 3 else ""
+        return Reply(200, ROWS[(page - 1) * 3 : page * 3], {"link": link})
+
+    with HttpServer(decide) as server:
+        offsets = Offsets()
+        assert polled(server.url, offsets, http_offset_mode="LINK_PAGINATION") == ROWS_IDS[:9]
+        assert polled(server.url, offsets, http_offset_mode="LINK_PAGINATION") == []
+        server.decide = lambda seen: Reply(200, ROWS, {"link": "<http://elsewhere/>; rel=next"})
+        with pytest.raises(ConnectError, match="logins are not sent to other hosts"):
+            polled(server.url, Offsets(), http_offset_mode="LINK_PAGINATION")
+
+
+def test_a_snapshot_begins_again() -> None:
+    def decide(seen: Seen) -> Reply:
+        is_first = "p" not in seen.query
+        return Reply(200, {"rows": ROWS[:2] if is_first else ROWS[2:4], "next": "2" if is_first else None})
+
+    with HttpServer(decide) as server:
+        found = polled(
+            server.url,
+            Offsets(),
+            polls=4,
+            http_offset_mode="SNAPSHOT_PAGINATION",
+            http_next_page_json_pointer="/next",
+            http_response_data_json_pointer="/rows",
+            http_request_parameters="p=${offset}",
+        )
+        assert found == [1, 2, 3, 4, 1, 2, 3, 4]
+
+
+def test_failures_are_retried_and_bad_responses_are_named() -> None:
+    replies = iter([Reply(503), Reply(200, b"<html>"), Reply(404, b"gone")])
+    with HttpServer(lambda seen: next(replies)) as server:
+        config = {"url": server.url + "/?o=${offset}", "topic": "t", "retry.backoff.ms": "1"}
+        task = started_source(HttpSourceConnector, config, Offsets())
+        with pytest.raises(RetriableError, match="503"):
+            task.poll()
+        task._not_before = 0.0  # type: ignore[attr-defined]
+        with pytest.raises(ConnectError, match="is no JSON"):
+            task.poll()
+        with pytest.raises(ConnectError, match="404: gone"):
+            task.poll()
+        task.stop()
+
+
+def test_a_response_of_too_many_bytes_is_refused() -> None:
+    with (
+        HttpServer(lambda seen: Reply(200, b"[" + b"1," * 1000 + b"1]")) as server,
+        pytest.raises(ConnectError, match="more than 100 bytes"),
+    ):
+        polled(server.url + "/?o=${offset}", Offsets(), http_response_max_bytes="100")
+
+
+def test_pointers_and_links() -> None:
+    document = {"a": [{"b/c": 5}], "": 1}
+    assert Pointer("/a/0/b~1c").of(document) == 5
+    assert Pointer("/a/-1/b~1c").of(document) == 5
+    assert Pointer("/a/7").of(document) is None and Pointer("/a/x/y").of(document) is None
+    assert next_link('<http://x/2>; title="a, b"; rel="prev next"') == "http://x/2"
+    assert next_link("<http://x/2>; rel=nextish") is None
+
+
+def test_settings_that_cannot_page_are_refused() -> None:
+    check = HttpSourceConnector().check
+    assert "url" in check({"url": "http://x", "topic": "t"})
+    assert "http.offset.json.pointer" in check(
+        {"url": "http://x", "topic": "t", "http.offset.mode": "chaining"}
+    )
+    with pytest.raises(ConnectError, match="looks like"):
+        HttpSourceConnector().alter_offsets({}, [({"url": "http://x"}, {"offset": 5})])

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import gc
 import json
 import os
 import sys
@@ -89,6 +90,7 @@ def total(process: psutil.Process) -> float:
 
 def memory_mb(spark: Any) -> tuple[float, float]:
     """What the driver's Java machine holds after a collection of garbage, and this process."""
+    gc.collect()  # frames of Python that are no more keep their plans in the Java machine
     jvm = spark.sparkContext._jvm
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()

@@ -55,6 +55,7 @@ class Change(NamedTuple):
     after: Row | None
     source: Mapping[str, Any]
     headers: Headers = ()
+    transaction: Mapping[str, Any] | None = None  # id, total_order, data_collection_order
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,8 @@ class TableSchemas:
         if old == new:
             return [change]
         return [
-            Change("d", change.before, None, change.source, (self._header(NEW_KEY, new),)),
-            Change("c", None, change.after, change.source, (self._header(OLD_KEY, old),)),
+            change._replace(op="d", after=None, headers=(self._header(NEW_KEY, new),)),
+            change._replace(op="c", before=None, headers=(self._header(OLD_KEY, old),)),
         ]
 
     def _header(self, name: str, key: Row) -> Header:
@@ -151,7 +152,7 @@ class TableSchemas:
             structs([each.before for each in changes], self.row),
             structs([each.after for each in changes], self.row),
             pa.array([each.source for each in changes], self.source.arrow),
-            pa.nulls(count, TRANSACTION.arrow),
+            pa.array([each.transaction for each in changes], TRANSACTION.arrow),
             pa.array([each.op for each in changes], pa.string()),
             *now,
         ]

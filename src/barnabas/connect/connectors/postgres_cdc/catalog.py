@@ -84,7 +84,8 @@ def ensure_publication(connection: Any, settings: Settings, wanted: Wanted) -> N
     from psycopg import sql
 
     name, mode = settings.text("publication.name"), settings.text("publication.autocreate.mode").lower()
-    if connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)).fetchone():
+    exists = connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)).fetchone()
+    if exists and mode != "filtered":
         return
     if mode == "disabled":
         raise ConnectError(
@@ -98,8 +99,44 @@ def ensure_publication(connection: Any, settings: Settings, wanted: Wanted) -> N
         found = tables_of(connection, wanted)
         if not found:
             raise ConnectError("publication.autocreate.mode=filtered: the lists of tables choose none")
+        schema, _, signals = settings.text("signal.data.collection").rpartition(".")
+        if signals and (schema or "public", signals) not in found:
+            found.append((schema or "public", signals))
+        if exists:
+            complete(connection, name, found)
+            return
         made += sql.SQL(" FOR TABLE ") + sql.SQL(", ").join(sql.Identifier(*each) for each in found)
     connection.execute(made)
+
+
+def complete(connection: Any, name: str, tables: list[tuple[str, str]]) -> None:
+    """Add tables to a publication that were created or chosen after it."""
+    from psycopg import sql
+
+    query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
+    there = {(schema, table) for schema, table in connection.execute(query, (name,))}
+    missing = [each for each in tables if each not in there]
+    if missing:
+        names = sql.SQL(", ").join(sql.Identifier(*each) for each in missing)
+        connection.execute(sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(sql.Identifier(name), names))
+
+
+def ensure_identities(connection: Any, settings: Settings) -> None:
+    """Set the replica identities of `replica.identity.autoset.values`."""
+    from psycopg import sql
+
+    for part in settings.text("replica.identity.autoset.values").split(","):
+        table, _, identity = part.strip().partition(":")
+        if not table:
+            continue
+        kind = identity.strip().upper()
+        if kind not in ("FULL", "DEFAULT", "NOTHING"):
+            raise ConnectError(
+                f"replica.identity.autoset.values has {part!r}: schema.table:FULL, DEFAULT or NOTHING"
+            )
+        schema, _, name = table.rpartition(".")
+        statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY " + kind)
+        connection.execute(statement.format(sql.Identifier(schema or "public", name)))
 
 
 def ensure_slot(connection: Any, name: str) -> tuple[int, bool]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 XID_MASK = 0xFFFFFFFF
+MORE = ("incremental_snapshot_", "transaction_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Place:
     time_us: int = 0
     seen: Seen | None = None
     snapshot: str = ""  # INITIAL while a snapshot is not complete
+    more: tuple[tuple[str, Any], ...] = ()  # of an incremental snapshot, of a transaction
 
     @staticmethod
     def of(offset: dict[str, Any]) -> Place:
@@ -67,6 +69,7 @@ class Place:
             int(offset.get("ts_usec") or 0),
             seen,
             "" if unfinished in ("", "false", "None") else unfinished,
+            tuple((name, value) for name, value in sorted(offset.items()) if name.startswith(MORE)),
         )
 
     @property
@@ -83,7 +86,7 @@ class Place:
             found |= {"snapshot": self.snapshot, "snapshot_completed": False}
         if self.seen is not None:
             found |= {"snapshot_seen": self.seen.text, "snapshot_lsn": self.seen.lsn}
-        return found
+        return found | dict(self.more)
 
     def after_event(self, lsn: int, xid: int) -> Place:
         return replace(

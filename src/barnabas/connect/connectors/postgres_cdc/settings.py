@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.connect.config import ConfigDef, at_least, one_of_any_case
+from barnabas.connect.connectors.debezium.masks import mask_errors
+from barnabas.connect.connectors.debezium.signals import define_signals, signal_errors
 
 SNAPSHOT_MODES = ("always", "initial", "initial_only", "no_data", "never", "when_needed")
 TEXTS: dict[str, tuple[str | None, str]] = {
@@ -26,10 +28,12 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         "__debezium-heartbeat",
         "Comes before topic.prefix in the topic of heartbeats",
     ),
+    "topic.transaction": ("transaction", "Comes after topic.prefix in the topic of transactions"),
+    "replica.identity.autoset.values": (None, "Replica identities to set: schema.table:FULL,…"),
     "heartbeat.action.query": (None, "A statement that is executed with each heartbeat"),
     "message.key.columns": (None, "Keys of tables: schema.table:column,column;…"),
 }
-LISTS = ("schema", "table", "column")
+LISTS = ("schema", "table", "column", "message.prefix")
 CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     "plugin.name": ("pgoutput", ("pgoutput",)),
     "publication.autocreate.mode": ("all_tables", ("all_tables", "disabled", "filtered", "no_tables")),
@@ -41,6 +45,10 @@ CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "binary.handling.mode": ("bytes", ("bytes", "base64", "base64-url-safe", "hex")),
     "hstore.handling.mode": ("json", ("json", "map")),
+    "offset.mismatch.strategy": (
+        "no_validation",
+        ("no_validation", "trust_offset", "trust_slot", "trust_greater_lsn"),
+    ),
     "interval.handling.mode": ("numeric", ("numeric", "string")),
 }
 NUMBERS = {
@@ -53,6 +61,7 @@ NUMBERS = {
     "snapshot.delay.ms": (0, "Pause before a snapshot"),
 }
 FLAGS = {
+    "provide.transaction.metadata": (False, "Send the beginnings and ends of transactions"),
     "tombstones.on.delete": (True, "Send a tombstone after each delete"),
     "slot.drop.on.stop": (False, "Drop the slot when the task stops: changes after that are lost"),
 }
@@ -68,6 +77,8 @@ def definition() -> ConfigDef:
         .define("database.user", "STRING", importance="HIGH", doc="A user with REPLICATION and SELECT.")
         .define("database.password", "PASSWORD", None, "HIGH", "Password of the user.")
         .define("database.dbname", "STRING", importance="HIGH", doc="The database.")
+        .define("snapshot.select.statement.overrides", "LIST", "", "LOW", "Tables with own statements.")
+        .define("snapshot.include.collection.list", "LIST", "", "LOW", "Tables whose rows a snapshot has.")
         .define("skipped.operations", "LIST", "t", "LOW", "Operations that are not sent: c, u, d, t, none.")
     )
     for name, (default, doc) in TEXTS.items():
@@ -82,7 +93,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return found
+    return define_signals(found)
 
 
 CONFIG = definition()
@@ -90,7 +101,7 @@ CONFIG = definition()
 
 def setting_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     """Settings that do not fit together, or that are known but not built."""
-    errors: dict[str, list[str]] = {}
+    errors: dict[str, list[str]] = {**signal_errors(config), **mask_errors(config)}
     for name in LISTS:
         if config.get(f"{name}.include.list") and config.get(f"{name}.exclude.list"):
             text = f"{name}.include.list and {name}.exclude.list are exclusive: set one of them"

@@ -10,109 +10,49 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator
-from decimal import Decimal
+from dataclasses import replace
 from typing import Any
 
 from barnabas import __version__
-from barnabas.connect.connectors.debezium.envelope import SNAPSHOT, Change, TableSchemas
-from barnabas.connect.connectors.debezium.filters import topic_name
+from barnabas.connect.connectors.debezium.envelope import Change, TableSchemas
+from barnabas.connect.connectors.debezium.filters import Lists, topic_name
+from barnabas.connect.connectors.debezium.heartbeat import heartbeat
+from barnabas.connect.connectors.debezium.incremental import Incremental
+from barnabas.connect.connectors.debezium.masks import masked, masks_of
+from barnabas.connect.connectors.debezium.signals import Channels
+from barnabas.connect.connectors.debezium.transactions import Transactions
 from barnabas.connect.connectors.postgres_cdc import catalog, pgoutput
-from barnabas.connect.connectors.postgres_cdc.position import Place, Resume, Seen
-from barnabas.connect.connectors.postgres_cdc.replication import ReplicationStream, lsn_of
-from barnabas.connect.connectors.postgres_cdc.types import Modes, Read, typed
-from barnabas.connect.data import (
-    INT64,
-    OPTIONAL_INT64,
-    OPTIONAL_STRING,
-    STRING,
-    Column,
-    Field,
-    Records,
-    Type,
-    struct,
-)
+from barnabas.connect.connectors.postgres_cdc.capture import SOURCE, Table
+from barnabas.connect.connectors.postgres_cdc.chunks import Chunks
+from barnabas.connect.connectors.postgres_cdc.messages import message_records
+from barnabas.connect.connectors.postgres_cdc.position import Place, Resume
+from barnabas.connect.connectors.postgres_cdc.replication import ReplicationStream
+from barnabas.connect.connectors.postgres_cdc.snapshot import Snapshot
+from barnabas.connect.connectors.postgres_cdc.types import Modes, typed
+from barnabas.connect.data import Field, Records
 from barnabas.connect.plugins import ConnectError, Positions, RetriableError, SourceContext, SourceTask
 
 log = logging.getLogger(__name__)
-SOURCE = struct(
-    {
-        "version": STRING, "connector": STRING, "name": STRING, "ts_ms": INT64, "snapshot": SNAPSHOT,
-        "db": STRING,
-        "sequence": OPTIONAL_STRING, "ts_us": OPTIONAL_INT64, "ts_ns": OPTIONAL_INT64, "schema": STRING,
-        "table": STRING, "txId": OPTIONAL_INT64, "lsn": OPTIONAL_INT64, "xmin": OPTIONAL_INT64,
-    },
-    name="io.debezium.connector.postgresql.Source",
-)  # fmt: skip
-ZEROS: dict[Type, Any] = {
-    Type.STRING: "",
-    Type.BYTES: b"",
-    Type.BOOLEAN: False,
-    Type.ARRAY: [],
-    Type.MAP: [],
-    Type.STRUCT: {"scale": 0, "value": b""},
-}
-
-
-class Table:
-    """A captured table: its schemas, and how texts of its columns are read."""
-
-    def __init__(
-        self, schema: str, name: str, schemas: TableSchemas, readers: dict[str, Read], marker: str
-    ) -> None:
-        self.schema, self.name, self.schemas, self.readers = schema, name, schemas, readers
-        self._marker = marker
-
-    def row(
-        self, names: list[str], values: Any, old: Any = None, *, keys_only: bool = False
-    ) -> tuple[Any, ...]:
-        """Texts of all columns of the table as values of the captured ones."""
-        given = dict(zip(names, values, strict=True))
-        before = dict(zip(names, old, strict=True)) if old is not None else {}
-        row = []
-        for one in self.schemas.fields:
-            text = given.get(one.name)
-            if text is pgoutput.UNCHANGED:
-                text = before.get(one.name, pgoutput.UNCHANGED)
-            if text is pgoutput.UNCHANGED or text is None:
-                is_missing = text is pgoutput.UNCHANGED or (keys_only and one.name not in self.schemas.keys)
-                row.append(self._absent(one, is_toast=text is pgoutput.UNCHANGED) if is_missing else None)
-                continue
-            try:
-                row.append(self.readers[one.name](text))
-            except (ValueError, ArithmeticError) as error:
-                raise ConnectError(
-                    f"{self.schema}.{self.name}: the column {one.name} has {text!r}: {error}"
-                ) from error
-        return tuple(row)
-
-    def _absent(self, one: Field, *, is_toast: bool) -> Any:
-        """What stands for a value that the log does not have."""
-        if is_toast and one.schema.type is Type.STRING:
-            return self._marker
-        if is_toast and one.schema.type is Type.BYTES and one.schema.logical is None:
-            return self._marker.encode()
-        if one.schema.optional:
-            return None
-        if (one.schema.name or "").endswith("data.Decimal"):
-            return Decimal(0)
-        return ZEROS.get(one.schema.type, 0)
 
 
 class PostgresTask(SourceTask):
     def start(self, context: SourceContext) -> None:
         self.context = context
-        self._settings = context.settings
-        self._prefix = context.settings.text("topic.prefix")
-        self._partition = {"server": self._prefix}
-        self._wanted = catalog.Wanted(context.settings)
+        self.settings = context.settings
+        self.prefix = context.settings.text("topic.prefix")
+        self.partition = {"server": self.prefix}
+        self.wanted = catalog.Wanted(context.settings)
         self._modes = Modes.of(context.settings)
+        self._masks = masks_of(context.settings.raw)
+        self._messages = Lists.of(context.settings, "message.prefix")
+        self._channels: Channels | None = None
         self._skipped = set(context.settings.entries("skipped.operations"))
-        self._conninfo = catalog.conninfo(context.settings)
-        self._sql: Any = None
+        self.conninfo = catalog.conninfo(context.settings)
+        self.sql: Any = None
         self._stream: ReplicationStream | None = None
         self._snapshot: Iterator[tuple[Records, Place]] | None = None
         self._was_always = False
-        [offset] = context.offsets.read([self._partition])
+        [offset] = context.offsets.read([self.partition])
         self._place = Place.of(offset) if offset else None
         self._returned = self._place  # behind the last batch that `poll` has returned
         self._durable = self._confirmed = 0
@@ -125,7 +65,7 @@ class PostgresTask(SourceTask):
         import psycopg
 
         try:
-            if self._sql is None:
+            if self.sql is None:
                 self._open()
             if self._snapshot is not None:
                 if (found := next(self._snapshot, None)) is not None:
@@ -147,162 +87,145 @@ class PostgresTask(SourceTask):
         return records
 
     def _shown(self) -> str:
-        text = self._settings.text
-        where = f"{text('database.hostname')}:{self._settings.integer('database.port')}"
+        text = self.settings.text
+        where = f"{text('database.hostname')}:{self.settings.integer('database.port')}"
         return f"postgresql://{where}/{text('database.dbname')}, slot {text('slot.name')}"
 
     def commit(self, positions: Positions) -> None:
         for partition, offset in positions:
-            if partition == self._partition:
+            if partition == self.partition:
                 self._durable = max(self._durable, int(offset.get("lsn_commit", 0)))
                 if offset == self._flying:
                     self._flying = None
 
     def stop(self) -> None:
-        if self._settings.flag("slot.drop.on.stop") and self._sql is not None:
+        if self.settings.flag("slot.drop.on.stop") and self.sql is not None:
             if self._stream is not None:
                 self._stream.close()
                 self._stream = None
-            self._sql.execute("SELECT pg_drop_replication_slot(%s)", (self._settings.text("slot.name"),))
+            self.sql.execute("SELECT pg_drop_replication_slot(%s)", (self.settings.text("slot.name"),))
         self._close()
+        if self._channels is not None:
+            self._channels.close()
 
     # -- opening -----------------------------------------------------------------------------------
 
     def _open(self) -> None:
         import psycopg
 
-        self._sql = psycopg.connect(self._conninfo, autocommit=True)
+        self.sql = psycopg.connect(self.conninfo, autocommit=True)
         self._tables: dict[int, Table | None] = {}
         self._relations: dict[int, pgoutput.Relation] = {}
         self._run_table: Table | None = None
         self._begin: pgoutput.Begin | None = None
-        catalog.ensure_publication(self._sql, self._settings, self._wanted)
-        name = self._settings.text("slot.name")
-        slot_lsn, is_new = catalog.ensure_slot(self._sql, name)
-        mode = self._settings.text("snapshot.mode").lower()
+        if self._channels is None:
+            self._channels = Channels(self.settings)
+        more = dict(self._place.more) if self._place is not None else {}
+        self._chunks = Chunks(self, Incremental.of(more))
+        self._transactions: Transactions | None = None
+        if self.settings.flag("provide.transaction.metadata"):
+            topic = topic_name(self.prefix, self.settings.text("topic.transaction"))
+            self._transactions = Transactions(topic, more)
+        catalog.ensure_identities(self.sql, self.settings)
+        catalog.ensure_publication(self.sql, self.settings, self.wanted)
+        name = self.settings.text("slot.name")
+        slot_lsn, is_new = catalog.ensure_slot(self.sql, name)
+        mode = self.settings.text("snapshot.mode").lower()
         place = self._place
         if place is not None and not place.snapshot and is_new and mode not in ("always", "when_needed"):
-            self._sql.execute("SELECT pg_drop_replication_slot(%s)", (name,))
+            self.sql.execute("SELECT pg_drop_replication_slot(%s)", (name,))
             raise ConnectError(
                 f"the slot {name} is gone, so changes since LSN {place.commit} are lost: take"
                 " snapshot.mode=when_needed, or reset the offsets of this connector"
             )
+        if place is not None and not place.snapshot and slot_lsn > place.commit:
+            self._slot_is_ahead(name, slot_lsn, place)
         needed = (
             place is None or bool(place.snapshot) or is_new or (mode == "always" and not self._was_always)
         )
         if needed and mode not in ("no_data", "never"):
             self._was_always = True
             self._returned = self._place = Place(slot_lsn, slot_lsn, snapshot="INITIAL")
-            self._snapshot = self._snapshots(slot_lsn)
+            self._snapshot = Snapshot(self, slot_lsn).given()
         elif place is None:
             self._returned = self._place = Place(slot_lsn, slot_lsn)
 
+    def _slot_is_ahead(self, name: str, slot_lsn: int, place: Place) -> None:
+        """The slot was moved by someone else, or its offset was not stored."""
+        gap = f"{place.commit} to {slot_lsn}"
+        text = f"the slot {name} is ahead of the offset: changes of LSN {gap} are lost"
+        if self.settings.text("offset.mismatch.strategy").lower() in (
+            "trust_offset",
+            "trust_greater_lsn_only",
+        ):
+            raise ConnectError(f"{text}; take a new snapshot, or offset.mismatch.strategy=trust_slot")
+        log.warning("%s: %s, unless nothing was captured there", self._shown(), text)
+
+    def set_place(self, place: Place) -> None:
+        """A snapshot says where the stream goes on."""
+        self._place = place
+
+    def _at(self) -> Place:
+        """The place with the states of transactions and of an incremental snapshot."""
+        assert self._place is not None
+        more = self._chunks.state.offset + (self._transactions.offset if self._transactions else ())
+        return replace(self._place, more=more)
+
     def _started(self) -> ReplicationStream:
         assert self._place is not None
-        options = {"proto_version": "1", "publication_names": self._settings.text("publication.name")}
+        options = {"proto_version": "1", "publication_names": self.settings.text("publication.name")}
+        if self.sql.info.server_version >= 140000:
+            options["messages"] = "true"
         self._resume = Resume(self._place)
-        return ReplicationStream(
-            self._conninfo, self._settings.text("slot.name"), self._place.commit, options
-        )
+        return ReplicationStream(self.conninfo, self.settings.text("slot.name"), self._place.commit, options)
 
     # -- tables ------------------------------------------------------------------------------------
 
-    def _table(self, schema: str, name: str) -> Table | None:
+    def table(self, schema: str, name: str) -> Table | None:
         """A table as it is now; None if it is not captured."""
-        if not self._wanted.table(schema, name):
+        if not self.wanted.table(schema, name):
             return None
-        columns, keys = catalog.columns_of(self._sql, schema, name)
+        columns, keys = catalog.columns_of(self.sql, schema, name)
         found = {
             each.name: typed(each, self._modes)
             for each in columns
-            if self._wanted.column(schema, name, each.name)
+            if self.wanted.column(schema, name, each.name)
         }
         keys = self._own_keys(f"{schema}.{name}") or keys
         fields = tuple(Field(each, kind) for each, (kind, _) in found.items())
         schemas = TableSchemas(
-            topic_name(self._prefix, schema, name, delimiter=self._settings.text("topic.delimiter")),
+            topic_name(self.prefix, schema, name, delimiter=self.settings.text("topic.delimiter")),
             fields,
             tuple(each for each in keys if each in found),
             SOURCE,
-            self._settings.flag("tombstones.on.delete"),
+            self.settings.flag("tombstones.on.delete"),
         )
-        readers = {each: read for each, (_, read) in found.items()}
-        return Table(schema, name, schemas, readers, self._settings.text("unavailable.value.placeholder"))
+        readers = {
+            each: masked(f"{schema}.{name}.{each}", kind, read, self._masks)
+            for each, (kind, read) in found.items()
+        }
+        return Table(schema, name, schemas, readers, self.settings.text("unavailable.value.placeholder"))
 
     def _own_keys(self, table: str) -> list[str]:
-        for part in self._settings.text("message.key.columns").split(";"):
+        for part in self.settings.text("message.key.columns").split(";"):
             name, _, columns = part.strip().partition(":")
             if name == table:
                 return [each.strip() for each in columns.split(",")]
         return []
 
-    def _source(self, table: Table, time_us: int, lsn: int, xid: int | None, snapshot: str) -> dict[str, Any]:
+    def source(self, table: Table, time_us: int, lsn: int, xid: int | None, snapshot: str) -> dict[str, Any]:
         assert self._place is not None
         return {
-            "version": __version__, "connector": "postgresql", "name": self._prefix, "ts_ms": time_us // 1000,
-            "snapshot": snapshot, "db": self._settings.text("database.dbname"),
+            "version": __version__, "connector": "postgresql", "name": self.prefix, "ts_ms": time_us // 1000,
+            "snapshot": snapshot, "db": self.settings.text("database.dbname"),
             "sequence": f'["{self._place.commit}","{lsn}"]', "ts_us": time_us, "ts_ns": time_us * 1000,
             "schema": table.schema, "table": table.name, "txId": xid, "lsn": lsn, "xmin": None,
         }  # fmt: skip
 
-    # -- snapshot ----------------------------------------------------------------------------------
-
-    def _snapshots(self, slot_lsn: int) -> Iterator[tuple[Records, Place]]:
-        """All rows as one transaction sees them. The last batch has the position of the stream."""
-        import psycopg
-
-        self.context.stopping.wait(self._settings.integer("snapshot.delay.ms") / 1000)
-        with psycopg.connect(self._conninfo) as connection:
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            query = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
-            found = connection.execute(query).fetchone()
-            assert found is not None
-            seen = Seen.of(found[0], lsn_of(found[1]))
-            waiting: tuple[Table, list[tuple[Any, ...]]] | None = None
-            done = 0
-            for table, rows in self._snapshot_rows(connection):
-                if waiting is not None:
-                    done += len(waiting[1])
-                    self.context.progress(done, None)
-                    yield self._snapshot_records(
-                        *waiting, Place(slot_lsn, slot_lsn, snapshot="INITIAL"), is_last=False
-                    )
-                waiting = (table, rows)
-            self._place = Place(slot_lsn, slot_lsn, seen=seen)
-            if waiting is not None:
-                self.context.progress(done + len(waiting[1]), done + len(waiting[1]))
-                yield self._snapshot_records(*waiting, self._place, is_last=True)
-
-    def _snapshot_rows(self, connection: Any) -> Iterator[tuple[Table, list[tuple[Any, ...]]]]:
-        from psycopg import sql
-
-        size = self._settings.integer("snapshot.fetch.size") or 1
-        for schema, name in catalog.tables_of(self._sql, self._wanted):
-            table = self._table(schema, name)
-            if table is None or not table.schemas.fields:
-                continue
-            names = [one.name for one in table.schemas.fields]
-            parts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(each)) for each in names)
-            statement = sql.SQL("SELECT {} FROM {}").format(parts, sql.Identifier(schema, name))
-            with connection.cursor(name="barnabas_snapshot") as cursor:
-                cursor.execute(statement)
-                while rows := cursor.fetchmany(size):
-                    yield table, [table.row(names, each) for each in rows]
-
-    def _snapshot_records(
-        self, table: Table, rows: list[tuple[Any, ...]], place: Place, *, is_last: bool
-    ) -> tuple[Records, Place]:
-        now_us = time.time_ns() // 1000
-        source = self._source(table, now_us, place.event, None, "true")
-        changes = [Change("r", None, row, source) for row in rows]
-        if is_last:
-            changes[-1] = changes[-1]._replace(source={**source, "snapshot": "last"})
-        return table.schemas.records(changes, time.time_ns(), [(self._partition, place.offset)]), place
-
     # -- stream ------------------------------------------------------------------------------------
 
     def _read(self) -> tuple[Records, Place] | None:
-        if self._settings.text("snapshot.mode").lower() == "initial_only":
+        if self.settings.text("snapshot.mode").lower() == "initial_only":
             self.context.stopping.wait(self.context.poll_seconds)
             return None
         if self._stream is None:
@@ -310,6 +233,7 @@ class PostgresTask(SourceTask):
         until_s = time.monotonic() + self.context.poll_seconds
         while not self._queue and not self.context.stopping.is_set():
             self._report()
+            self._obey()
             frame = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
             if isinstance(frame, pgoutput.Frame):
                 self._apply(frame)
@@ -321,6 +245,14 @@ class PostgresTask(SourceTask):
                 break
         return self._queue.popleft() if self._queue else None
 
+    def _obey(self) -> None:
+        """Follow signals, and read the next chunk of an incremental snapshot."""
+        assert self._channels is not None
+        for signal in self._channels.read():
+            self._chunks.state.obey(signal)
+        if self._begin is None:
+            self._chunks.step()
+
     def _apply(self, frame: pgoutput.Frame) -> None:
         message = pgoutput.decode(frame.payload)
         place = self._place
@@ -330,21 +262,81 @@ class PostgresTask(SourceTask):
         elif isinstance(message, pgoutput.Commit):
             self._begin = None
             self._resume.committed()
-            self._place = place.after_commit(message.end_lsn, message.time_us)
+            self._end(message)
         elif isinstance(message, pgoutput.Relation):
             self._flush()
             self._relations[message.oid] = message
-            self._tables[message.oid] = self._table(message.schema, message.table)
+            self._tables[message.oid] = self.table(message.schema, message.table)
+        elif isinstance(message, pgoutput.LogicalMessage):
+            self._message(message, frame.lsn)
         elif isinstance(message, pgoutput.RowChange | pgoutput.Truncate):
             begin = self._begin
             assert begin is not None, "changes are inside of transactions"
             was_sent = self._resume.was_sent(begin.xid, frame.lsn)
             if was_sent or (place.seen is not None and place.seen.has(begin.xid, begin.final_lsn)):
                 return
+            if isinstance(message, pgoutput.RowChange) and self._is_signal(message):
+                self._signal(message, frame.lsn, begin)
+                return
             oids = message.oids if isinstance(message, pgoutput.Truncate) else (message.oid,)
             for oid in oids:
                 self._change(oid, message, frame.lsn, begin)
             self._place = place.after_event(frame.lsn, begin.xid)
+
+    def _end(self, commit: pgoutput.Commit) -> None:
+        assert self._place is not None
+        row = None
+        if self._transactions is not None and self._transactions.id is not None:
+            self._flush()
+            row = self._transactions.end(commit.time_us // 1000)
+        self._place = self._place.after_commit(commit.end_lsn, commit.time_us)
+        if row is not None and self._transactions is not None:
+            place = self._at()
+            self._queue.append((self._transactions.ended(row, (self.partition, place.offset)), place))
+
+    def _is_signal(self, message: pgoutput.RowChange) -> bool:
+        relation = self._relations.get(message.oid)
+        return relation is not None and self._chunks.is_signal(relation.schema, relation.table)
+
+    def _signal(self, message: pgoutput.RowChange, lsn: int, begin: pgoutput.Begin) -> None:
+        """A row of the signal table: a wish of a user, or the edge of a window."""
+        assert self._place is not None
+        if message.op == "c" and message.new is not None:
+            chunk = self._chunks.state.chunk
+            names = [each.name for each in self._relations[message.oid].columns]
+            self._flush()
+            rows = self._chunks.row(names, message.new)
+            self._place = self._place.after_event(lsn, begin.xid)
+            if rows and chunk is not None:
+                table = self._chunks.table_of(chunk.table)
+                place = self._at()
+                made = table.schemas.records(rows, time.time_ns(), [(self.partition, place.offset)])
+                self._queue.append((made, place))
+        if self._tables.get(message.oid) is not None:
+            self._change(message.oid, message, lsn, begin)
+        self._place = self._place.after_event(lsn, begin.xid) if message.op != "c" else self._place
+
+    def _message(self, message: pgoutput.LogicalMessage, lsn: int) -> None:
+        """A logical decoding message, inside of a transaction or on its own."""
+        assert self._place is not None
+        begin = self._begin
+        if "m" in self._skipped or not self._messages.wants(message.prefix):
+            return
+        if begin is not None and self._resume.was_sent(begin.xid, lsn):
+            return
+        self._flush()
+        nowhere = Table("", "", TableSchemas("", (), (), SOURCE), {}, "")
+        time_us = begin.time_us if begin is not None else time.time_ns() // 1000
+        source = self.source(nowhere, time_us, lsn, begin.xid if begin is not None else None, "false")
+        if begin is not None:
+            self._place = self._place.after_event(lsn, begin.xid)
+        else:
+            self._place = replace(
+                self._place, commit=max(self._place.commit, lsn + 1), event=lsn + 1, events=0
+            )
+        place = self._at()
+        topic = topic_name(self.prefix, "message")
+        self._queue.append((message_records(topic, message, source, (self.partition, place.offset)), place))
 
     def _change(
         self, oid: int, message: pgoutput.RowChange | pgoutput.Truncate, lsn: int, begin: pgoutput.Begin
@@ -354,7 +346,7 @@ class PostgresTask(SourceTask):
         if table is None or op in self._skipped:
             return
         if self._run and (
-            table is not self._run_table or len(self._run) >= self._settings.integer("max.batch.size")
+            table is not self._run_table or len(self._run) >= self.settings.integer("max.batch.size")
         ):
             self._flush()
         self._run_table = table
@@ -366,24 +358,43 @@ class PostgresTask(SourceTask):
             if message.new is not None:
                 old = None if message.old_is_key else message.old
                 after = table.row(names, message.new, old)
-        self._run.append(
-            Change(op, before, after, self._source(table, begin.time_us, lsn, begin.xid, "false"))
-        )
+        source = self.source(table, begin.time_us, lsn, begin.xid, "false")
+        full = f"{table.schema}.{table.name}"
+        for row in (before, after):
+            if row is not None:
+                self._chunks.state.touched(full, table.schemas.key_of(row))
+        self._run.append(Change(op, before, after, source, transaction=self._counted(full, begin)))
+
+    def _counted(self, table: str, begin: pgoutput.Begin) -> dict[str, Any] | None:
+        """The block `transaction` of the next change; its transaction begins with the first one."""
+        if self._transactions is None:
+            return None
+        if self._transactions.begins(f"{begin.xid}:{begin.final_lsn}"):
+            place = self._at()
+            started = self._transactions.begin(begin.time_us // 1000, (self.partition, place.offset))
+            self._queue.append((started, place))
+        return self._transactions.counted(table)
 
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
         if self._run and self._run_table is not None and self._place is not None:
-            offset = self._place.offset
-            positions = [(self._partition, offset)]
+            place = self._at()
+            positions = [(self.partition, place.offset)]
             made = self._run_table.schemas.records(self._run, time.time_ns(), positions)
-            self._queue.append((made, self._place))
+            self._queue.append((made, place))
         self._run = []
 
     # -- feedback ----------------------------------------------------------------------------------
 
     def _alive(self, frame: pgoutput.Keepalive) -> None:
         """The server's place. If nothing of ours is under way, it needs no log before it."""
-        is_idle = self._begin is None and not self._run and not self._queue and self._flying is None
+        is_idle = (
+            not self._chunks.state.tables
+            and self._begin is None
+            and not self._run
+            and not self._queue
+            and self._flying is None
+        )
         if (
             is_idle
             and self._place is not None
@@ -400,13 +411,13 @@ class PostgresTask(SourceTask):
         if self._stream is None or not (now or time.monotonic() >= self._next_report_s):
             return
         self._next_report_s = time.monotonic() + min(
-            self._settings.integer("status.update.interval.ms") / 1000, 10
+            self.settings.integer("status.update.interval.ms") / 1000, 10
         )
         self._confirmed = max(self._confirmed, self._durable)
         self._stream.confirm(self._confirmed, wants_reply=not now)
 
     def _beat(self) -> None:
-        interval_s = self._settings.integer("heartbeat.interval.ms") / 1000
+        interval_s = self.settings.integer("heartbeat.interval.ms") / 1000
         if (
             not interval_s
             or self._begin is not None
@@ -416,27 +427,21 @@ class PostgresTask(SourceTask):
             return
         self._flush()
         self._next_beat_s = time.monotonic() + interval_s
-        if query := self._settings.text("heartbeat.action.query"):
-            self._sql.execute(query)
-        topic = topic_name(self._settings.text("topic.heartbeat.prefix"), self._prefix)
-        value = struct(name="io.debezium.connector.common.Heartbeat", ts_ms=INT64)
-        key = struct(name="io.debezium.connector.common.ServerNameKey", serverName=STRING)
-        beat = Records.of(
-            topic,
-            Column.of([{"ts_ms": time.time_ns() // 1_000_000}], value),
-            Column.of([{"serverName": self._prefix}], key),
-            positions=[(self._partition, self._place.offset)],
-        )
-        self._queue.append((beat, self._place))
+        if query := self.settings.text("heartbeat.action.query"):
+            self.sql.execute(query)
+        topic = topic_name(self.settings.text("topic.heartbeat.prefix"), self.prefix)
+        place = self._at()
+        beat = heartbeat(topic, self.prefix, (self.partition, place.offset))
+        self._queue.append((beat, place))
 
     def _close(self) -> None:
         """Close connections. Changes that were not returned are read again."""
         if self._snapshot is not None:
             self._snapshot.close()  # type: ignore[attr-defined]  # a generator
-        for each in (self._stream, self._sql):
+        for each in (self._stream, self.sql):
             if each is not None:
                 each.close()
         self._queue.clear()
         self._run = []
         self._place = self._returned
-        self._stream = self._sql = self._snapshot = None
+        self._stream = self.sql = self._snapshot = None

@@ -1,0 +1,146 @@
+"""The state of an incremental snapshot: which tables, how far, which rows of a chunk are still to be sent.
+
+A chunk is read between two rows in the signal table, the window. When the stream reaches the end of the
+window, rows of the chunk are sent that no change of the window has touched. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.connect.connectors.debezium.signals import Signal
+
+log = logging.getLogger(__name__)
+TABLES_MAX = 10_000
+ID = "incremental_snapshot_collections_id"
+CONDITION = "incremental_snapshot_collections_additional_condition"
+SURROGATE = "incremental_snapshot_collections_surrogate_key"
+Key = tuple[Any, ...]
+
+
+@dataclass
+class Chunk:
+    """Rows that were read in one window, by key. `last` is the key of the last row as a query gives it."""
+
+    table: str
+    rows: dict[Key, Any]
+    last: list[str]
+    is_open: bool = False  # the stream is inside of the window
+    name: str = ""
+
+
+@dataclass
+class Incremental:
+    """Tables that are still to be read, the first of them under way."""
+
+    tables: deque[tuple[str, str | None]] = field(default_factory=deque)  # name, condition
+    last: list[str] | None = None  # key of the last row that was sent
+    maximum: list[str] | None = None
+    chunk: Chunk | None = None
+    is_paused: bool = False
+
+    @staticmethod
+    def of(offset: Mapping[str, Any]) -> Incremental:
+        text = offset.get("incremental_snapshot_collections")
+        if not text:
+            return Incremental()
+        found = deque((str(each[ID]), each.get(CONDITION)) for each in json.loads(text))
+        return Incremental(
+            found,
+            key_of(offset, "incremental_snapshot_primary_key"),
+            key_of(offset, "incremental_snapshot_maximum_key"),
+        )
+
+    @property
+    def offset(self) -> tuple[tuple[str, Any], ...]:
+        if not self.tables:
+            return ()
+        listed = [{ID: name, CONDITION: condition, SURROGATE: None} for name, condition in self.tables]
+        found: list[tuple[str, Any]] = [("incremental_snapshot_collections", json.dumps(listed))]
+        if self.maximum is not None:
+            found.append(("incremental_snapshot_maximum_key", json.dumps(self.maximum)))
+        if self.last is not None:
+            found.append(("incremental_snapshot_primary_key", json.dumps(self.last)))
+        return tuple(found)
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.tables) and not self.is_paused
+
+    # -- signals -----------------------------------------------------------------------------------
+
+    def obey(self, signal: Signal) -> None:
+        """Follow a signal of a user."""
+        if signal.type == "execute-snapshot":
+            self._execute(signal)
+        elif signal.type == "stop-snapshot":
+            self._stop(signal)
+        elif signal.type in ("pause-snapshot", "resume-snapshot"):
+            self.is_paused = signal.type == "pause-snapshot"
+        elif signal.type == "log":
+            log.info("signal %s: %s", signal.id, signal.data.get("message", ""))
+        else:
+            log.warning("the signal %s has the type %s, which is not known", signal.id, signal.type)
+
+    def _execute(self, signal: Signal) -> None:
+        kind = str(signal.data.get("type", "INCREMENTAL")).upper()
+        if kind != "INCREMENTAL":
+            log.warning(
+                "the signal %s asks for a snapshot of type %s: only INCREMENTAL is known", signal.id, kind
+            )
+            return
+        conditions = {
+            str(each.get("data-collection")): each.get("filter")
+            for each in signal.data.get("additional-conditions") or ()
+            if isinstance(each, dict)
+        }
+        waiting = {name for name, _ in self.tables}
+        for each in signal.data.get("data-collections") or ():
+            name = str(each)
+            if name not in waiting and len(self.tables) < TABLES_MAX:
+                self.tables.append((name, conditions.get(name)))
+
+    def _stop(self, signal: Signal) -> None:
+        names = [str(each) for each in signal.data.get("data-collections") or ()]
+        if not names or (self.tables and self.tables[0][0] in names):
+            self.last = self.maximum = self.chunk = None
+        self.tables = deque(each for each in self.tables if names and each[0] not in names)
+
+    # -- windows -----------------------------------------------------------------------------------
+
+    def next_table(self) -> None:
+        """The table under way is complete."""
+        self.tables.popleft()
+        self.last = self.maximum = self.chunk = None
+
+    def opened(self, name: str) -> None:
+        if self.chunk is not None and self.chunk.name == name:
+            self.chunk.is_open = True
+
+    def touched(self, table: str, key: Key) -> None:
+        """A change of the window wins over the chunk's row."""
+        if self.chunk is not None and self.chunk.is_open and self.chunk.table == table:
+            self.chunk.rows.pop(key, None)
+
+    def closed(self, name: str) -> Chunk | None:
+        """The chunk whose window ends here; its rows are sent now."""
+        chunk = self.chunk
+        if chunk is None or chunk.name != name:
+            return None
+        self.chunk = None
+        self.last = chunk.last
+        return chunk
+
+
+def key_of(offset: Mapping[str, Any], name: str) -> list[str] | None:
+    """A key that this connector has stored. Java's serialized keys are not read: the table begins again."""
+    try:
+        found = json.loads(offset.get(name) or "null")
+    except ValueError:
+        return None
+    return [str(each) for each in found] if isinstance(found, list) else None

@@ -1,0 +1,133 @@
+"""Incremental snapshots of PostgreSQL: chunks read by key between two rows in the signal table."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from barnabas.connect.connectors.debezium.envelope import Change
+from barnabas.connect.connectors.debezium.incremental import Chunk, Incremental
+from barnabas.connect.connectors.debezium.signals import CLOSE, OPEN, signal_of
+from barnabas.connect.connectors.postgres_cdc.capture import Table
+
+if TYPE_CHECKING:
+    from barnabas.connect.connectors.postgres_cdc.task import PostgresTask
+
+log = logging.getLogger(__name__)
+
+
+class Chunks:
+    """Reads chunks for a task, and knows the rows of its signal table."""
+
+    def __init__(self, task: PostgresTask, state: Incremental) -> None:
+        self._task = task
+        self.state = state
+        schema, _, name = task.settings.text("signal.data.collection").rpartition(".")
+        self.signal_table = (schema or "public", name) if name else None
+
+    def is_signal(self, schema: str, name: str) -> bool:
+        return self.signal_table == (schema, name)
+
+    def row(self, names: list[str], values: Any) -> list[Change] | None:
+        """A row of the signal table. Out: changes of the chunk whose window ends here, if one does."""
+        given = dict(zip([each.lower() for each in names], values, strict=True))
+        name, kind = str(given.get("id")), str(given.get("type"))
+        if kind == OPEN:
+            self.state.opened(name.removesuffix("-open"))
+            return None
+        if kind == CLOSE:
+            return self._closed(name.removesuffix("-close"))
+        self.state.obey(signal_of(name, kind, given.get("data")))
+        return None
+
+    def _closed(self, name: str) -> list[Change] | None:
+        chunk = self.state.closed(name)
+        if chunk is None:
+            return None
+        table = self._found(chunk.table)
+        if table is None:
+            return None
+        now_us = time.time_ns() // 1000
+        source = self._task.source(table, now_us, 0, None, "incremental")
+        return [Change("r", None, row, source) for row in chunk.rows.values()]
+
+    def _found(self, name: str) -> Table | None:
+        schema, _, table = name.rpartition(".")
+        return self._task.table(schema or "public", table)
+
+    def table_of(self, name: str) -> Table:
+        found = self._found(name)
+        assert found is not None, "a chunk is read of captured tables only"
+        return found
+
+    def step(self) -> None:
+        """Read the next chunk if none is under way."""
+        state = self.state
+        while state.is_active and state.chunk is None:
+            name, condition = state.tables[0]
+            if self.signal_table is None:
+                log.warning(
+                    "an incremental snapshot of %s needs signal.data.collection: it is left out", name
+                )
+                state.next_table()
+                continue
+            table = self._found(name)
+            if table is None or not table.schemas.keys:
+                reason = "is not captured" if table is None else "has no key"
+                log.warning("%s %s: its incremental snapshot is left out", name, reason)
+                state.next_table()
+                continue
+            if not self._read(name, table, condition):
+                log.info("the incremental snapshot of %s is complete", name)
+                state.next_table()
+
+    def _read(self, name: str, table: Table, condition: str | None) -> bool:
+        """Read one chunk in its window. False if the table has no more rows."""
+        from psycopg import sql
+
+        state, keys = self.state, table.schemas.keys
+        names = [one.name for one in table.schemas.fields]
+        parts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(each)) for each in names)
+        # Names with their table: `ORDER BY id` alone would order by the texts that the query returns.
+        order = sql.SQL(", ").join(sql.Identifier("chosen", each) for each in keys)
+        back = sql.SQL(", ").join(sql.SQL("{} DESC").format(sql.Identifier("chosen", each)) for each in keys)
+        given = sql.SQL("{} AS chosen").format(sql.Identifier(table.schema, table.name))
+        key_texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(each)) for each in keys)
+        where = sql.SQL("({})").format(sql.SQL(condition)) if condition else sql.SQL("true")
+        if state.maximum is None:
+            query = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT 1").format(
+                key_texts, given, where, back
+            )
+            found = self._task.sql.execute(query).fetchone()
+            if found is None:
+                return False
+            state.maximum = list(found)
+        values = list(state.maximum)
+        marks = sql.SQL(", ").join([sql.Placeholder()] * len(keys))
+        bounds = sql.SQL("({}) <= ({})").format(order, marks)
+        if state.last is not None:
+            bounds = sql.SQL("({}) > ({}) AND ").format(order, marks) + bounds
+            values = [*state.last, *values]
+        query = sql.SQL("SELECT {}, {} FROM {} WHERE {} AND {} ORDER BY {} LIMIT {}").format(
+            key_texts, parts, given, where, bounds, order,
+            sql.Literal(self._task.settings.integer("incremental.snapshot.chunk.size")),
+        )  # fmt: skip
+        window = str(uuid4())[:36]
+        self._mark(f"{window}-open", OPEN)
+        rows = self._task.sql.execute(query, values).fetchall()
+        if not rows:
+            return False
+        read = [table.row(names, each[len(keys) :]) for each in rows]
+        by_key = {table.schemas.key_of(each): each for each in read}
+        state.chunk = Chunk(name, by_key, [str(each) for each in rows[-1][: len(keys)]], name=window)
+        self._mark(f"{window}-close", CLOSE)
+        return True
+
+    def _mark(self, name: str, kind: str) -> None:
+        from psycopg import sql
+
+        assert self.signal_table is not None
+        statement = sql.SQL("INSERT INTO {} (id, type, data) VALUES (%s, %s, NULL)")
+        self._task.sql.execute(statement.format(sql.Identifier(*self.signal_table)), (name, kind))

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline demo soak soak-kills package clean tools
+.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline bench-connect demo soak soak-kills package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -87,6 +87,9 @@ bench-cluster: $(VENV)/.dev  ## three nodes against three of Apache Kafka, write
 
 bench-spark: $(VENV)/.dev  ## our Spark source and sink against Spark's own connector, write docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark $(ARGS)
+
+bench-connect: $(VENV)/.dev  ## workers of Connect against Apache's, write docs/benchmarks-connect.md
+	$(BIN)/python -m bench.connect $(ARGS)
 
 bench-pipeline: $(VENV)/.dev  ## topic to all four zones, against a job written by hand; write docs/benchmarks-pipeline.md
 	$(BIN)/python -m bench.pipeline $(ARGS)

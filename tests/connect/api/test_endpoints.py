@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from barnabas.client.cluster import Cluster
 from barnabas.connect.api.endpoints import Endpoints
+from barnabas.connect.api.response_headers import response_headers
 from barnabas.connect.api.service import service
 from barnabas.connect.api.sink_offsets import SinkGroups
+from barnabas.connect.config import ConfigError
+from barnabas.connect.config.offset_file import change_offset_file, read_offset_file
 from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.states import State
+from barnabas.connect.tasks.offsets import FileOffsets
 from barnabas.services.app import ServiceApp
 from connect.fakes import QuietPlugins, Recorder
 
@@ -219,3 +225,25 @@ def test_validate_plugins_and_loggers() -> None:
         assert (await client.put("/admin/loggers/root", json={"level": "x"})).status_code == 404
 
     run(story)
+
+
+def test_responses_have_the_headers_of_the_setting() -> None:
+    cache = '"add Cache-Control: no-cache, no-store"'
+    headers = response_headers(f"set X-Frame-Options: DENY, {cache}, addDate Expires: 0")
+    assert headers()["cache-control"] == "no-cache, no-store"
+    assert headers()["x-frame-options"] == "DENY"
+    assert headers()["expires"].endswith("GMT")
+    with pytest.raises(ConfigError):
+        response_headers("put X: y")
+
+
+def test_offsets_in_a_file_are_changed_by_rest_and_by_tasks(tmp_path: Path) -> None:
+    path = tmp_path / "offsets"
+    task = FileOffsets("a", path)
+    change_offset_file(path, {b'["b",{"f":1}]': b'{"p":1}'})
+    task.save([({"f": 2}, {"p": 2})])
+    change_offset_file(path, {b'["b",{"f":1}]': None})
+    assert read_offset_file(path) == {b'["a",{"f":2}]': b'{"p":2}'}
+    path.write_bytes(b"\xac\xed\0\5")
+    with pytest.raises(ConfigError, match="Java"):
+        read_offset_file(path)

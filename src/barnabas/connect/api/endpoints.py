@@ -85,8 +85,8 @@ class Endpoints:
         )
 
     async def health(self, request: Request) -> Response:
-        message = "Worker has completed startup and is ready to handle requests."
-        return JSONResponse({"status": "healthy", "message": message})
+        code, word, message = self.herder.health()
+        return JSONResponse({"status": word, "message": message}, code)
 
     # -- connectors --------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Endpoints:
     async def reset_topics(self, request: Request) -> Response:
         self._check_tracking("topic.tracking.enable", "Topic tracking is disabled.")
         self._check_tracking("topic.tracking.allow.reset", "Topic tracking reset is disabled.")
-        self.herder.topics.pop(name_of(request), None)
+        await self.herder.reset_topics(name_of(request))
         return Response(status_code=202)
 
     def _check_tracking(self, setting: str, message: str) -> None:

@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from barnabas.connect.api.endpoints import Endpoint, Endpoints
+from barnabas.connect.api.response_headers import NAME as HEADERS
+from barnabas.connect.api.response_headers import response_headers
 from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.herder.errors import Elsewhere, Refused
 from barnabas.services.app import Service
@@ -39,17 +41,22 @@ def service(
     metrics: ServiceMetrics | None = None,
 ) -> Service:
     """The service of a worker. `more` are routes between workers."""
-    found = [*routes(endpoints.table(), forward), *more]
+    headers = response_headers(endpoints.herder.worker.get(HEADERS, ""))
+    found = [*routes(endpoints.table(), forward, headers), *more]
     own = metrics or ServiceMetrics(NAME)
     return Service(NAME, found, start, stop, error_form=error_form, converted=converted, metrics=own)
 
 
-def routes(table: list[tuple[str, str, Endpoint]], forward: Forward) -> list[ServiceRoute]:
+def routes(
+    table: list[tuple[str, str, Endpoint]], forward: Forward, headers: Callable[[], dict[str, str]] = dict
+) -> list[ServiceRoute]:
     found: list[ServiceRoute] = []
     methods: dict[str, list[str]] = {}
     for method, path, endpoint in table:
         needs = Need.READ if method == "GET" else Need.ADMIN if path.startswith("/admin") else Need.WRITE
-        found.append(ServiceRoute(path, answering(endpoint, forward), needs=needs, methods=(method,)))
+        found.append(
+            ServiceRoute(path, answering(endpoint, forward, headers), needs=needs, methods=(method,))
+        )
         methods.setdefault(path, []).append(method)
     for path, names in methods.items():
         allowed = ",".join([*names, *(["HEAD"] if "GET" in names else []), "OPTIONS"])
@@ -64,13 +71,22 @@ def options(allowed: str) -> Endpoint:
     return respond
 
 
-def answering(endpoint: Endpoint, forward: Forward) -> Endpoint:
+def answering(endpoint: Endpoint, forward: Forward, headers: Callable[[], dict[str, str]]) -> Endpoint:
     async def respond(request: Request) -> Response:
-        accepted(request.headers.get("accept"), JSON)
         try:
-            return await endpoint(request)
-        except Elsewhere as elsewhere:
-            return await forward(request, elsewhere.url)
+            accepted(request.headers.get("accept"), JSON)
+            try:
+                found = await endpoint(request)
+            except Elsewhere as elsewhere:
+                found = await forward(request, elsewhere.url)
+        except Exception as error:
+            refused = error if isinstance(error, ApiError) else converted(error)
+            if refused is None:
+                raise
+            more = {**headers(), **refused.headers}
+            raise ApiError(refused.status, refused.code, refused.message, more) from error
+        found.headers.update(headers())
+        return found
 
     return respond
 

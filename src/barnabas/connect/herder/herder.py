@@ -429,6 +429,22 @@ class Herder(WorkerState):
         if self.worker.get("topic.tracking.enable", "true").lower() != "false":
             self.topics.setdefault(task.connector, {}).setdefault(topic, task.task)
 
+    async def reset_topics(self, name: str) -> None:
+        """Forget the topics that a connector used."""
+        self.topics.pop(name, None)
+
+    def health(self) -> tuple[int, str, str]:
+        """The status of HTTP, a word and a text: whether this worker can do its work."""
+        if self._task is None:
+            return 503, "starting", "Worker is still starting up."
+        if self._task.done():
+            return (
+                500,
+                "unhealthy",
+                "The worker does not follow changes of its connectors any more: restart it.",
+            )
+        return 200, "healthy", "Worker has completed startup and is ready to handle requests."
+
     async def put_status(self, place: Place, status: Status | None) -> None:
         if status is None:
             self.statuses.pop(place, None)

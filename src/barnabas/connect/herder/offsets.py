@@ -6,11 +6,8 @@ were read, so that a partition that an Apache worker wrote is overwritten and no
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 Pair = tuple[dict[str, Any], dict[str, Any] | None]
@@ -73,35 +70,3 @@ def value_of(offset: Mapping[str, Any] | None) -> bytes | None:
 
 def text_of(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-class OffsetFile:
-    """The file of a standalone worker: a line of JSON for each offset, replaced as a whole."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def load(self, offsets: Offsets) -> None:
-        """Read the file. A map that Java serialized is refused: its offsets must be set by REST."""
-        if not self._path.exists() or not (data := self._path.read_bytes()):
-            return
-        if data[:2] == b"\xac\xed":
-            raise ValueError(
-                f"{self._path} was written by an Apache worker in Java's own format: move it away, start, "
-                "stop each connector, and set its offsets with PATCH /connectors/NAME/offsets"
-            )
-        for line in data.splitlines():
-            key, value = json.loads(line)
-            offsets.apply(base64.b64decode(key), base64.b64decode(value))
-
-    def save(self, offsets: Offsets) -> None:
-        lines = [
-            text_of([base64.b64encode(each).decode() for each in pair]).decode()
-            for pair in offsets.everything()
-        ]
-        made = self._path.with_name(self._path.name + ".new")
-        with made.open("w") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        made.replace(self._path)

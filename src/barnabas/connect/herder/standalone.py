@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from barnabas.connect.config.offset_file import change_offset_file, read_offset_file
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.herder import Herder
-from barnabas.connect.herder.offsets import OffsetFile, Offsets
+from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.states import Target, TaskRunner
 from barnabas.connect.plugins import Plugins
 from barnabas.settings.properties import parse
@@ -24,17 +25,22 @@ class StandaloneHerder(Herder):
         self, worker: Mapping[str, str], worker_id: str, plugins: Plugins, runner: TaskRunner
     ) -> None:
         super().__init__(worker, worker_id, plugins, runner)
-        self._file = OffsetFile(Path(worker["offset.storage.file.filename"]))
-        self._file.load(self.offsets)
+        self._path = Path(worker["offset.storage.file.filename"])
+        self.offsets = loaded(self._path)
 
     async def refresh_offsets(self) -> None:
-        found = Offsets()
-        await asyncio.to_thread(self._file.load, found)
-        self.offsets = found
+        self.offsets = await asyncio.to_thread(loaded, self._path)
 
     async def write_offsets(self, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
         await super().write_offsets(changes)
-        await asyncio.to_thread(self._file.save, self.offsets)
+        await asyncio.to_thread(change_offset_file, self._path, dict(changes))
+
+
+def loaded(path: Path) -> Offsets:
+    found = Offsets()
+    for key, value in read_offset_file(path).items():
+        found.apply(key, value)
+    return found
 
 
 def connector_file(path: Path) -> tuple[str, dict[str, str], Target | None]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from barnabas.connect.data import Column, Header, Headers, Records
 from barnabas.connect.plugins import Kind, Plugins
-from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, Stage
+from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, RawRecords, Stage
 from barnabas.connect.transforms.chain import TransformChain, under
 
 HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -130,14 +130,14 @@ class Chain:
 
     # -- sinks: from bytes ---------------------------------------------------------------------------
 
-    def decoded(self, topic: str, raw: Sequence[RawRecord]) -> list[tuple[Records, list[RawRecord]]]:
+    def decoded(self, topic: str, raw: RawRecords) -> list[tuple[Records, RawRecords]]:
         """Records of one topic, cut where schemas change, each with the raw records that it stands for."""
         bad: set[int] = set()
         headers = self._headers(topic, raw, bad)
         sides = []
         for converter, values, stage in (
-            (self.key, [each.key for each in raw], Stage.KEY_CONVERTER),
-            (self.value, [each.value for each in raw], Stage.VALUE_CONVERTER),
+            (self.key, [each.key for each in raw.polled], Stage.KEY_CONVERTER),
+            (self.value, [each.value for each in raw.polled], Stage.VALUE_CONVERTER),
         ):
             data = pa.array(values, pa.binary())
             made = self.errors.retrying(
@@ -153,18 +153,18 @@ class Chain:
             for indices, key, value in aligned(sides[0], sides[1], bad, len(raw))
         ]
 
-    def _headers(self, topic: str, raw: Sequence[RawRecord], bad: set[int]) -> list[Headers] | None:
-        if not any(each.headers for each in raw):
+    def _headers(self, topic: str, raw: RawRecords, bad: set[int]) -> list[Headers] | None:
+        if not any(each.headers for each in raw.polled):
             return None
         found: list[Headers] = []
-        for index, each in enumerate(raw):
+        for index, each in enumerate(raw.polled):
             try:
                 made = tuple(
                     Header(name, *self.header.from_header(topic, name, value)) for name, value in each.headers
                 )
             except Exception as error:
                 bad.add(index)
-                self.errors.failed(each, Stage.HEADER_CONVERTER, type(self.header).__qualname__, error)
+                self.errors.failed(raw[index], Stage.HEADER_CONVERTER, type(self.header).__qualname__, error)
                 made = ()
             found.append(made)
         return found
@@ -172,20 +172,20 @@ class Chain:
     @staticmethod
     def _of_parts(
         topic: str,
-        raw: Sequence[RawRecord],
+        raw: RawRecords,
         indices: Sequence[int],
         key: Column,
         value: Column,
         headers: list[Headers] | None,
-    ) -> tuple[Records, list[RawRecord]]:
-        chosen = [raw[index] for index in indices]
+    ) -> tuple[Records, RawRecords]:
+        chosen = raw.take(indices)
         records = Records.of(
             topic,
             value,
             key,
-            timestamps=[each.timestamp_ms for each in chosen],
-            partitions=[each.partition for each in chosen],
-            offsets=[each.offset for each in chosen],
+            timestamps=[each.timestamp for each in chosen.polled],
+            partitions=[each.partition for each in chosen.polled],
+            offsets=[each.offset for each in chosen.polled],
             headers=None if headers is None else [headers[index] for index in indices],
         )
         return records, chosen
@@ -195,6 +195,9 @@ def aligned(
     keys: Iterable[Any], values: Iterable[Any], bad: set[int], count: int
 ) -> list[tuple[list[int], Column, Column]]:
     """Runs of records whose keys have one schema and whose values have one, in the order of records."""
+    keys, values = list(keys), list(values)
+    if not bad and len(keys) == len(values) == 1 and len(keys[0][0]) == len(values[0][0]) == count:
+        return [(keys[0][0], keys[0][1], values[0][1])]
     places: list[list[tuple[Column, int] | None]] = []
     for parts in (keys, values):
         found: list[tuple[Column, int] | None] = [None] * count

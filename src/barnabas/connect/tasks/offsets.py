@@ -7,10 +7,7 @@ again with the very same bytes, whoever wrote them. Does not know: tasks, transa
 
 from __future__ import annotations
 
-import base64
 import json
-import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +17,7 @@ import pyarrow as pa
 
 from barnabas.client.blocking import run
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.plugins import ConnectError
+from barnabas.connect.config.offset_file import change_offset_file, read_offset_file
 from barnabas.connect.plugins.contexts import SourcePartition
 from barnabas.connect.plugins.tasks import Positions
 from barnabas.connect.tasks.client_properties import connection_settings
@@ -151,48 +148,19 @@ class TopicOffsets(OffsetMemory):
 
 
 class FileOffsets(OffsetMemory):
-    """Offsets of a standalone worker: a line of JSON for each, the file replaced as a whole."""
-
-    _lock = threading.Lock()  # tasks of one process share the file
+    """Offsets of a standalone worker."""
 
     def __init__(self, connector: str, path: Path) -> None:
         super().__init__(connector)
         self._path = path
-        for key, value in read_lines(path):
+        for key, value in read_offset_file(path).items():
             self.apply(key, value)
 
     def save(self, positions: Positions) -> None:
         super().save(positions)
-        with self._lock:
-            lines = dict(read_lines(self._path))
-            for name, offset in self._found.items():
-                key = self._keys.setdefault(name, json_bytes([self.connector, json.loads(name)]))
-                lines[key] = json_bytes(offset)
-            beside = self._path.with_name(self._path.name + ".new")
-            text = b"".join(
-                json_bytes([base64.b64encode(each).decode() for each in pair]) + b"\n"
-                for pair in lines.items()
-            )
-            with beside.open("wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
-
-
-def read_lines(path: Path) -> list[tuple[bytes, bytes]]:
-    """Keys and values of the file: each line has both in base64."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    found = []
-    for number, line in enumerate(data.splitlines(), 1):
-        try:
-            key, value = json.loads(line)
-            found.append((base64.b64decode(key), base64.b64decode(value)))
-        except (ValueError, TypeError):
-            raise ConnectError(
-                f"{path} line {number} is not an offset: a line is a JSON list of key and value in base64"
-            ) from None
-    return found
+        changes: dict[bytes, bytes | None] = {}
+        for partition, offset in positions:
+            name = canonical(partition)
+            key = self._keys.setdefault(name, json_bytes([self.connector, dict(partition)]))
+            changes[key] = json_bytes(dict(offset))
+        change_offset_file(self._path, changes)

@@ -20,7 +20,7 @@ from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, 
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.consuming import COMMIT_S, LAST_COMMIT_S, SinkConsumer
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
-from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, Stage, Stopped
+from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, RawRecords, Stage, Stopped
 from barnabas.connect.tasks.progress import LastError, Progress
 from barnabas.protocol import KafkaError
 
@@ -30,8 +30,6 @@ POLL_MS = 250
 DELAY_MS_MAX = 60_000
 LAG_INTERVAL_S = 5.0
 SHOWN_MAX = 5
-
-Batch = list[tuple[Records, list[RawRecord]]]
 
 
 def span(origin: Sequence[RawRecord]) -> str:
@@ -76,7 +74,7 @@ class SinkLoop:
         self._looked_at = 0.0
         self._wants_commit = False
         self._retry_ms: int | None = None
-        self._raw: dict[int, list[RawRecord]] = {}
+        self._origin = RawRecords([])
         context.seek = self._seek
         context.pause = lambda some: consumer.set_paused(list(some), is_paused=True)
         context.resume = lambda some: consumer.set_paused(list(some), is_paused=False)
@@ -101,15 +99,20 @@ class SinkLoop:
 
     def _errant(self, records: Records, indices: Sequence[int], error: BaseException) -> None:
         """Records that the sink cannot write (KIP-610): they follow `errors.tolerance`."""
-        raw = self._raw.get(id(records))
         name = type(self._task).__qualname__
         for index in indices:
-            if raw is not None:
-                record = raw[index]
-            else:
-                one = next(iter(records.take([index]).rows()))
-                record = RawRecord(one.topic, one.partition, one.offset)
+            one = next(iter(records.take([index]).rows()))
+            record = self._origin_of(one.partition, one.offset) or RawRecord(
+                one.topic, one.partition, one.offset
+            )
             self._chain.errors.failed(record, Stage.TASK_PUT, name, error)
+
+    def _origin_of(self, partition: int | None, offset: int | None) -> RawRecord | None:
+        """The record of the batch that is being put, as it was polled."""
+        for index, each in enumerate(self._origin.polled):
+            if each.offset == offset and each.partition == partition:
+                return self._origin[index]
+        return None
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -209,25 +212,20 @@ class SinkLoop:
     def _deliver(self, polled: list[ConsumerRecord], stopping: Event) -> None:
         self._progress.records_in += len(polled)
         self._progress.batches.add(len(polled))
-        grouped: dict[str, list[RawRecord]] = {}
-        ends: dict[TopicPartition, int] = {}
-        for each in polled:
-            grouped.setdefault(each.topic, []).append(
-                RawRecord(
-                    each.topic,
-                    each.partition,
-                    each.offset,
-                    each.key,
-                    each.value,
-                    tuple(each.headers),
-                    each.timestamp,
-                    repr((each.key, each.value))[:300] if self._chain.errors.settings.logs_messages else "",
-                )
-            )
-            where = TopicPartition(each.topic, each.partition)
-            self._began.setdefault(where, each.offset)
-            ends[where] = each.offset + 1
-        for topic, raw in grouped.items():
+        grouped: dict[str, list[ConsumerRecord]] = {}
+        found_ends: dict[tuple[str, int], int] = {}
+        run: list[ConsumerRecord] = []
+        last = ("", -1)
+        for each in polled:  # records of a partition come in runs
+            if (each.topic, each.partition) != last:
+                last = (each.topic, each.partition)
+                run = grouped.setdefault(each.topic, [])
+                self._began.setdefault(TopicPartition(*last), each.offset)
+            run.append(each)
+            found_ends[last] = each.offset + 1
+        ends = {TopicPartition(*place): end for place, end in found_ends.items()}
+        for topic, records_of_topic in grouped.items():
+            raw = RawRecords(records_of_topic, shows=self._chain.errors.settings.logs_messages)
             if topic not in self._progress.topics:
                 self._progress.topics.add(topic)
                 self._used_topic(topic)
@@ -238,13 +236,10 @@ class SinkLoop:
             self._delivered.update({where: end for where, end in ends.items() if where.topic == topic})
         self._progress.in_flight += len(polled)
 
-    def _put(self, records: Records, origin: list[RawRecord], stopping: Event) -> bool:
+    def _put(self, records: Records, origin: RawRecords, stopping: Event) -> bool:
         """Hand records over until the task takes them. False: it must let go of its partitions first."""
         delay_ms = FIRST_DELAY_MS
-        by_place = {(each.partition, each.offset): each for each in origin}
-        if records.offsets is not None and records.partitions is not None:
-            places = zip(records.partitions.to_pylist(), records.offsets.to_pylist(), strict=True)
-            self._raw = {id(records): [by_place[place] for place in places if place in by_place]}
+        self._origin = origin
         while True:
             started = time.monotonic()
             try:
@@ -271,8 +266,6 @@ class SinkLoop:
                     raise  # a single record that the task reported: the error names it
                 self._note(error, Stage.TASK_PUT, origin[0] if origin else None)
                 raise ConnectError(f"put failed on {span(origin)}: {error}") from error
-            finally:
-                self._raw = {} if self._progress.state == "FAILED" else self._raw
             self._progress.call_ms.add((time.monotonic() - started) * 1000)
             self._progress.records_out += len(records)
             return True

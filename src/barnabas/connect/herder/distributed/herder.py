@@ -51,6 +51,7 @@ OFFERS = {
     "sessioned": ("sessioned", "compatible", "default"),
 }
 RESTART_S, RESTART_S_MAX = 1.0, 30.0
+KEY_LOOK_S = 60.0
 REBALANCING = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 )
@@ -100,6 +101,8 @@ class DistributedHerder(Herder):
         )
         self._member = GroupMember(cluster, self._settings, self)
         self._seat: asyncio.Task[None] | None = None
+        self._keys: asyncio.Task[None] | None = None
+        self._has_joined = False
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -108,11 +111,13 @@ class DistributedHerder(Herder):
         self._is_caught_up = True
         await super().start()
         self._seat = asyncio.create_task(self._take_part())
+        self._keys = asyncio.create_task(self._keep_keys_fresh())
 
     async def stop(self) -> None:
-        if self._seat is not None:
-            self._seat.cancel()
-            await asyncio.gather(self._seat, return_exceptions=True)
+        for task in (self._seat, self._keys):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
         await super().stop()
@@ -242,6 +247,7 @@ class DistributedHerder(Herder):
     async def on_assigned(self, given: Given) -> None:
         assignment = decode_assignment(given.data)
         self.rebalances.ended()
+        self._has_joined = True
         self.generation, self.leader_url = given.generation, assignment.leader_url
         if assignment.error or assignment.offset > self.state.offset:
             await self._topics.read_to_end(CONFIG)
@@ -287,6 +293,17 @@ class DistributedHerder(Herder):
         ttl_ms = int(self.worker.get("inter.worker.key.ttl.ms", "3600000"))
         if self._protocol == "sessioned" and signing.is_expired(self.state.session_key, now_ms, ttl_ms):
             await self.write([(SESSION_KEY, signing.new_key(now_ms))])
+
+    async def _keep_keys_fresh(self) -> None:
+        """The leader renews the session key when its time is over, also between rebalances."""
+        ttl_s = int(self.worker.get("inter.worker.key.ttl.ms", "3600000")) / 1000
+        while True:
+            await asyncio.sleep(min(max(ttl_s / 10, 1.0), KEY_LOOK_S))
+            if self.is_leader:
+                try:
+                    await self._renew_session_key()
+                except Exception as error:
+                    log.warning("the session key is not renewed; it is tried again: %s", error)
 
     # -- what differs from a standalone worker -----------------------------------------------------
 
@@ -361,13 +378,24 @@ class DistributedHerder(Herder):
             STATUS, status_key(place), None if status is None else compact(status.record())
         )
 
+    def health(self) -> tuple[int, str, str]:
+        if not self._has_joined:
+            return 503, "starting", "Worker is still starting up."
+        return super().health()
+
+    async def reset_topics(self, name: str) -> None:
+        """Forget the topics that a connector used, on all workers."""
+        for topic in list(self.topics.get(name, ())):
+            await self._topics.send(STATUS, topic_key(topic, name), None)
+        await super().reset_topics(name)
+
     def used_topic(self, task: TaskId, topic: str) -> None:
         if topic in self.topics.get(task.connector, ()):
             return
         super().used_topic(task, topic)
         value = {"topic": {"name": topic, "connector": task.connector, "task": task.task,
                            "discoverTimestamp": int(time.time() * 1000)}}  # fmt: skip
-        key = f"status-topic-{topic}:connector-{task.connector}".encode()
+        key = topic_key(topic, task.connector)
         telling = asyncio.ensure_future(self._topics.send(STATUS, key, compact(value)))
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
@@ -380,6 +408,10 @@ def compact(value: Any) -> bytes:
 def status_key(place: Place) -> bytes:
     name, task = place
     return (f"status-connector-{name}" if task is None else f"status-task-{name}-{task}").encode()
+
+
+def topic_key(topic: str, connector: str) -> bytes:
+    return f"status-topic-{topic}:connector-{connector}".encode()
 
 
 def place_of(key: str) -> Place | None:

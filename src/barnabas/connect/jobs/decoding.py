@@ -22,7 +22,7 @@ from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.reports import Report
 from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.chain import by_topic
-from barnabas.connect.tasks.errors import RawRecord
+from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.spark import worker
 from barnabas.spark.basics.cluster import shared_cluster
 from barnabas.spark.basics.settings import ClientSettings
@@ -90,7 +90,7 @@ class Decoding:
         yield pa.RecordBatch.from_pylist([row], schema=PACKETS_ARROW)
 
 
-def fetched(client: ClientSettings, asked: OffsetRange) -> Iterator[list[RawRecord]]:
+def fetched(client: ClientSettings, asked: OffsetRange) -> Iterator[RawRecords]:
     """The records of a range, some at a time. Offsets that retention deleted are passed over, as consumers
     with auto.offset.reset do."""
     fetcher = Fetcher(shared_cluster(client), asked, fails_on_loss=False, timeout_ms=FETCH_MS_MAX)
@@ -98,30 +98,7 @@ def fetched(client: ClientSettings, asked: OffsetRange) -> Iterator[list[RawReco
     for chunk in fetcher.chunks():
         whole = table.batch(chunk, asked.start, asked.stop)
         for start in range(0, whole.num_rows, ROWS_MAX):
-            yield raw_records(asked, whole.slice(start, ROWS_MAX))
-
-
-def raw_records(asked: OffsetRange, batch: pa.RecordBatch) -> list[RawRecord]:
-    stamps = batch.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    columns = (
-        batch.column("offset").to_pylist(),
-        batch.column("key").to_pylist(),
-        batch.column("value").to_pylist(),
-        batch.column("headers").to_pylist(),
-        stamps.to_pylist(),
-    )
-    return [
-        RawRecord(
-            asked.topic,
-            asked.partition,
-            offset,
-            key,
-            value,
-            tuple((each["key"], each["value"]) for each in headers or ()),
-            stamp,
-        )
-        for offset, key, value, headers, stamp in zip(*columns, strict=True)
-    ]
+            yield RawRecords.of_batch(asked.topic, asked.partition, whole.slice(start, ROWS_MAX))
 
 
 def packets(asked: OffsetRange, records: Records) -> Iterator[pa.RecordBatch]:

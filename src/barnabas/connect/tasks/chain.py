@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from barnabas.connect.data import Column, Header, Headers, Records
 from barnabas.connect.plugins import Kind, Plugins
-from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, RawRecords, Stage
+from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, Stage
+from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.connect.transforms.chain import TransformChain, under
 
 HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -135,11 +136,10 @@ class Chain:
         bad: set[int] = set()
         headers = self._headers(topic, raw, bad)
         sides = []
-        for converter, values, stage in (
-            (self.key, [each.key for each in raw.polled], Stage.KEY_CONVERTER),
-            (self.value, [each.value for each in raw.polled], Stage.VALUE_CONVERTER),
+        for converter, data, stage in (
+            (self.key, raw.keys, Stage.KEY_CONVERTER),
+            (self.value, raw.values, Stage.VALUE_CONVERTER),
         ):
-            data = pa.array(values, pa.binary())
             made = self.errors.retrying(
                 lambda converter=converter, data=data: converter.from_bytes(topic, data, headers)  # type: ignore[misc]
             )
@@ -154,13 +154,13 @@ class Chain:
         ]
 
     def _headers(self, topic: str, raw: RawRecords, bad: set[int]) -> list[Headers] | None:
-        if not any(each.headers for each in raw.polled):
+        if raw.headers is None:
             return None
         found: list[Headers] = []
-        for index, each in enumerate(raw.polled):
+        for index, own in enumerate(raw.headers):
             try:
                 made = tuple(
-                    Header(name, *self.header.from_header(topic, name, value)) for name, value in each.headers
+                    Header(name, *self.header.from_header(topic, name, value)) for name, value in own
                 )
             except Exception as error:
                 bad.add(index)
@@ -183,9 +183,9 @@ class Chain:
             topic,
             value,
             key,
-            timestamps=[each.timestamp for each in chosen.polled],
-            partitions=[each.partition for each in chosen.polled],
-            offsets=[each.offset for each in chosen.polled],
+            timestamps=chosen.timestamps,
+            partitions=chosen.partitions,
+            offsets=chosen.offsets,
             headers=None if headers is None else [headers[index] for index in indices],
         )
         return records, chosen

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from threading import Event
-from typing import NamedTuple, Protocol, TypeVar, overload
+from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.connect.tasks.progress import LastError, Progress
@@ -24,7 +24,6 @@ log = logging.getLogger("barnabas.connect")
 T = TypeVar("T")
 FIRST_DELAY_MS = 300
 MESSAGE_CHARS_MAX = 500
-SHOWN_CHARS_MAX = 300
 
 
 class Stage(StrEnum):
@@ -49,52 +48,6 @@ class RawRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp_ms: int | None = None
     shown: str = ""  # for logs, where errors.log.include.messages allows it
-
-
-class Polled(Protocol):
-    """A record as a consumer gives it."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
-
-
-class RawRecords(Sequence[RawRecord]):
-    """Records of one topic as they were polled. A RawRecord is made only of those that something asks for:
-    almost none of a batch ever fails."""
-
-    def __init__(self, polled: Sequence[Polled], *, shows: bool = False) -> None:
-        self.polled = polled
-        self._shows = shows
-
-    def __len__(self) -> int:
-        return len(self.polled)
-
-    @overload
-    def __getitem__(self, index: int) -> RawRecord: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> RawRecords: ...
-
-    def __getitem__(self, index: int | slice) -> RawRecord | RawRecords:
-        if isinstance(index, slice):
-            return RawRecords(self.polled[index], shows=self._shows)
-        one = self.polled[index]
-        shown = repr((one.key, one.value))[:SHOWN_CHARS_MAX] if self._shows else ""
-        return RawRecord(
-            one.topic, one.partition, one.offset, one.key, one.value, tuple(one.headers), one.timestamp, shown
-        )
-
-    def take(self, indices: Sequence[int]) -> RawRecords:
-        if len(indices) == len(self.polled):
-            return self
-        return RawRecords([self.polled[index] for index in indices], shows=self._shows)
 
 
 class DeadLetters(Protocol):

@@ -20,8 +20,9 @@ from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, 
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.consuming import COMMIT_S, LAST_COMMIT_S, SinkConsumer
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
-from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, RawRecords, Stage, Stopped
+from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, Stage, Stopped
 from barnabas.connect.tasks.progress import LastError, Progress
+from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.protocol import KafkaError
 
 log = logging.getLogger("barnabas.connect")
@@ -74,7 +75,7 @@ class SinkLoop:
         self._looked_at = 0.0
         self._wants_commit = False
         self._retry_ms: int | None = None
-        self._origin = RawRecords([])
+        self._origin: RawRecords | None = None  # of the batch that is being put
         context.seek = self._seek
         context.pause = lambda some: consumer.set_paused(list(some), is_paused=True)
         context.resume = lambda some: consumer.set_paused(list(some), is_paused=False)
@@ -102,17 +103,9 @@ class SinkLoop:
         name = type(self._task).__qualname__
         for index in indices:
             one = next(iter(records.take([index]).rows()))
-            record = self._origin_of(one.partition, one.offset) or RawRecord(
-                one.topic, one.partition, one.offset
-            )
+            found = None if self._origin is None else self._origin.at(one.partition, one.offset)
+            record = found or RawRecord(one.topic, one.partition, one.offset)
             self._chain.errors.failed(record, Stage.TASK_PUT, name, error)
-
-    def _origin_of(self, partition: int | None, offset: int | None) -> RawRecord | None:
-        """The record of the batch that is being put, as it was polled."""
-        for index, each in enumerate(self._origin.polled):
-            if each.offset == offset and each.partition == partition:
-                return self._origin[index]
-        return None
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -225,7 +218,9 @@ class SinkLoop:
             found_ends[last] = each.offset + 1
         ends = {TopicPartition(*place): end for place, end in found_ends.items()}
         for topic, records_of_topic in grouped.items():
-            raw = RawRecords(records_of_topic, shows=self._chain.errors.settings.logs_messages)
+            raw = RawRecords.of_polled(
+                topic, records_of_topic, shows=self._chain.errors.settings.logs_messages
+            )
             if topic not in self._progress.topics:
                 self._progress.topics.add(topic)
                 self._used_topic(topic)

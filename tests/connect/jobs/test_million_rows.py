@@ -135,6 +135,10 @@ def test_a_million_rows_reach_the_lake_once_through_kills_of_worker_and_spark(
         worker.kill()  # in the middle of a slice, and of a batch
         worker.restart()
         wait_until(lambda: rows_in(lake) >= ROWS // 6, SECONDS)
+        worker.ask("PUT", "/connectors/lake/pause")
+        wait_until(lambda: worker.states("lake") == {"PAUSED"}, SECONDS)
+        worker.ask("PUT", "/connectors/lake/resume")
+        wait_until(lambda: worker.states("lake") == {"RUNNING"}, SECONDS)
         worker.kill_java()
         wait_until(lambda: rows_in(lake) >= ROWS // 2, SECONDS)
         worker.kill()

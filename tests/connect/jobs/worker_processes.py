@@ -92,6 +92,11 @@ class WorkerProcess:
         except OSError:
             return {}
 
+    def states(self, name: str) -> set[str]:
+        """The states of a connector and its tasks, as REST tells them."""
+        found = self.ask("GET", f"/connectors/{name}/status")
+        return {found["connector"]["state"], *(task["state"] for task in found["tasks"])}
+
     def check(self) -> None:
         """No task may have failed."""
         for name in self.ask("GET", "/connectors"):

@@ -87,9 +87,10 @@ def places_of(reports: list[Report]) -> str:
     if not reports:
         return ""
     pieces, records = Counter[str](), Counter[str]()
+    reads = any(each.records_in for each in reports)  # pieces that only write count no record again
     for each in reports:
         pieces[each.host] += 1
-        records[each.host] += max(each.records_in, each.records_out)
+        records[each.host] += each.records_in if reads else each.records_out
     hosts = [f"{host} ({pieces[host]}, {records[host]} records)" for host in sorted(pieces)]
     more = "" if len(hosts) <= HOSTS_SHOWN_MAX else f" and {len(hosts) - HOSTS_SHOWN_MAX} more hosts"
     word = "piece" if len(reports) == 1 else "pieces"

@@ -207,15 +207,20 @@ class FetchContext:
     def to_read(self) -> list[SessionPartition]:
         """The partitions to examine now."""
         session = self._session
-        if self.full or session is None or not session.privileged:
+        if session is None or not self.is_incremental:
             return self.partitions
         return list(session.unsettled)
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether a response may leave partitions of a follower to the next one."""
+        return not self.full and self._session is not None and self._session.privileged
 
     @property
     def has_settled(self) -> bool:
         """Whether some partition need not be examined."""
         session = self._session
-        if self.full or session is None or not session.privileged:
+        if session is None or not self.is_incremental:
             return False
         return len(session.partitions) > len(session.unsettled)
 
@@ -268,6 +273,8 @@ class FetchContext:
             changed = True
         if failed:
             partition.high_watermark = NOT_SENT_YET  # so that the next successful read is included
+            if self.is_incremental:
+                session.move_to_end(partition)  # partitions that fail must not keep others out of responses
             return True
         if has_records and not self.full:
             session.move_to_end(partition)

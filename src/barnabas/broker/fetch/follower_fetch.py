@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
 UNCOMMITTED = 0  # isolation level
+RESULTS_MAX = 500  # partitions of a response within a session; the next response has the others
 
 
 class FollowerFetch(Fetching):
@@ -139,7 +140,10 @@ class FollowerFetch(Fetching):
         total = 0
         is_urgent = final or request.max_wait_ms <= 0
         can_wait = session.has_settled
+        results_max = RESULTS_MAX if session.is_incremental else None
         for asked in session.to_read():
+            if len(results) == results_max:  # a node that stops has news of thousands of partitions
+                return self.respond(results)
             if not session.full and has_all(asked):
                 can_wait = True
                 if asked.high_watermark == asked.attachment.state.high_watermark:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.plans.aggregates import AnyAggregate, BuiltIn, BuiltIns, Reduce
+from barnabas.plans.aggregates import AnyAggregate, BuiltIn, BuiltIns, Reduce, TypedAggregate
 from barnabas.plans.evaluation import compile_expression
 
 
@@ -61,6 +61,9 @@ class Functions:
 
 
 def functions_of(aggregate: AnyAggregate) -> Functions:
+    if isinstance(aggregate, TypedAggregate):
+        made: Functions = aggregate.functions()
+        return made
     if isinstance(aggregate, BuiltIns):
         return _built_in(aggregate)
     if isinstance(aggregate, Reduce):

@@ -59,7 +59,17 @@ class BuiltIns:
         return len(self.fields) == 1 and self.fields[0][0] is None
 
 
-AnyAggregate = Aggregate | Reduce | BuiltIns
+class TypedAggregate:
+    """The base of aggregates that another part brings along: values that compilers read, and
+    `functions()`, which gives them as `aggregate_functions.Functions` to the interpreter."""
+
+    __slots__ = ()
+
+    def functions(self) -> Any:
+        raise NotImplementedError
+
+
+AnyAggregate = Aggregate | Reduce | BuiltIns | TypedAggregate
 
 
 class F:

@@ -27,6 +27,16 @@ def compile_expression(expression: e.Expression) -> Evaluate:
     return _COMPILERS[type(expression)](expression)
 
 
+def compiles(kind: type[e.Expression]) -> Callable[[Callable[[Any], Evaluate]], Callable[[Any], Evaluate]]:
+    """Mark the function that compiles expressions of a kind that another part brings along."""
+
+    def register(compile_it: Callable[[Any], Evaluate]) -> Callable[[Any], Evaluate]:
+        _COMPILERS[kind] = compile_it
+        return compile_it
+
+    return register
+
+
 def field_of(row: Any, name: str) -> Any:
     """A field of a dict, a dataclass or a model; null where there is none."""
     if row is None:

@@ -71,6 +71,20 @@ class Failure:
     error: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An expression that had no value for one record: the query goes on with null. `logger` and `message`
+    are the expression's, the place is that of the record which the task was processing."""
+
+    logger: str
+    message: str
+    cause: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
 # A handler returns "continue" to drop the record and count it, "fail" to stop the task.
 Handler = Callable[[Failure], Literal["continue", "fail"]]
 
@@ -78,6 +92,10 @@ Handler = Callable[[Failure], Literal["continue", "fail"]]
 def fail(failure: Failure) -> Literal["continue", "fail"]:
     """The default: a record that fails stops its task."""
     return "fail"
+
+
+def ignore(problem: Problem) -> None:
+    """The default for problems: they are counted only."""
 
 
 def log_and_continue(failure: Failure) -> Literal["continue", "fail"]:

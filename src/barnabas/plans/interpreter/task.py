@@ -16,7 +16,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.plans.interpreter.records import Failure, Handler, Headers, Output, Record, TaskError, fail
+from barnabas.plans.interpreter.records import (
+    Failure,
+    Handler,
+    Headers,
+    Output,
+    Problem,
+    Record,
+    TaskError,
+    fail,
+    ignore,
+)
 from barnabas.plans.interpreter.state.buffers import BufferState
 from barnabas.plans.interpreter.state.tables import TableState, VersionedState
 from barnabas.plans.interpreter.state.windows import JoinState, SessionState, WindowState
@@ -62,11 +72,12 @@ def nowhere(key: Any, value: Any, timestamp: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """Who decides what becomes of records that fail."""
+    """Who decides what becomes of records that fail, and who is told of expressions without a value."""
 
     deserialization: Handler = fail
     processing: Handler = fail
     production: Handler = fail
+    problem: Callable[[Problem], None] = ignore
 
 
 class Task:
@@ -87,6 +98,7 @@ class Task:
         self.partition, self.handlers = partition, handlers or Handlers()
         self.outputs: list[Output] = []
         self.dropped: Counter[str] = Counter()
+        self.problems = 0  # expressions that had no value
         self.now_ms = now_ms
         stored = backend.get(TASK_STORE, b"time")
         self.stream_time: int = _TIME.unpack(stored)[0] if stored else -1
@@ -207,6 +219,14 @@ class Task:
     def drop(self, reason: str) -> None:
         """Count a record that an operator leaves out."""
         self.dropped[reason] += 1
+
+    def report(self, logger: str, message: str, error: Exception) -> None:
+        """Count and tell an expression that raised: its value is null, the record goes on."""
+        self.problems += 1
+        cause = f"{type(error).__name__}: {error}"
+        self.handlers.problem(
+            Problem(logger, message, cause, self.topic, self.partition, self.offset, self.timestamp)
+        )
 
     def judge(self, failure: Failure, handler: Handler) -> None:
         """Ask the handler about a record that failed; raise where it says so."""

@@ -1,0 +1,1 @@
+"""Expressions with types: names, operators, casts and functions become trees of a plan."""

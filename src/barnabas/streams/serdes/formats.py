@@ -17,6 +17,15 @@ _LONG = struct.Struct(">q")
 _TWO = struct.Struct(">qq")
 
 
+class _NumberSerde(PlainSerde):
+    """A number's format is pickled by its name: its functions are those of a compiled struct."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return serde_of, (self.format,)
+
+
 def _number(name: str, form: str) -> PlainSerde:
     shape = struct.Struct(form)
 
@@ -25,7 +34,7 @@ def _number(name: str, form: str) -> PlainSerde:
             raise ValueError(f"{len(data)} bytes are no {name}: {shape.size} are needed")
         return shape.unpack(data)[0]
 
-    return PlainSerde(name, shape.pack, from_bytes)
+    return _NumberSerde(name, shape.pack, from_bytes)
 
 
 def _bytes(value: Any) -> bytes:

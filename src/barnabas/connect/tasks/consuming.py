@@ -32,6 +32,7 @@ T = TypeVar("T")
 RELEASE_S = 60.0  # other members wait for the rebalance meanwhile
 CALL_S = 120.0
 POLL_SLACK_S = 1.0
+PARTITION_BYTES_MAX = 4 * 1024 * 1024  # columns of a megabyte cost a third more for each record
 COMMIT_S = 5.0  # offset.flush.timeout.ms
 LAST_COMMIT_S = 2.0  # of a task that must let go
 
@@ -125,7 +126,7 @@ class SinkConsumer:
                 metadata_max_age_ms=int(text.get("metadata.max.age.ms", "5000")),
                 fetch=FetchSettings(
                     wait_ms_max=int(text.get("fetch.max.wait.ms", "500")),
-                    partition_bytes_max=int(text.get("max.partition.fetch.bytes", str(1024 * 1024))),
+                    partition_bytes_max=int(text.get("max.partition.fetch.bytes", str(PARTITION_BYTES_MAX))),
                     read_committed=settings.is_read_committed,
                 ),
             ),

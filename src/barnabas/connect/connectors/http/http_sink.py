@@ -12,10 +12,10 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.config import ConfigDef, ConfigError, Settings
+from barnabas.connect.config import ConfigDef, Settings
 from barnabas.connect.connectors.http.logins import login_of
 from barnabas.connect.connectors.http.reports import Reports
 from barnabas.connect.connectors.http.sink_settings import (
@@ -28,6 +28,7 @@ from barnabas.connect.connectors.http.sink_settings import (
     confluent_definitions,
     confluent_plan,
 )
+from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
 from barnabas.connect.connectors.stores.http_client import HttpClient, Unreachable, shown
 from barnabas.connect.connectors.stores.json_values import json_bytes, text_of
@@ -226,20 +227,3 @@ class AivenHttpSinkConnector(Connector):
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
         return errors_of(self.CONFIG, config, aiven_plan, aiven_login)
-
-
-def errors_of(definition: ConfigDef, config: Mapping[str, str], *checks: Any) -> dict[str, list[str]]:
-    """Errors of functions that read settings, by the setting that their messages begin with."""
-    try:
-        settings = definition.parse(config)
-    except ConfigError:
-        return {}  # reported by name already
-    errors: dict[str, list[str]] = {}
-    for each in checks:
-        try:
-            each(settings)
-        except ConnectError as error:
-            text = str(error)
-            named = [name for name in definition.keys if text.startswith((f"{name} ", f"{name}:"))]
-            errors.setdefault(named[0] if named else next(iter(definition.keys)), []).append(text)
-    return errors

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import orjson
 
 from barnabas.connect.config import ConfigDef
-from barnabas.connect.connectors.http.http_sink import errors_of
 from barnabas.connect.connectors.http.logins import login_of
 from barnabas.connect.connectors.http.paging import Page, Place, Plan, new_rows, next_place, page_of
 from barnabas.connect.connectors.http.source_settings import client_of, definitions, plan_of
+from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.http_client import Unreachable, shown
 from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.data import STRING, Column, Records

@@ -1,0 +1,1 @@
+"""Elasticsearch and OpenSearch: a sink of documents by bulk requests."""

@@ -1,0 +1,194 @@
+"""The sink of Elasticsearch and OpenSearch: records become documents by bulk requests.
+
+One request follows the other, so the order of records stays. Ids are keys, with offsets as external versions,
+or topic, partition and offset: both are written once, however often they come. A document that the server
+refuses is reported alone; others of its request are written. Does not know: topics, converters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.config import ConfigDef
+from barnabas.connect.connectors.search.documents import Action, action_of
+from barnabas.connect.connectors.search.search_client import (
+    BusyError,
+    Fate,
+    Outcome,
+    RefusedError,
+    SearchClient,
+)
+from barnabas.connect.connectors.search.search_settings import (
+    SearchPlan,
+    client_of,
+    definitions,
+    login_of,
+    plan_of,
+)
+from barnabas.connect.connectors.stores.checks import errors_of
+from barnabas.connect.connectors.stores.delivered import Delivered, Place
+from barnabas.connect.connectors.stores.retries import Retries
+from barnabas.connect.data import DataError, Records
+from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SinkContext, SinkTask
+
+log = logging.getLogger("barnabas.connect")
+
+Spot = tuple[Place, int]
+Work = list[tuple[Spot, Action]]
+
+
+class SearchSinkTask(SinkTask):
+    def start(self, context: SinkContext) -> None:
+        super().start(context)
+        self._plan = plan_of(context.settings)
+        self._client = SearchClient(
+            client_of(context.settings),
+            self._plan.urls,
+            compresses=context.settings.flag("connection.compression"),
+        )
+        self._retries = Retries(context, self._plan.retries_max, self._plan.backoff_ms)
+        self._tolerates = context.config.get("errors.tolerance", "none").strip().lower() == "all"
+        # Records of the batch that comes again which need no other try, and why where they were refused.
+        self._settled: dict[Spot, tuple[str, Exception] | None] = {}
+
+    def open(self, partitions: Iterable[TopicPartition]) -> None:
+        self._settled.clear()
+
+    def put(self, records: Records) -> None:
+        spots = Delivered().places(records)
+        work: Work = []
+        for spot, row in zip(spots, records.rows(), strict=True):
+            if spot in self._settled:
+                continue
+            try:
+                target = self._plan.resource_of(row.topic or "")
+                action = action_of(row, self._plan, target)
+            except DataError as error:
+                self._settled[spot] = ("invalid", error)
+                continue
+            if action is not None:
+                work.append((spot, action))
+        try:
+            for target in dict.fromkeys(action.target for _, action in work):
+                self._ensure(target, records)
+            for part in bulks(work, self._plan):
+                self._write(part)
+        except BusyError as busy:
+            raise self._again(str(busy), busy.least_s) from busy
+        self._retries.succeeded()
+        settled, self._settled = self._settled, {}
+        for index, spot in enumerate(spots):
+            refused = settled.get(spot)
+            if refused is not None:
+                self._failed(records, index, *refused)
+
+    def _ensure(self, target: str, records: Records) -> None:
+        plan = self._plan
+        if plan.needs_resource:
+            self._client.ensure_resource(target)
+        elif plan.is_stream:
+            self._client.ensure_stream(target)
+        else:
+            topics = records.topics.unique().to_pylist()
+            is_ignored = all(plan.ignores_schema_of(topic) for topic in topics)
+            schema = None if is_ignored else records.values.schema
+            self._client.ensure_index(target, schema, compacts_maps=plan.compacts_maps)
+
+    def _write(self, work: Work) -> None:
+        """One bulk request; halves of it where the server refuses the whole for what is in it."""
+        try:
+            outcomes = self._client.bulk([action for _, action in work])
+        except RefusedError as error:
+            if len(work) > 1:
+                middle = len(work) // 2
+                self._write(work[:middle])
+                self._write(work[middle:])
+                return
+            outcomes = [Outcome(Fate.MALFORMED, str(error))]
+        again: list[str] = []
+        for (spot, _), outcome in zip(work, outcomes, strict=True):
+            if outcome.fate is Fate.AGAIN:
+                again.append(outcome.reason)
+            else:
+                self._settled[spot] = refusal(outcome)
+        if len(again) < len(work):
+            self._retries.succeeded()
+        if again:
+            raise self._again(
+                f"the server takes {len(again)} of {len(work)} documents later: {again[0]}", 0.0
+            )
+
+    def _again(self, why: str, least_s: float) -> ConnectError:
+        error = self._retries.failed(why)
+        if isinstance(error, RetriableError) and least_s * 1000 > self._retries.pause_ms:
+            self.context.retry_after_ms(int(least_s * 1000))
+        return error
+
+    def _failed(self, records: Records, index: int, kind: str, error: Exception) -> None:
+        plan = self._plan
+        behavior = {"conflict": plan.conflicts, "malformed": plan.malformed}.get(
+            kind, "warn" if plan.drops_invalid else "fail"
+        )
+        is_report = behavior == "fail" or (kind == "conflict" and behavior == "report")
+        if is_report or (self._tolerates and kind != "conflict"):
+            self.context.errant(records, [index], error)
+        elif behavior == "warn":
+            log.warning(
+                "task %s-%d leaves out %s-%s offset %s: %s",
+                self.context.connector, self.context.task, records.topics[index].as_py(),
+                None if records.partitions is None else records.partitions[index].as_py(),
+                None if records.offsets is None else records.offsets[index].as_py(), error,
+            )  # fmt: skip
+
+    def stop(self) -> None:
+        if getattr(self, "_client", None) is not None:
+            self._client.close()
+
+
+def refusal(outcome: Outcome) -> tuple[str, Exception] | None:
+    if outcome.fate is Fate.DONE:
+        return None
+    return outcome.fate.value, ConnectError(f"the server refuses the document: {outcome.reason}")
+
+
+def bulks(work: Work, plan: SearchPlan) -> Iterator[Work]:
+    """Parts of the work that fit into one request. Writes without versions need their order also where the
+    server takes one of two and not the other: an id is at most once in a request then."""
+    part: Work = []
+    size = 0
+    seen: set[tuple[str, str | None]] = set()
+    for spot, action in work:
+        is_full = len(part) >= plan.batch_size or 0 < plan.batch_bytes < size + len(action.lines)
+        place = (action.target, action.id)
+        is_twice = not action.is_versioned and action.id is not None and place in seen
+        if part and (is_full or is_twice):
+            yield part
+            part, size, seen = [], 0, set()
+        part.append((spot, action))
+        size += len(action.lines)
+        seen.add(place)
+    if part:
+        yield part
+
+
+class ElasticsearchSinkConnector(Connector):
+    """Confluent's defaults."""
+
+    KIND = "sink"
+    JAVA_NAMES: ClassVar[tuple[str, ...]] = ("io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",)
+    CONFIG: ClassVar[ConfigDef] = definitions("fail")
+    task = SearchSinkTask
+
+    def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
+        checks: list[Any] = [plan_of, login_of]
+        return errors_of(self.CONFIG, config, *checks)
+
+
+class OpenSearchSinkConnector(ElasticsearchSinkConnector):
+    """Aiven's defaults."""
+
+    JAVA_NAMES: ClassVar[tuple[str, ...]] = ("io.aiven.kafka.connect.opensearch.OpensearchSinkConnector",)
+    CONFIG: ClassVar[ConfigDef] = definitions("ignore")

@@ -7,7 +7,7 @@ In: names, kinds, formats, how long windows are kept. Out: definitions that a pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -32,8 +32,9 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """A store of a plan. `source_topic` is set where a topic that exists anyway serves as the changelog of a
-    table. `right_serde` is the format of the right side's values in a store of an outer join."""
+    """A store of a plan. `changelog` is the topic's name without the application id, or None without a log.
+
+    `source_topic` is set where a topic that exists anyway serves as the changelog of a table."""
 
     name: str
     kind: StoreKind
@@ -46,7 +47,6 @@ class StoreSpec:
     log_config: Mapping[str, str] = field(default_factory=dict)
     source_topic: str | None = None
     is_global: bool = False
-    right_serde: Serde | None = None
 
     def changelog_topic(self, application_id: str) -> str | None:
         """The topic that gets every change: Kafka Streams' name."""
@@ -65,7 +65,11 @@ class StateBackend(Protocol):
 
     def get(self, store: str, key: bytes) -> bytes | None: ...
 
+    def get_many(self, store: str, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
     def put(self, store: str, key: bytes, page: bytes) -> None: ...
+
+    def put_many(self, store: str, pages: Iterable[tuple[bytes, bytes]]) -> None: ...
 
     def delete(self, store: str, key: bytes) -> None: ...
 
@@ -81,8 +85,14 @@ class MemoryBackend:
     def get(self, store: str, key: bytes) -> bytes | None:
         return self.pages.get((store, key))
 
+    def get_many(self, store: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.pages.get((store, key)) for key in keys]
+
     def put(self, store: str, key: bytes, page: bytes) -> None:
         self.pages[store, key] = page
+
+    def put_many(self, store: str, pages: Iterable[tuple[bytes, bytes]]) -> None:
+        self.pages.update(((store, key), page) for key, page in pages)
 
     def delete(self, store: str, key: bytes) -> None:
         self.pages.pop((store, key), None)

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
 
 from barnabas.client.admin.group_offsets import Committed, CommittedOffset
 from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
@@ -24,7 +23,7 @@ from barnabas.client.consumers.embedded_protocol import (
     subscribed_topics,
     subscription_bytes,
 )
-from barnabas.client.consumers.fetcher import Fetcher, FetchSettings, HeldRecords, Hold
+from barnabas.client.consumers.fetcher import Fetcher, FetchSettings
 from barnabas.client.consumers.member_offsets import Identity, MemberOffsets
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
@@ -36,8 +35,6 @@ from barnabas.client.groups.membership import GroupSettings, JoinedMember, Offer
 from barnabas.protocol import ErrorCode, KafkaError
 
 log = logging.getLogger("barnabas.consumers")
-
-T = TypeVar("T")
 
 REVOKE_COMMIT_S = 5.0  # other members wait for the rebalance meanwhile
 
@@ -63,18 +60,24 @@ class GroupConsumerSettings:
     fetch: FetchSettings = field(default_factory=FetchSettings)
 
 
-class GroupReader(Generic[T]):
-    """`subscribe` or `assign`, then `poll` again and again; `close` at the end. What `poll` returns is the
-    business of `hold`."""
+class GroupConsumer:
+    """`subscribe` or `assign`, then `poll` again and again; `close` at the end."""
 
-    def __init__(self, cluster: ClusterCore, settings: GroupConsumerSettings, hold: Hold[T]) -> None:
+    def __init__(
+        self,
+        cluster: ClusterCore,
+        settings: GroupConsumerSettings,
+        *,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+    ) -> None:
         self.cluster = cluster
         self.settings = settings
+        self._interceptors = tuple(interceptors)
         self.topics: frozenset[str] = frozenset()  # subscribed; those that match, if there is a rule
         self._matches: Callable[[str], bool] | None = None
         self._has_subscription = False
         self._assignment: tuple[TopicPartition, ...] = ()
-        self._fetcher = Fetcher(cluster, settings.fetch, hold)
+        self._fetcher = Fetcher(cluster, settings.fetch)
         self._offsets = MemberOffsets(cluster, settings.group.group_id)
         self._admin = OffsetAdmin(cluster)
         self._member: GroupMember | None = None
@@ -141,7 +144,7 @@ class GroupReader(Generic[T]):
 
     async def poll(
         self, timeout_ms: float, *, bytes_max: int = 50 * 1024 * 1024, bytes_min: int | None = 1
-    ) -> list[T]:
+    ) -> list[ConsumerRecord]:
         """Records of up to `bytes_max`; none when the time is up. `bytes_min` None: all that are there."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_ms / 1000
@@ -154,6 +157,8 @@ class GroupReader(Generic[T]):
                 if self._assignment:
                     await self._find_positions()
                     records = await self._fetcher.fetch(bytes_max, bytes_min, until)
+                    if records and self._interceptors:
+                        tell_consumed(self._interceptors, records)
                     if records or loop.time() >= until:
                         return records
                 elif loop.time() >= until:
@@ -365,32 +370,10 @@ class GroupReader(Generic[T]):
         self._set_assignment(())
 
 
-class GroupConsumer(GroupReader[ConsumerRecord]):
-    """A reader of records."""
-
-    def __init__(
-        self,
-        cluster: ClusterCore,
-        settings: GroupConsumerSettings,
-        *,
-        interceptors: Sequence[ConsumerInterceptor] = (),
-    ) -> None:
-        super().__init__(cluster, settings, HeldRecords)
-        self._interceptors = tuple(interceptors)
-
-    async def poll(
-        self, timeout_ms: float, *, bytes_max: int = 50 * 1024 * 1024, bytes_min: int | None = 1
-    ) -> list[ConsumerRecord]:
-        records = await super().poll(timeout_ms, bytes_max=bytes_max, bytes_min=bytes_min)
-        if records and self._interceptors:
-            tell_consumed(self._interceptors, records)
-        return records
-
-
 class _Part:
     """The consumer's part in its group."""
 
-    def __init__(self, consumer: GroupReader[Any]) -> None:
+    def __init__(self, consumer: GroupConsumer) -> None:
         self._consumer = consumer
 
     def offers(self) -> Sequence[Offer]:

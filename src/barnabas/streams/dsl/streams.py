@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
+from barnabas.plans.expressions import key as key_
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, Windows
@@ -162,7 +163,7 @@ class KStream:
         sink = graph.name("KSTREAM-SINK-", None if name is None else f"{name}-repartition-sink")
         keyed = graph.name("KSTREAM-FILTER-", None if name is None else f"{name}-repartition-filter")
         topic = f"{graph.application_id}-{prefix}-repartition"
-        graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=_has_key))
+        graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=key_().is_not_null()))
         graph.add(
             n.Sink(
                 name=sink,
@@ -276,10 +277,6 @@ class KStream:
         return serde_of(form) if form is not None else self.value_serde or self.graph.default_serde
 
 
-def _has_key(key: Any, value: Any) -> bool:
-    return key is not None
-
-
 @dataclass(frozen=True)
 class GroupedStream:
     """A stream grouped by its key, perhaps in windows."""
@@ -289,15 +286,9 @@ class GroupedStream:
     windows: Windows | None = None
     emit: n.EmitStrategy = "update"
     close_hook: Callable[[Any, Any], Any] | None = None
-    retention_ms: int | None = None
 
-    def windowed_by(self, windows: Windows, *, retention_ms: int | None = None) -> GroupedStream:
-        """Group by windows too. Lookups find a window for `retention_ms`, by default until it is closed."""
-        if retention_ms is not None and retention_ms < windows.retention_ms:
-            raise ValueError(
-                f"retention_ms is {retention_ms}; the windows are needed for {windows.retention_ms} ms"
-            )
-        return replace(self, windows=windows, retention_ms=retention_ms)
+    def windowed_by(self, windows: Windows) -> GroupedStream:
+        return replace(self, windows=windows)
 
     def final(self) -> GroupedStream:
         """One result a window, when it closes."""
@@ -362,7 +353,7 @@ class GroupedStream:
                 StoreKind.SESSION if is_session else StoreKind.WINDOW,
                 key_serde,
                 serde,
-                retention_ms=windows.retention_ms if self.retention_ms is None else self.retention_ms,
+                retention_ms=windows.retention_ms,
                 window_size_ms=size,
                 log_config={"cleanup.policy": "compact,delete"},
             )

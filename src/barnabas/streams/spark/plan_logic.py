@@ -7,8 +7,11 @@ their topics before each batch, and kept in the memory of the worker. Does not k
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
 
 from barnabas.client.blocking import run
 from barnabas.client.core.topology import TopicPartition
@@ -20,6 +23,8 @@ from barnabas.plans.stores import MemoryBackend
 from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
+from barnabas.streams.columns.logic import run_by_columns
+from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.state_files import StateFile
 from barnabas.streams.spark.task_port import InputRecord
 from barnabas.streams.spark.task_records import read_range
@@ -30,8 +35,15 @@ assert loading.OPERATORS  # imported for the operators that it registers
 class PlanLogic:
     """One task of a sub-topology for one batch."""
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
+    def __init__(self, make_task: Callable[[], Task]) -> None:
+        self._make_task = make_task
+
+    @cached_property
+    def _task(self) -> Task:
+        return self._make_task()
+
+    def process_parts(self, parts: Sequence[Part]) -> list[pa.Table] | None:
+        return run_by_columns(self._make_task, parts)
 
     def process(self, topic: str, record: InputRecord) -> Sequence[Output]:
         self._task.feed(topic, Record(*record))
@@ -57,16 +69,20 @@ class MakePlanLogic:
 
     def __call__(self, state: StateFile, partition: int) -> PlanLogic:
         subtopology = self.plan.subtopologies[self.number]
-        task = Task(
-            subtopology,
-            state,
-            application_id=self.plan.application_id,
-            partition=partition,
-            handlers=self.handlers,
-            global_states=self._global_states() if subtopology.global_stores else None,
-            now_ms=int(time.time() * 1000),
-        )
-        return PlanLogic(task)
+        global_states = self._global_states() if subtopology.global_stores else None
+
+        def make_task() -> Task:
+            return Task(
+                subtopology,
+                state,
+                application_id=self.plan.application_id,
+                partition=partition,
+                handlers=self.handlers,
+                global_states=global_states,
+                now_ms=int(time.time() * 1000),
+            )
+
+        return PlanLogic(make_task)
 
     def _global_states(self) -> dict[str, State]:
         found: dict[str, State] = {}

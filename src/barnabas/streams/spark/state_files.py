@@ -12,11 +12,12 @@ from __future__ import annotations
 import heapq
 import marshal
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 PAGES_KEPT_MAX = 200_000  # pages that stay in memory between two batches
 BUSY_S = 30.0
+KEYS_A_QUERY = 5_000
 NEW = ""  # the version of a file in which no batch has been committed
 
 Change = tuple[str, bytes, bytes | None]
@@ -66,8 +67,25 @@ class StateFile:
         page = self._kept[place] = None if row is None else row[0]
         return page
 
+    def get_many(self, store: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Pages in the order of their keys; those that are not in memory are read with few queries."""
+        kept = self._kept
+        missing = [key for key in keys if (store, key) not in kept]
+        for first in range(0, len(missing), KEYS_A_QUERY):
+            some = missing[first : first + KEYS_A_QUERY]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT key, page FROM pages WHERE store = ? AND key IN ({marks})"
+            kept.update(((store, key), None) for key in some)
+            kept.update(((store, key), page) for key, page in self._db.execute(query, (store, *some)))
+        return [kept[store, key] for key in keys]
+
     def put(self, store: str, key: bytes, page: bytes) -> None:
         self._kept[store, key] = self._changes[store, key] = page
+
+    def put_many(self, store: str, pages: Iterable[tuple[bytes, bytes]]) -> None:
+        changed = {(store, key): page for key, page in pages}
+        self._kept.update(changed)
+        self._changes.update(changed)
 
     def delete(self, store: str, key: bytes) -> None:
         self._kept[store, key] = self._changes[store, key] = None
@@ -151,10 +169,6 @@ class StateFile:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
-
-    def forget(self) -> None:
-        """Drop pages that are kept in memory."""
-        self._kept.clear()
 
     def close(self) -> None:
         self._db.close()

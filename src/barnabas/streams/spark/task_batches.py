@@ -33,16 +33,19 @@ from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.reading.columns import HEADER_TYPE
 from barnabas.spark.sink import PartitionCounts
 from barnabas.spark.writing.encoding import Encoder
+from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.state_files import StateFile, state_file
 from barnabas.streams.spark.task_port import (
+    ColumnLogic,
     MakeLogic,
     OutputRecord,
     TaskBatch,
     TaskId,
+    TaskLogic,
     TaskResult,
     TaskSettings,
 )
-from barnabas.streams.spark.task_records import US_A_MS, read_in_order
+from barnabas.streams.spark.task_records import US_A_MS, in_order, read_parts
 
 BATCH_BYTES = 1024 * 1024
 VERSION = "barnabas.version"
@@ -78,12 +81,9 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         return TaskResult(batch.task, positions=positions)
     logic = make(state, batch.task.partition)
     try:
-        count = 0
-        outputs: list[OutputRecord] = []
-        for topic, record in read_in_order(questions, ranges, settings.client.request_timeout_ms):
-            outputs += logic.process(topic, record)
-            count += 1
-        outputs += logic.finish()
+        parts = read_parts(questions, ranges, settings.client.request_timeout_ms)
+        count = sum(part.records.num_rows for part in parts)
+        outputs = results(logic, parts)
         version = uuid.uuid4().hex
         state.prepare(version)
         step("prepared")
@@ -98,7 +98,20 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     step("committed")
     state.commit(version)
     step("applied")
-    return TaskResult(batch.task, count, len(outputs), positions)
+    return TaskResult(batch.task, count, sum(table.num_rows for table in outputs), positions)
+
+
+def results(logic: TaskLogic, parts: Sequence[Part]) -> list[pa.Table]:
+    """What the records lead to: by columns where the logic can, else record by record."""
+    if isinstance(logic, ColumnLogic):
+        tables = logic.process_parts(parts)
+        if tables is not None:
+            return tables
+    outputs: list[OutputRecord] = []
+    for topic, record in in_order(parts):
+        outputs += logic.process(topic, record)
+    outputs += logic.finish()
+    return [table_of(outputs)] if outputs else []
 
 
 def path_of(settings: TaskSettings, task: TaskId) -> Path:
@@ -118,14 +131,14 @@ def committed_version(committed: Offsets, state: StateFile) -> str:
 def commit(
     settings: TaskSettings,
     transaction: Transaction,
-    outputs: Sequence[OutputRecord],
+    outputs: Sequence[pa.Table],
     offsets: Offsets,
     step: Step,
 ) -> None:
     """Write outputs and offsets: in one transaction, or one after the other."""
     cluster = WorkerCluster(settings.client)
     try:
-        write(settings, cluster, transaction, outputs)
+        write_tables(settings, cluster, transaction, outputs)
     finally:
         run(cluster.close())
     step("written")
@@ -146,13 +159,21 @@ def commit(
 def write(
     settings: TaskSettings, cluster: WorkerCluster, transaction: Transaction, outputs: Sequence[OutputRecord]
 ) -> None:
+    """Write records that are at hand one by one."""
+    write_tables(settings, cluster, transaction, [table_of(outputs)] if outputs else [])
+
+
+def write_tables(
+    settings: TaskSettings, cluster: WorkerCluster, transaction: Transaction, outputs: Sequence[pa.Table]
+) -> None:
     if not outputs:
         return
     counts = PartitionCounts(cluster, settings.client.request_timeout_ms)
     rng = random.Random()
     encoder = Encoder(counts, compression=Compression.LZ4, batch_bytes=BATCH_BYTES, rng=rng, level=None)
     producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=settings.wait_ms)
-    producer.write(encoder.batches(table_of(outputs), None, int(time.time() * 1000)))
+    for table in outputs:
+        producer.write(encoder.batches(table, None, int(time.time() * 1000)))
     producer.flush()
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import OffsetRange
+from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.state_files import StateFile
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -55,6 +58,14 @@ class TaskLogic(Protocol):
 
     def finish(self) -> Sequence[OutputRecord]:
         """The batch ends: write pages that changed to the backend, give what is left."""
+
+
+@runtime_checkable
+class ColumnLogic(TaskLogic, Protocol):
+    """One that may take all records of the batch at once."""
+
+    def process_parts(self, parts: Sequence[Part]) -> list[pa.Table] | None:
+        """Tables for topics, state written as by `finish`; None: it wants the records one by one."""
 
 
 # Makes the logic of a task: of its state and its partition. Pickled once for each query.

@@ -10,25 +10,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.reading.columns import Table
 from barnabas.spark.reading.fetcher import Fetcher, OffsetRange
+from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.task_port import InputRecord
 
 COLUMNS = ("key", "value", "offset", "timestamp", "headers")
 US_A_MS = 1000
-
-
-def read_in_order(
-    cluster: WorkerCluster, ranges: Iterable[OffsetRange], timeout_ms: int
-) -> Iterator[tuple[str, InputRecord]]:
-    """Records with the topic that they come from."""
-    parts = [(each.topic, read_range(cluster, each, timeout_ms)) for each in ranges if each.stop > each.start]
-    if len(parts) == 1:
-        topic, records = parts[0]
-        return ((topic, record) for record in records)
-    return merged(parts)
 
 
 def merged(parts: list[tuple[str, list[InputRecord]]]) -> Iterator[tuple[str, InputRecord]]:
@@ -44,26 +35,55 @@ def merged(parts: list[tuple[str, list[InputRecord]]]) -> Iterator[tuple[str, In
     return (together[index] for index in order.tolist())
 
 
-def read_range(
-    cluster: WorkerCluster, asked: OffsetRange, timeout_ms: int, *, fails_on_loss: bool = True
-) -> list[InputRecord]:
-    fetcher = Fetcher(cluster, asked, fails_on_loss=fails_on_loss, timeout_ms=timeout_ms)
+def read_parts(cluster: WorkerCluster, ranges: Iterable[OffsetRange], timeout_ms: int) -> list[Part]:
+    """Records by columns, one part for each range that has some."""
+    found = []
+    for asked in ranges:
+        if asked.stop > asked.start:
+            fetcher = Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=timeout_ms)
+            table = Table(asked.topic, asked.partition, COLUMNS)
+            some = [table.batch(chunk, asked.start, asked.stop) for chunk in fetcher.chunks()]
+            if some:
+                found.append(Part(asked.topic, asked.partition, together(some)))
+    return found
+
+
+def together(some: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(some) == 1:
+        return some[0]
+    columns = pa.Table.from_batches(some).combine_chunks()
+    return pa.RecordBatch.from_arrays([column.chunk(0) for column in columns.columns], schema=columns.schema)
+
+
+def in_order(parts: Iterable[Part]) -> Iterator[tuple[str, InputRecord]]:
+    """Records with the topic that they come from."""
+    some = [(part.topic, records_of(part.records, part.partition)) for part in parts]
+    if len(some) == 1:
+        topic, records = some[0]
+        return ((topic, record) for record in records)
+    return merged(some)
+
+
+def read_range(cluster: WorkerCluster, asked: OffsetRange, timeout_ms: int) -> list[InputRecord]:
+    fetcher = Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=timeout_ms)
     table = Table(asked.topic, asked.partition, COLUMNS)
     found: list[InputRecord] = []
     for chunk in fetcher.chunks():
-        batch = table.batch(chunk, asked.start, asked.stop)
-        keys, values, offsets, times, headers = (batch.column(name) for name in COLUMNS)
-        milliseconds = (times.cast("int64").to_numpy(zero_copy_only=False) // US_A_MS).tolist()
-        pairs: Any = (
-            (
-                tuple((each["key"], each["value"]) for each in some) if some else ()
-                for some in headers.to_pylist()
-            )
-            if headers.null_count < len(headers)
-            else [()] * len(headers)
-        )
-        partitions = [asked.partition] * len(keys)
-        found += map(
+        found += records_of(table.batch(chunk, asked.start, asked.stop), asked.partition)
+    return found
+
+
+def records_of(batch: pa.RecordBatch, partition: int) -> list[InputRecord]:
+    keys, values, offsets, times, headers = (batch.column(name) for name in COLUMNS)
+    milliseconds = (times.cast("int64").to_numpy(zero_copy_only=False) // US_A_MS).tolist()
+    pairs: Any = (
+        (tuple((each["key"], each["value"]) for each in some) if some else () for some in headers.to_pylist())
+        if headers.null_count < len(headers)
+        else [()] * len(headers)
+    )
+    partitions = [partition] * len(keys)
+    return list(
+        map(
             InputRecord,
             keys.to_pylist(),
             values.to_pylist(),
@@ -72,4 +92,4 @@ def read_range(
             partitions,
             offsets.to_pylist(),
         )
-    return found
+    )

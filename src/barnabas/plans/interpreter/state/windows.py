@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from typing import Any
 
 from barnabas.plans.interpreter.state.pages import Chunks, Pages, TimeIndex
@@ -118,10 +117,7 @@ class WindowState(_Timed):
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         start, _ = _WINDOW_KEY.unpack(key[-12:])
         self.put(key[:-12], start, None if value is None else self._read(value), timestamp)
-
-    def keys(self, first: bytes | None = None, last: bytes | None = None) -> Iterator[bytes]:
-        """Keys with a window, in order; `last` is not included."""
-        return self.pages.keys(first, last)
+        self.flush()
 
 
 class JoinState(_Timed):
@@ -182,6 +178,7 @@ class JoinState(_Timed):
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         if value is not None:
             self.put(key[:-12], self._read(value), _WINDOW_KEY.unpack(key[-12:])[0])
+            self.flush()
 
 
 class SessionState(_Timed):
@@ -252,7 +249,4 @@ class SessionState(_Timed):
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         end, start = _TWO.unpack(key[-16:])
         self.put(key[:-16], start, end, None if value is None else self._read(value))
-
-    def keys(self, first: bytes | None = None, last: bytes | None = None) -> Iterator[bytes]:
-        """Keys with a session, in order; `last` is not included."""
-        return self.pages.keys(first, last)
+        self.flush()

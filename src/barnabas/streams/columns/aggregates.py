@@ -1,0 +1,195 @@
+"""Aggregations over columns: groups of a batch, whose state is read and written once.
+
+Only the last result of a key (and window) in a batch goes on, as from Kafka Streams' cache. Counts need no
+Python for a record; other functions are called record by record, on states that are at hand. Does not know:
+sessions, sliding windows, final results.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.plans import nodes as n
+from barnabas.plans.aggregate_functions import Functions, functions_of
+from barnabas.plans.aggregates import AnyAggregate, BuiltIns
+from barnabas.plans.interpreter.aggregations import own
+from barnabas.plans.interpreter.state.tables import TableState
+from barnabas.plans.interpreter.state.windows import WindowState
+from barnabas.plans.interpreter.tables import sends_old_values
+from barnabas.plans.windows import TimeWindows
+from barnabas.streams.columns import kernel
+from barnabas.streams.columns.column import Column, NotColumnar, Rows
+from barnabas.streams.columns.grouping import Groups
+from barnabas.streams.columns.pages import CountPages
+from barnabas.streams.columns.tables import column_of, key_bytes, without_nulls
+from barnabas.streams.columns.task import ColumnTask, Results, Step, builds
+
+States = list[tuple[Any, int] | None]  # value and time of each group before the batch
+AT_ONCE = (n.TableToStream, n.Sink, n.Filter, n.Map, n.MapValues, n.SelectKey, n.FlatMapValues, n.FlatMap)
+PASSING = (*AT_ONCE, n.PassThrough, n.Branch, n.Peek, n.TableFilter, n.TableMapValues)
+
+
+def is_plain_count(aggregate: AnyAggregate) -> bool:
+    if not isinstance(aggregate, BuiltIns) or not aggregate.is_bare:
+        return False
+    built_in = aggregate.fields[0][1]
+    return built_in.name == "count" and not built_in.arguments
+
+
+def check_collapsing(task: ColumnTask, node: n.Node) -> None:
+    """Only the last update of a key goes on: nothing below may count updates."""
+    if sends_old_values(task.task, node.name):
+        raise NotColumnar("a step below needs the old values of the table")
+    for each in task.task.subtopology.nodes:
+        if node.name in each.parents:
+            if not isinstance(each, PASSING):
+                raise NotColumnar(f"{each.name} below takes every update")
+            check_collapsing(task, each)
+
+
+def counted(groups: Groups, rows: Rows, before: States) -> tuple[list[Any], Any]:
+    """The new count and the largest time of each group."""
+    more = np.bincount(groups.ids, minlength=groups.count).tolist()
+    counts = [count if row is None else row[0] + count for row, count in zip(before, more, strict=True)]
+    newest = np.fromiter((-1 if row is None else row[1] for row in before), np.int64, groups.count)
+    kernel.max_by(groups.ids, rows.times, newest)
+    return counts, newest
+
+
+def added(functions: Functions, groups: Groups, rows: Rows, before: States) -> tuple[list[Any], Any]:
+    """Call the adder for each record, in order, on the state of its group. A state of None is deleted: the
+    next record begins anew."""
+    states = [None if row is None else own(row[0]) for row in before]
+    newest = [-1 if row is None else row[1] for row in before]
+    initial, add = functions.initial, functions.add
+    given = zip(groups.ids.tolist(), rows.key_items, rows.values.items, rows.times.tolist(), strict=True)
+    for group, key, value, time in given:
+        state = states[group]
+        if state is None:
+            state = initial()
+            newest[group] = time
+        elif time > newest[group]:
+            newest[group] = time
+        states[group] = add(key, value, state, (key, value, time, None, None))
+    return states, np.array(newest, np.int64)
+
+
+def results_of(functions: Functions, states: list[Any]) -> Column:
+    if functions.finish is not None:
+        return Column(items=[None if each is None else functions.finish(each) for each in states])
+    return column_of(states)
+
+
+def last_of_groups(groups: Groups) -> tuple[Any, Any]:
+    """Groups by their last row, and these rows."""
+    lasts = groups.lasts()
+    order = np.argsort(lasts, kind="stable")
+    return order, lasts[order]
+
+
+@builds(n.StreamAggregate)
+def stream_aggregate(task: ColumnTask, node: n.StreamAggregate) -> Step:
+    check_collapsing(task, node)
+    if node.store is None:
+        raise NotColumnar("an aggregation needs a store")
+    store, state = node.store, task.task.state(node.store)
+    if not isinstance(state, TableState):
+        raise NotColumnar("a store of another kind")
+    functions = functions_of(node.aggregate)
+    is_count = is_plain_count(node.aggregate)
+    counts = CountPages.of(task.task, state) if is_count else None
+    count = counted if is_count else partial(added, functions)
+
+    def run(rows: Rows) -> Results:
+        rows = without_nulls(task, rows)
+        if not len(rows):
+            return None
+        data = key_bytes(task, store, rows.keys)
+        groups = Groups(data)
+        order, lasts = last_of_groups(groups)
+        distinct = data.take(pa.array(groups.firsts))
+        if counts is not None:
+            values, times = counts.add(task, distinct, groups, rows.times)
+            found = Column(pa.array(values[order]))
+        else:
+            keys = distinct.to_pylist()
+            before: States = [state.get(key) for key in keys]
+            states, times = count(groups, rows, before)
+
+            def write() -> None:
+                for key, value, time in zip(keys, states, times.tolist(), strict=True):
+                    state.put(key, value, time)
+
+            task.pending.append(write)
+            found = results_of(functions, [states[group] for group in order.tolist()])
+        return _latest(rows, lasts, times[order], found)
+
+    return run
+
+
+def _latest(rows: Rows, lasts: Any, times: Any, values: Column) -> Rows:
+    some = rows.take(lasts)
+    return Rows(some.keys, values, times, some.order, some.headers, some.starts, some.window_ms)
+
+
+@builds(n.WindowAggregate)
+def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
+    windows = node.windows
+    if not isinstance(windows, TimeWindows) or node.emit != "update" or node.store is None:
+        raise NotColumnar("windows by records, or final results")
+    check_collapsing(task, node)
+    store, state = node.store, task.task.state(node.store)
+    assert isinstance(state, WindowState)
+    functions = functions_of(node.aggregate)
+    count = counted if is_plain_count(node.aggregate) else partial(added, functions)
+    numbers, clock = task.task.numbers, f"{node.name} time"
+
+    def run(rows: Rows) -> Results:
+        rows = without_nulls(task, rows, takes_null_values=True)
+        if not len(rows):
+            return None
+        stream_times = np.maximum(np.maximum.accumulate(rows.times), numbers.get(clock, -1))
+        numbers[clock] = int(stream_times[-1])
+        places, starts = windows_of(windows, rows.times)
+        on_time = starts + windows.size_ms > stream_times[places] - windows.grace_ms
+        if not on_time.all():
+            task.task.dropped["late"] += int((~on_time).sum())
+            places, starts = places[on_time], starts[on_time]
+        if not len(places):
+            return None
+        rows = rows.take(places)
+        data = key_bytes(task, store, rows.keys)
+        groups = Groups(data, starts)
+        order, lasts = last_of_groups(groups)
+        keys = data.take(pa.array(groups.firsts)).to_pylist()
+        first_starts = starts[groups.firsts].tolist()
+        before: States = [state.get(key, start) for key, start in zip(keys, first_starts, strict=True)]
+        states, times = count(groups, rows, before)
+
+        def write() -> None:
+            for key, start, value, time in zip(keys, first_starts, states, times.tolist(), strict=True):
+                state.put(key, start, value, time)
+
+        task.pending.append(write)
+        found = results_of(functions, [states[group] for group in order.tolist()])
+        some = rows.take(lasts)
+        return Rows(some.keys, found, times[order], some.order, some.headers, starts[lasts], windows.size_ms)
+
+    return run
+
+
+def windows_of(windows: TimeWindows, times: Any) -> tuple[Any, Any]:
+    """The windows of each record: the record's place, and the window's start. Never one before the epoch."""
+    size, advance = windows.size_ms, windows.advance_ms
+    newest = times // advance * advance
+    if size == advance:
+        return np.arange(len(times)), newest
+    most = -(-size // advance)
+    starts = newest[:, None] - np.arange(most - 1, -1, -1, dtype=np.int64)[None, :] * advance
+    fits = (starts >= 0) & (starts + size > times[:, None])
+    places = np.broadcast_to(np.arange(len(times))[:, None], starts.shape)
+    return places[fits], starts[fits]

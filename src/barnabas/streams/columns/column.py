@@ -1,0 +1,159 @@
+"""Columns and rows: the values of many records, as Arrow keeps them or as Python objects.
+
+A column is made in one of the two forms; the other one is made when a step asks for it. Does not know: steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.plans.windows import Windowed
+
+Numbers = Any  # a numpy array of int64
+_PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+
+
+class NotColumnar(Exception):
+    """A batch or a plan that columns cannot take: the message says why. The interpreter takes it."""
+
+
+class Column:
+    """The values of a batch. `array` raises NotColumnar where they have no common plain type."""
+
+    __slots__ = ("_array", "_items")
+
+    def __init__(self, array: pa.Array | None = None, items: list[Any] | None = None) -> None:
+        self._array, self._items = array, items
+
+    def __len__(self) -> int:
+        return len(self._items) if self._array is None else len(self._array)  # type: ignore[arg-type]
+
+    @property
+    def is_array(self) -> bool:
+        return self._array is not None
+
+    @property
+    def array(self) -> pa.Array:
+        if self._array is None:
+            self._array = plain_array(self._items or [])
+        return self._array
+
+    @property
+    def operand(self) -> Any:
+        """What Arrow's functions take: an array, or the scalar of a constant."""
+        return self.array
+
+    @property
+    def items(self) -> list[Any]:
+        if self._items is None:
+            assert self._array is not None
+            self._items = self._array.to_pylist()
+        return self._items
+
+    @property
+    def is_null(self) -> Any:
+        """Which values are null, as booleans."""
+        if self._array is not None:
+            if not self._array.null_count:
+                return np.zeros(len(self._array), np.bool_)
+            return self._array.is_null().to_numpy(zero_copy_only=False)
+        return np.fromiter((each is None for each in self.items), np.bool_, len(self.items))
+
+    @property
+    def plain_type(self) -> pa.DataType | None:
+        """The type of the array, None where the values have no common one."""
+        try:
+            return self.array.type
+        except NotColumnar:
+            return None
+
+    def take(self, places: Numbers) -> Column:
+        if self._array is not None:
+            return Column(self._array.take(pa.array(places)))
+        items = self.items
+        return Column(items=[items[place] for place in places.tolist()])
+
+
+class Constant(Column):
+    """One value for all records."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, count: int) -> None:
+        super().__init__(items=[value] * count)
+        self.value = value
+
+    @property
+    def operand(self) -> Any:
+        if type(self.value) not in _PLAIN:
+            raise NotColumnar(f"{type(self.value).__name__} is no plain type")
+        return pa.scalar(self.value, _PLAIN[type(self.value)])
+
+
+def plain_array(items: list[Any]) -> pa.Array:
+    """Values of one plain type as an array. A mixture would come back as other values, so it is refused."""
+    kinds = set(map(type, items)) - {type(None)}
+    if not kinds:
+        return pa.nulls(len(items))
+    kind = min(kinds, key=lambda each: each.__name__)
+    if len(kinds) > 1 or kind not in _PLAIN:
+        raise NotColumnar(f"values of {', '.join(sorted(each.__name__ for each in kinds))}")
+    try:
+        return pa.array(items, _PLAIN[kind])
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise NotColumnar(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records between two steps. `times` are milliseconds, `order` counts the records of the batch as the
+    interpreter takes them. Keys of windows are the plain keys with `starts` beside them."""
+
+    keys: Column
+    values: Column
+    times: Numbers
+    order: Numbers
+    headers: pa.Array | None = None
+    starts: Numbers | None = None
+    window_ms: int = 0
+    right: Column | None = None  # the other side, within a joiner
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def take(self, places: Numbers) -> Rows:
+        if len(places) == len(self.times) and (np.diff(places) == 1).all():
+            return self
+        return Rows(
+            self.keys.take(places),
+            self.values.take(places),
+            self.times[places],
+            self.order[places],
+            None if self.headers is None else self.headers.take(pa.array(places)),
+            None if self.starts is None else self.starts[places],
+            self.window_ms,
+        )
+
+    @property
+    def key_items(self) -> list[Any]:
+        """Keys as Python objects, those of windows with their window."""
+        if self.starts is None:
+            return self.keys.items
+        size = self.window_ms
+        return [
+            Windowed(each, start, start + size)
+            for each, start in zip(self.keys.items, self.starts.tolist(), strict=True)
+        ]
+
+    def where(self, mask: Any) -> Rows:
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def with_values(self, values: Column) -> Rows:
+        return replace(self, values=values)
+
+    def with_keys(self, keys: Column) -> Rows:
+        return replace(self, keys=keys, starts=None, window_ms=0)

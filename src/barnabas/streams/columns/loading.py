@@ -1,0 +1,5 @@
+"""Imports every module of steps, so that a task can build all that run over columns."""
+
+from barnabas.streams.columns import aggregates, stateless, tables
+
+STEPS = (aggregates, stateless, tables)

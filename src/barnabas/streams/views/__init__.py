@@ -1,1 +1,0 @@
-"""Interactive queries: the stores of an application, as of its last committed batch."""

@@ -240,7 +240,7 @@ def test_a_topic_that_was_created_anew_is_noticed(broker: str, topic: str) -> No
                     await asyncio.sleep(0.1)
                 await asyncio.sleep(0.05)
         assert isinstance(log.reader.failure, TopicReplaced)
-        with pytest.raises(StoreFailed, match="restart the registry"):
+        with pytest.raises(StoreFailed, match="restart the service"):
             await log.catch_up()
         await log.stop()
 

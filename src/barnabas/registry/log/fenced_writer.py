@@ -73,7 +73,7 @@ class FencedWriter:
             if error.code is not ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
                 raise
             raise KafkaError(
-                error.code, f"the registry needs the right Write on the transactional id {self._fence}"
+                error.code, f"the service needs the right Write on the transactional id {self._fence}"
             ) from None
         self._identity, self._sequence = identity, 0
         self.is_ready = True

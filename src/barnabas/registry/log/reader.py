@@ -65,7 +65,7 @@ class LogReader:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._consumer.close()
-        self._waits.tell_lost(-1, ClientError("the reader of the registry was stopped"))
+        self._waits.tell_lost(-1, ClientError(f"the reader of {self._place.topic} was stopped"))
 
     async def end_offset(self) -> int:
         """The offset behind the last record that is committed now."""
@@ -153,5 +153,5 @@ class TopicReplaced(ClientError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"the topic {topic} was deleted, created anew or cut: restart the registry to read it again"
+            f"the topic {topic} was deleted, created anew or cut: restart the service to read it again"
         )

@@ -40,6 +40,9 @@ class LogSettings:
     topic: TopicSettings = field(default_factory=TopicSettings)
     timeout_ms: float = 500  # for a record to be written and read back
     init_timeout_ms: float = 60_000  # for the topic to be found and read at the start
+    noop: KeyValue = NOOP  # the record with which a writer begins
+    fence: str = ""  # a transactional id; empty: one of the topic's name
+    init_setting: str = "kafkastore.init.timeout.ms"
 
 
 class StoreFailed(Exception):
@@ -62,7 +65,8 @@ class SchemaLog:
         self._settings = settings
         self._state = state
         self._place = TopicPartition(settings.topic.name, 0)
-        self._writer = FencedWriter(cluster, self._place, fence_of(settings.topic.name), clock)
+        fence = settings.fence or fence_of(settings.topic.name)
+        self._writer = FencedWriter(cluster, self._place, fence, clock)
         self._reader: LogReader | None = None
         self._lock = asyncio.Lock()
         self._is_current = False  # this node took over, and has applied everything that it wrote
@@ -92,7 +96,7 @@ class SchemaLog:
             limit_ms = self._settings.init_timeout_ms
             raise ClientError(
                 f"the topic {self._place.topic} was read up to offset {reader.next_offset} within "
-                f"kafkastore.init.timeout.ms={limit_ms:.0f}, and not to its end: raise the limit"
+                f"{self._settings.init_setting}={limit_ms:.0f}, and not to its end: raise the limit"
             ) from None
         log.info("%s is read up to offset %d", self._place.topic, reader.next_offset)
 
@@ -102,7 +106,7 @@ class SchemaLog:
 
     def why_not_ready(self) -> str | None:
         if self._reader is None:
-            return "the registry's topic is not read yet"
+            return f"the topic {self._place.topic} is not read yet"
         return None if self._reader.failure is None else str(self._reader.failure)
 
     async def catch_up(self) -> None:
@@ -175,7 +179,7 @@ class SchemaLog:
     async def _take_over(self, patience: Patience) -> None:
         self._is_current = False
         await self._writer.take_over(patience)
-        await self._write([NOOP], patience)
+        await self._write([self._settings.noop], patience)
         self._taken_over_at = self._now()
         self.reader.expect_own_records(True)
 

@@ -1,8 +1,8 @@
-"""The topic of the registry: created where it is missing, refused where records could be lost.
+"""The topic of a log: created where it is missing, refused where records could be lost.
 
 In: a cluster and the topic's name. Out: the topic's id, or WrongTopic with a sentence for the operator. The
-topic has one partition, because all nodes must see records in one order, and it is compacted alone: a topic
-with retention forgets schemas. Does not know: records.
+topic has one partition, because all nodes must see records in one order. The registry's is compacted alone: a
+topic with retention forgets schemas. Does not know: records.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class TopicSettings:
     replicas: int = REPLICAS  # at most; fewer where there are fewer brokers
     configs: Mapping[str, str] = field(default_factory=dict)  # of a topic that is created
     is_checked: bool = True
+    policy: str = COMPACT  # the cleanup policy without which records are lost
+    service: str = "registry"  # in messages, as the two below
+    setting: str = "kafkastore.topic"
+    records: str = "schemas"
 
 
 async def ensure_topic(cluster: ClusterCore, settings: TopicSettings, patience: Patience) -> bytes:
@@ -48,14 +52,15 @@ async def ensure_topic(cluster: ClusterCore, settings: TopicSettings, patience: 
             return found.topic_id
         if found.partition_count != 1:
             raise WrongTopic(
-                f"the topic {settings.name} has {found.partition_count} partitions, but the registry needs "
-                "exactly one: choose another topic with kafkastore.topic"
+                f"the topic {settings.name} has {found.partition_count} partitions, but the "
+                f"{settings.service} needs exactly one: choose another topic with {settings.setting}"
             )
         policy = await cleanup_policy(cluster, settings.name)
-        if policy != COMPACT:
+        if policy != settings.policy:
             raise WrongTopic(
-                f"the topic {settings.name} has cleanup.policy={policy}, which deletes schemas: set "
-                f"cleanup.policy={COMPACT}, or choose another topic with kafkastore.topic"
+                f"the topic {settings.name} has cleanup.policy={policy}, which deletes "
+                f"{settings.records}: set cleanup.policy={settings.policy}, or choose another topic with "
+                f"{settings.setting}"
             )
         return found.topic_id
 
@@ -64,7 +69,7 @@ async def ensure_topic(cluster: ClusterCore, settings: TopicSettings, patience: 
 
 async def create_topic(cluster: ClusterCore, settings: TopicSettings) -> None:
     replicas = min(settings.replicas, max(len(cluster.topology.nodes), 1))
-    configs = {**settings.configs, "cleanup.policy": COMPACT}
+    configs = {**settings.configs, "cleanup.policy": settings.policy}
     if replicas > REPLICAS_OF_SAFE_TOPIC:
         configs.setdefault("min.insync.replicas", str(REPLICAS_OF_SAFE_TOPIC))
     try:

@@ -54,6 +54,7 @@ MAKERS = {
     "audit": "barnabas.audit.report.service",
     "lag": "barnabas.monitor.lag_service.from_settings",
     "rest": "barnabas.rest.application.from_settings",
+    "sql": "barnabas.sql.server.service",
 }
 
 log = logging.getLogger("barnabas.services")

@@ -43,6 +43,29 @@ def plain_client(settings: ServiceSettings) -> dict[str, str]:
     return {**found, BOOTSTRAP: addresses("bootstrap.servers", servers, protocol)}
 
 
+def sql_client(settings: ServiceSettings) -> dict[str, str]:
+    """The client of the SQL server: properties of clients that stand alone, below `ksql.streams.`, and below
+    `client.`; later ones win. Settings of the listeners' TLS are none of them."""
+    found = {
+        name: text
+        for name, text in settings.given.items()
+        if name.startswith(("security.", "sasl.", "ssl.")) and not settings.knows(name)
+    }
+    streams = {
+        name: text
+        for name, text in settings.below("ksql.streams.").items()
+        if name.startswith(("security.", "sasl.", "ssl.", "client."))
+    }
+    found |= streams | settings.below("client.")
+    protocol = found.setdefault(PROTOCOL, "PLAINTEXT")
+    if protocol.upper() in ("SSL", "SASL_SSL"):  # the same stores as the listeners', as in ksqlDB's files
+        for name, text in settings.given.items():
+            if name.startswith("ssl.") and settings.knows(name) and "client.auth" not in name:
+                found.setdefault(name, text)
+    servers = settings["bootstrap.servers"]
+    return {**found, BOOTSTRAP: addresses("bootstrap.servers", servers, protocol)}
+
+
 def registry_topic(settings: ServiceSettings) -> dict[str, str]:
     """Settings of the registry's topic when it is created."""
     return settings.below("kafkastore.topic.config.")

@@ -18,6 +18,7 @@ from barnabas.services.settings import (
     lag_rows,
     registry_rows,
     rest_rows,
+    sql_rows,
 )
 from barnabas.services.settings.service_settings import ServiceSettings, SettingsTable, settings_table
 from barnabas.settings.errors import SettingsError
@@ -30,6 +31,7 @@ SERVICES = {
     "lag": lag_rows,
     "registry": registry_rows,
     "rest": rest_rows,
+    "sql": sql_rows,
 }
 FILE_BYTES_MAX = 16 * 1024 * 1024
 

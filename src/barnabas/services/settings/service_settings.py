@@ -78,6 +78,10 @@ class ServiceSettings:
         """Whether the service has a setting of this name."""
         return name in self._table.rows
 
+    def names(self) -> frozenset[str]:
+        """All settings that the service has."""
+        return frozenset(self._table.rows)
+
     def is_set(self, name: str) -> bool:
         return name in self.given
 

@@ -1,0 +1,1 @@
+"""The SQL server: statements over HTTP, kept in a command topic."""

@@ -1,0 +1,1 @@
+"""The command topic: statements in one order, carried out by every node."""

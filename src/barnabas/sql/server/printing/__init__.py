@@ -1,0 +1,1 @@
+"""PRINT: records of a topic as text, their formats guessed."""

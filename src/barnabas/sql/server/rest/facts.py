@@ -1,0 +1,96 @@
+"""GET endpoints about the server: /info, /healthcheck, /clusterStatus, /v1/metadata, /is_valid_property."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas.sql.server.rest.bodies import json_response
+from barnabas.sql.server.settings.properties import is_known
+from barnabas.sql.server.statements.errors import bad_request
+from barnabas.sql.server.statements.session import Server
+
+VERSION = "8.0.0"  # of ksqlDB, whose API this is: clients compare it
+
+
+class FactEndpoints:
+    def __init__(
+        self, server: Server, why_not_ready: Callable[[], str | None], leader: Callable[[], str]
+    ) -> None:
+        self._server = server
+        self._why_not_ready = why_not_ready
+        self._leader = leader
+
+    async def info(self, request: Request) -> Response:
+        is_running = not self._server.runner.is_terminated
+        found = {
+            "version": VERSION,
+            "kafkaClusterId": self._cluster_id,
+            "ksqlServiceId": self._server.settings.service_id,
+            "serverStatus": "RUNNING" if is_running else "TERMINATED",
+        }
+        return json_response({"KsqlServerInfo": found}, request)
+
+    @property
+    def _cluster_id(self) -> str:
+        return self._server.cluster.topology.cluster_id or ""
+
+    async def health(self, request: Request) -> Response:
+        reason = self._why_not_ready()
+        kafka = bool(self._server.cluster.topology.nodes)
+        details = {
+            "metastore": {"isHealthy": reason is None},
+            "kafka": {"isHealthy": kafka},
+            "commandRunner": {"isHealthy": reason is None},
+        }
+        is_healthy = reason is None and kafka
+        state = "READY" if reason is None else "NOT_READY"
+        if self._server.runner.is_terminated:
+            state = "TERMINATED"
+        found = {"isHealthy": is_healthy, "details": details, "serverState": state}
+        return json_response(found, request, 200 if is_healthy else 503)
+
+    async def cluster_status(self, request: Request) -> Response:
+        now_ms = int(time.time() * 1000)
+        active = sorted(self._server.metastore.queries)
+        found: dict[str, Any] = {}
+        for url in dict.fromkeys([self._server.settings.url, self._leader()]):
+            if not url:
+                continue
+            runs = url == self._leader()
+            found[urlsplit(url).netloc or url] = {
+                "hostAlive": True,
+                "lastStatusUpdateMs": now_ms,
+                "activeStandbyPerQuery": {
+                    each: {
+                        "activeStores": [],
+                        "activePartitions": [],
+                        "standByStores": [],
+                        "standByPartitions": [],
+                    }
+                    for each in (active if runs else [])
+                },
+                "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": now_ms},
+            }
+        return json_response({"clusterStatus": found}, request)
+
+    async def metadata(self, request: Request) -> Response:
+        return json_response({"scope": {"path": [], "clusters": self._clusters}, "id": ""}, request)
+
+    async def metadata_id(self, request: Request) -> Response:
+        return json_response({"id": "", "scope": {"path": [], "clusters": self._clusters}}, request)
+
+    @property
+    def _clusters(self) -> dict[str, str]:
+        return {"kafka-cluster": self._cluster_id, "ksql-cluster": self._server.settings.service_id}
+
+    async def is_valid_property(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if not is_known(name, self._server.settings.shown):
+            raise bad_request(f"Unknown property: {name}")
+        return json_response(True, request)

@@ -1,0 +1,1 @@
+"""Settings of the server, and names of properties that sessions may set."""

@@ -57,7 +57,9 @@ def executor_python(folder: Path, packages: Sequence[str] = OF_PYSPARK) -> Path:
 
 def hidden(folders: Sequence[Path], command: Sequence[str]) -> list[str]:
     """The command in a mount namespace in which these folders are empty."""
-    mounts = " && ".join(f"mount -t tmpfs none '{each}'" for each in folders if each.is_dir())
+    wanted = [each for each in folders if each.is_dir()]
+    wanted = [each for each in wanted if not any(other in each.parents for other in wanted)]
+    mounts = " && ".join(f"mount -t tmpfs none '{each}'" for each in wanted)
     return ["unshare", "-m", "--propagation", "private", "sh", "-c", f'{mounts} && exec "$@"', "sh", *command]
 
 

@@ -32,9 +32,8 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """A store of a plan. `changelog` is the topic's name without the application id, or None without a log.
-
-    `source_topic` is set where a topic that exists anyway serves as the changelog of a table."""
+    """A store of a plan. `source_topic` is set where a topic that exists anyway serves as the changelog of a
+    table. `right_serde` is the format of the right side's values in a store of an outer join."""
 
     name: str
     kind: StoreKind
@@ -47,6 +46,7 @@ class StoreSpec:
     log_config: Mapping[str, str] = field(default_factory=dict)
     source_topic: str | None = None
     is_global: bool = False
+    right_serde: Serde | None = None
 
     def changelog_topic(self, application_id: str) -> str | None:
         """The topic that gets every change: Kafka Streams' name."""

@@ -2,17 +2,18 @@
 
 In: partitions with positions, how many bytes are wanted, until when. Out: records in the order of offsets of
 each partition, partitions in turn. One fetch a broker is on its way at most, and only while a caller wants
-records; a response is kept as bytes and decoded batch by batch. So a consumer that reads slowly costs at most
-one response of each broker. Does not know: groups, where positions come from.
+records; a response is kept as bytes. `Hold` says what a caller gets of it: records, decoded batch by batch,
+or the bytes. So a consumer that reads slowly costs at most one response of each broker. Does not know:
+groups, where positions come from.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import Unreachable, error_of
@@ -33,6 +34,8 @@ FETCH_BYTES = 128 * 1024  # asked for also by those that want less: many small r
 RECORD_OVERHEAD_BYTES = 20  # of a record without key, value and headers; keeps empty records from being free
 _numbers = itertools.count(1)
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Fetched = list[tuple[TopicPartition, PartitionData]]
 
 
@@ -46,16 +49,39 @@ class FetchSettings:
     read_committed: bool = False
 
 
-class Held:
+class Held(Protocol[T_co]):
     """One partition of a response, and how far it was read."""
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record that was not taken."""
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the partition: there is more to fetch before it."""
+
+    def take(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[Sequence[T_co], int, bool]:
+        """Up to so many bytes; their number; whether there may be more."""
+
+
+Hold = Callable[[TopicPartition, PartitionData, int, bool], Held[T]]  # from a position on, read committed?
+
+
+def end_of(data: PartitionData, *, read_committed: bool) -> int:
+    """The end of what a consumer may read."""
+    return data.last_stable_offset if read_committed else data.high_watermark
+
+
+class HeldRecords:
+    """Records of one partition, decoded when they are wanted."""
 
     __slots__ = ("_batches", "_next_offset", "_ready", "_taken", "end_offset")
 
     def __init__(
-        self, batches: Iterator[tuple[list[ConsumerRecord], int]], position: int, end_offset: int
+        self, partition: TopicPartition, data: PartitionData, position: int, read_committed: bool
     ) -> None:
-        self.end_offset = end_offset  # of the partition: there is more to fetch before it
-        self._batches = batches
+        self.end_offset = end_of(data, read_committed=read_committed)
+        self._batches = read_batches(partition, data, position, read_committed=read_committed)
         self._next_offset = position  # behind the batches that were decoded
         self._ready: list[ConsumerRecord] = []
         self._taken = 0
@@ -91,15 +117,16 @@ class OnItsWay(NamedTuple):
     positions: dict[TopicPartition, int]
 
 
-class Fetcher:
-    def __init__(self, cluster: ClusterCore, settings: FetchSettings) -> None:
+class Fetcher(Generic[T]):
+    def __init__(self, cluster: ClusterCore, settings: FetchSettings, hold: Hold[T]) -> None:
+        self._hold_of = hold
         self.positions: dict[TopicPartition, int] = {}  # the offset that the caller gets next
         self.paused: set[TopicPartition] = set()
         self.out_of_range: set[TopicPartition] = set()  # the caller moves these
         self._cluster = cluster
         self._settings = settings
         self._purpose = f"fetch {next(_numbers)}"  # brokers respond in order: a fetch that waits stops others
-        self._held: dict[TopicPartition, Held] = {}
+        self._held: dict[TopicPartition, Held[T]] = {}
         self._fetches: dict[Node, OnItsWay] = {}
         self._behind: set[TopicPartition] = set()  # a response said that there is more
         self._not_before: dict[TopicPartition, float] = {}
@@ -137,7 +164,7 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._cluster.disconnect(self._purpose)
 
-    async def fetch(self, bytes_max: int, bytes_min: int | None, until: float) -> list[ConsumerRecord]:
+    async def fetch(self, bytes_max: int, bytes_min: int | None, until: float) -> list[T]:
         """Records of up to `bytes_max`, or a single one that is larger.
 
         Comes back before `until` once there are `bytes_min`; with None once everything is there that the
@@ -146,7 +173,7 @@ class Fetcher:
         """
         loop = asyncio.get_running_loop()
         interruption = self._interruption = loop.create_future()
-        records: list[ConsumerRecord] = []
+        records: list[T] = []
         size = 0
         while True:
             size = self._take(records, size, bytes_max)
@@ -181,7 +208,7 @@ class Fetcher:
             return size >= bytes_min
         return not self._behind - self.paused
 
-    def _take(self, records: list[ConsumerRecord], size: int, bytes_max: int) -> int:
+    def _take(self, records: list[T], size: int, bytes_max: int) -> int:
         """Move records from what is held to the caller; the size of all records."""
         for partition in list(self._held):
             if partition in self.paused:
@@ -293,11 +320,9 @@ class Fetcher:
                 raise KafkaError(error.code, f"{partition}: {error.message}")
             return
         read_committed = self._settings.read_committed
-        end_offset = data.last_stable_offset if read_committed else data.high_watermark
         if data.records:
-            batches = read_batches(partition, data, position, read_committed=read_committed)
-            self._held[partition] = Held(batches, position, end_offset)
-        elif position < end_offset:
+            self._held[partition] = self._hold_of(partition, data, position, read_committed)
+        elif position < end_of(data, read_committed=read_committed):
             self._behind.add(partition)
         else:
             self._behind.discard(partition)

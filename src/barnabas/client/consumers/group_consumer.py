@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, Generic, TypeVar
 
 from barnabas.client.admin.group_offsets import Committed, CommittedOffset
 from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
@@ -23,7 +24,7 @@ from barnabas.client.consumers.embedded_protocol import (
     subscribed_topics,
     subscription_bytes,
 )
-from barnabas.client.consumers.fetcher import Fetcher, FetchSettings
+from barnabas.client.consumers.fetcher import Fetcher, FetchSettings, HeldRecords, Hold
 from barnabas.client.consumers.member_offsets import Identity, MemberOffsets
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
@@ -35,6 +36,8 @@ from barnabas.client.groups.membership import GroupSettings, JoinedMember, Offer
 from barnabas.protocol import ErrorCode, KafkaError
 
 log = logging.getLogger("barnabas.consumers")
+
+T = TypeVar("T")
 
 REVOKE_COMMIT_S = 5.0  # other members wait for the rebalance meanwhile
 
@@ -60,24 +63,18 @@ class GroupConsumerSettings:
     fetch: FetchSettings = field(default_factory=FetchSettings)
 
 
-class GroupConsumer:
-    """`subscribe` or `assign`, then `poll` again and again; `close` at the end."""
+class GroupReader(Generic[T]):
+    """`subscribe` or `assign`, then `poll` again and again; `close` at the end. What `poll` returns is the
+    business of `hold`."""
 
-    def __init__(
-        self,
-        cluster: ClusterCore,
-        settings: GroupConsumerSettings,
-        *,
-        interceptors: Sequence[ConsumerInterceptor] = (),
-    ) -> None:
+    def __init__(self, cluster: ClusterCore, settings: GroupConsumerSettings, hold: Hold[T]) -> None:
         self.cluster = cluster
         self.settings = settings
-        self._interceptors = tuple(interceptors)
         self.topics: frozenset[str] = frozenset()  # subscribed; those that match, if there is a rule
         self._matches: Callable[[str], bool] | None = None
         self._has_subscription = False
         self._assignment: tuple[TopicPartition, ...] = ()
-        self._fetcher = Fetcher(cluster, settings.fetch)
+        self._fetcher = Fetcher(cluster, settings.fetch, hold)
         self._offsets = MemberOffsets(cluster, settings.group.group_id)
         self._admin = OffsetAdmin(cluster)
         self._member: GroupMember | None = None
@@ -144,7 +141,7 @@ class GroupConsumer:
 
     async def poll(
         self, timeout_ms: float, *, bytes_max: int = 50 * 1024 * 1024, bytes_min: int | None = 1
-    ) -> list[ConsumerRecord]:
+    ) -> list[T]:
         """Records of up to `bytes_max`; none when the time is up. `bytes_min` None: all that are there."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_ms / 1000
@@ -157,8 +154,6 @@ class GroupConsumer:
                 if self._assignment:
                     await self._find_positions()
                     records = await self._fetcher.fetch(bytes_max, bytes_min, until)
-                    if records and self._interceptors:
-                        tell_consumed(self._interceptors, records)
                     if records or loop.time() >= until:
                         return records
                 elif loop.time() >= until:
@@ -370,10 +365,32 @@ class GroupConsumer:
         self._set_assignment(())
 
 
+class GroupConsumer(GroupReader[ConsumerRecord]):
+    """A reader of records."""
+
+    def __init__(
+        self,
+        cluster: ClusterCore,
+        settings: GroupConsumerSettings,
+        *,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+    ) -> None:
+        super().__init__(cluster, settings, HeldRecords)
+        self._interceptors = tuple(interceptors)
+
+    async def poll(
+        self, timeout_ms: float, *, bytes_max: int = 50 * 1024 * 1024, bytes_min: int | None = 1
+    ) -> list[ConsumerRecord]:
+        records = await super().poll(timeout_ms, bytes_max=bytes_max, bytes_min=bytes_min)
+        if records and self._interceptors:
+            tell_consumed(self._interceptors, records)
+        return records
+
+
 class _Part:
     """The consumer's part in its group."""
 
-    def __init__(self, consumer: GroupConsumer) -> None:
+    def __init__(self, consumer: GroupReader[Any]) -> None:
         self._consumer = consumer
 
     def offers(self) -> Sequence[Offer]:

@@ -19,18 +19,20 @@ from barnabas.client.admin.group_offsets import Committed, CommittedOffset
 from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumers.fetcher import FetchSettings
-from barnabas.client.consumers.group_consumer import GroupConsumer, GroupConsumerSettings, OffsetReset
+from barnabas.client.consumers.group_consumer import GroupConsumerSettings, GroupReader, OffsetReset
 from barnabas.client.core.address import parse_bootstrap
-from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.groups.membership import GroupSettings
 from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.client_properties import connection_settings
+from barnabas.connect.tasks.polled import Fetched, HeldBytes, Polled, read
+from barnabas.spark.reading.unpacking import Room
 
 T = TypeVar("T")
 RELEASE_S = 60.0  # other members wait for the rebalance meanwhile
 CALL_S = 120.0
 POLL_SLACK_S = 1.0
+PARTITION_BYTES_MAX = 4 * 1024 * 1024  # columns of a megabyte cost a third more for each record
 COMMIT_S = 5.0  # offset.flush.timeout.ms
 LAST_COMMIT_S = 2.0  # of a task that must let go
 
@@ -52,7 +54,7 @@ def on_loop(coroutine: Coroutine[Any, Any, T], timeout_s: float = CALL_S) -> T:
     return asyncio.run_coroutine_threadsafe(coroutine, client_loop()).result(timeout_s)
 
 
-class ReleasingConsumer(GroupConsumer):
+class ReleasingConsumer(GroupReader[Fetched]):
     """A member that gives partitions back only when the task has flushed, or after `RELEASE_S`."""
 
     releasing: asyncio.Event | None = None
@@ -88,7 +90,9 @@ class SinkConsumer:
         self._pattern = pattern
         self._consumer: ReleasingConsumer | None = None
         self._cluster: Cluster | None = None
-        self._polling: Future[list[ConsumerRecord]] | None = None
+        self._polling: Future[list[Fetched]] | None = None
+        self._room = Room()
+        self._checks_crc = True
         self._is_woken = False
 
     def start(self) -> None:
@@ -122,11 +126,13 @@ class SinkConsumer:
                 metadata_max_age_ms=int(text.get("metadata.max.age.ms", "5000")),
                 fetch=FetchSettings(
                     wait_ms_max=int(text.get("fetch.max.wait.ms", "500")),
-                    partition_bytes_max=int(text.get("max.partition.fetch.bytes", str(1024 * 1024))),
+                    partition_bytes_max=int(text.get("max.partition.fetch.bytes", str(PARTITION_BYTES_MAX))),
                     read_committed=settings.is_read_committed,
                 ),
             ),
+            HeldBytes,
         )
+        self._checks_crc = settings.check_crcs
         self._consumer.fetches = self._fetches
         if self._pattern:
             expression = re.compile(self._pattern)
@@ -155,19 +161,37 @@ class SinkConsumer:
 
         on_loop(set_it())
 
-    def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
-        """Records, or none in time. TimeoutError when even positions cannot be found, as for a topic that was
-        deleted: the caller polls again, and the next rebalance takes the partitions away."""
+    def poll(self, timeout_ms: float) -> list[Polled]:
+        """Records by partition, or none in time. A batch that cannot be read is fetched again by the next
+        poll; KafkaError if there are no records before it. TimeoutError when even positions cannot be
+        found, as for a topic that was deleted: the caller polls again, and the next rebalance takes the
+        partitions away."""
         waiting = asyncio.wait_for(self._member.poll(timeout_ms), timeout_ms / 1000 + POLL_SLACK_S)
         self._polling = asyncio.run_coroutine_threadsafe(waiting, client_loop())
         if self._is_woken:  # between two polls
             self._polling.cancel()
         try:
-            return self._polling.result(CALL_S)
+            fetched = self._polling.result(CALL_S)
         except CancelledError:
             return []
         finally:
             self._polling = None
+        return self._read(fetched)
+
+    def _read(self, fetched: list[Fetched]) -> list[Polled]:
+        found: list[Polled] = []
+        for each in fetched:
+            try:
+                found.append(read(each, self._room, checks_crc=self._checks_crc))
+            except BaseException:
+                self.seek({one.where: one.first for one in fetched})
+                raise
+        damaged = [each for each in found if each.damage is not None]
+        if damaged:
+            self.seek({each.where: each.next_offset for each in damaged})
+            if damaged[0].damage is not None and not any(len(each.raw) for each in found):
+                raise damaged[0].damage
+        return found
 
     def wake(self) -> None:
         """From another thread: the task must stop, so the poll that runs ends now, and no other waits."""

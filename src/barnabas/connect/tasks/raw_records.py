@@ -1,6 +1,6 @@
 """Records of one topic as they stand in it, by columns. Single ones are made only where one fails.
 
-In: records of a consumer, or columns of a fetch. Out: columns of keys, values and times for converters, and a
+In: columns of a fetch. Out: columns of keys, values and times for converters, and a
 RawRecord of a place for errors and dead letters. Does not know: converters.
 """
 
@@ -12,11 +12,17 @@ from typing import Any, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.connect.tasks.errors import RawRecord
 
 SHOWN_CHARS_MAX = 300
 
+COLUMNS = {
+    "keys": pa.binary(),
+    "values": pa.binary(),
+    "partitions": pa.int32(),
+    "offsets": pa.int64(),
+    "timestamps": pa.int64(),
+}
 RawHeaders = tuple[tuple[str, bytes | None], ...]
 
 
@@ -45,19 +51,20 @@ class RawRecords(Sequence[RawRecord]):
         self._shows = shows
 
     @classmethod
-    def of_polled(cls, topic: str, polled: Sequence[ConsumerRecord], *, shows: bool = False) -> RawRecords:
-        """Records of a consumer."""
-        has_headers = any(each.headers for each in polled)
-        return cls(
-            topic,
-            pa.array([each.key for each in polled], pa.binary()),
-            pa.array([each.value for each in polled], pa.binary()),
-            pa.array([each.partition for each in polled], pa.int32()),
-            pa.array([each.offset for each in polled], pa.int64()),
-            pa.array([each.timestamp for each in polled], pa.int64()),
-            [tuple(each.headers) for each in polled] if has_headers else None,
-            shows=shows,
+    def joined(cls, topic: str, parts: Sequence[RawRecords], *, shows: bool = False) -> RawRecords:
+        """Records of one topic behind each other."""
+        if len(parts) == 1:
+            [one] = parts
+            one._shows = shows
+            return one
+        keys, values, partitions, offsets, timestamps = (
+            pa.concat_arrays([getattr(each, name) for each in parts]) if parts else pa.array([], type_)
+            for name, type_ in COLUMNS.items()
         )
+        headers: list[RawHeaders] | None = None
+        if any(each.headers is not None for each in parts):
+            headers = [one for each in parts for one in (each.headers or [()] * len(each))]
+        return cls(topic, keys, values, partitions, offsets, timestamps, headers, shows=shows)
 
     @classmethod
     def of_batch(cls, topic: str, partition: int, batch: pa.RecordBatch) -> RawRecords:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event
 
 from barnabas.client.core.errors import ClientError
-from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, SinkTask
@@ -21,6 +20,7 @@ from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.consuming import COMMIT_S, LAST_COMMIT_S, SinkConsumer
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
 from barnabas.connect.tasks.errors import FIRST_DELAY_MS, RawRecord, Stage, Stopped
+from barnabas.connect.tasks.polled import Polled
 from barnabas.connect.tasks.progress import LastError, Progress
 from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.protocol import KafkaError
@@ -136,7 +136,7 @@ class SinkLoop:
         self._follow_assignment(stopping)
         # What was fetched before a task sought another place when it opened is not what it wants.
         wanted = self._open - self._sought
-        mine = [each for each in polled if TopicPartition(each.topic, each.partition) in wanted]
+        mine = [each for each in polled if each.where in wanted]
         if mine:
             self._deliver(mine, stopping)
         now = time.monotonic()
@@ -145,7 +145,7 @@ class SinkLoop:
         if now - self._looked_at >= LAG_INTERVAL_S:
             self._measure_lag(now)
 
-    def _poll(self) -> list[ConsumerRecord]:
+    def _poll(self) -> list[Polled]:
         try:
             return self._consumer.poll(POLL_MS)
         except KafkaError as error:
@@ -202,25 +202,21 @@ class SinkLoop:
                 return None
             delay_ms = min(delay_ms * 2, DELAY_MS_MAX)
 
-    def _deliver(self, polled: list[ConsumerRecord], stopping: Event) -> None:
-        self._progress.records_in += len(polled)
-        self._progress.batches.add(len(polled))
-        grouped: dict[str, list[ConsumerRecord]] = {}
-        found_ends: dict[tuple[str, int], int] = {}
-        run: list[ConsumerRecord] = []
-        last = ("", -1)
-        for each in polled:  # records of a partition come in runs
-            if (each.topic, each.partition) != last:
-                last = (each.topic, each.partition)
-                run = grouped.setdefault(each.topic, [])
-                self._began.setdefault(TopicPartition(*last), each.offset)
-            run.append(each)
-            found_ends[last] = each.offset + 1
-        ends = {TopicPartition(*place): end for place, end in found_ends.items()}
-        for topic, records_of_topic in grouped.items():
-            raw = RawRecords.of_polled(
-                topic, records_of_topic, shows=self._chain.errors.settings.logs_messages
-            )
+    def _deliver(self, polled: list[Polled], stopping: Event) -> None:
+        count = sum(len(each.raw) for each in polled)
+        self._progress.records_in += count
+        if count:
+            self._progress.batches.add(count)
+        grouped: dict[str, list[Polled]] = {}
+        for each in polled:
+            self._began.setdefault(each.where, each.first)
+            grouped.setdefault(each.where.topic, []).append(each)
+        shows = self._chain.errors.settings.logs_messages
+        for topic, some in grouped.items():
+            raw = RawRecords.joined(topic, [each.raw for each in some], shows=shows)
+            if not len(raw):  # markers of transactions alone
+                self._delivered.update({each.where: each.next_offset for each in some})
+                continue
             if topic not in self._progress.topics:
                 self._progress.topics.add(topic)
                 self._used_topic(topic)
@@ -228,8 +224,8 @@ class SinkLoop:
                 for part in self._chain.transformed(records, origin):
                     if not self._put(part, origin, stopping):
                         return  # a rebalance took the partitions away: others read these records again
-            self._delivered.update({where: end for where, end in ends.items() if where.topic == topic})
-        self._progress.in_flight += len(polled)
+            self._delivered.update({each.where: each.next_offset for each in some})
+        self._progress.in_flight += count
 
     def _put(self, records: Records, origin: RawRecords, stopping: Event) -> bool:
         """Hand records over until the task takes them. False: it must let go of its partitions first."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from barnabas.plans.interpreter import payloads
 from barnabas.plans.interpreter.records import (
     Failure,
     Handler,
@@ -27,7 +28,7 @@ from barnabas.plans.interpreter.records import (
     fail,
     ignore,
 )
-from barnabas.plans.interpreter.state.buffers import BufferState
+from barnabas.plans.interpreter.state.buffers import BufferState, PayloadFormat
 from barnabas.plans.interpreter.state.tables import TableState, VersionedState
 from barnabas.plans.interpreter.state.windows import JoinState, SessionState, WindowState
 from barnabas.plans.nodes import Branch, Node, Source
@@ -49,11 +50,46 @@ _STATES: dict[StoreKind, Any] = {
     StoreKind.WINDOW: WindowState,
     StoreKind.JOIN_WINDOW: JoinState,
     StoreKind.SESSION: SessionState,
-    StoreKind.SUPPRESS: BufferState,
-    StoreKind.OUTER_JOIN: BufferState,
-    StoreKind.JOIN_BUFFER: BufferState,
     StoreKind.SUBSCRIPTIONS: TableState,
 }
+BUFFERS = (StoreKind.SUPPRESS, StoreKind.OUTER_JOIN, StoreKind.JOIN_BUFFER)
+
+
+def state_of(spec: StoreSpec, backend: StateBackend, application_id: str) -> State:
+    """A store of a task over its pages: for the task itself, and for those who read its changelog."""
+    topic = spec.changelog_topic(application_id) or spec.name
+    write, read = serializer_of(spec.value_serde, topic), deserializer_of(spec.value_serde, topic)
+    if spec.kind in BUFFERS:
+        return BufferState(spec, backend, _payload_format(spec, application_id, topic, write, read))
+    return _STATES[spec.kind](spec, backend, write, read)  # type: ignore[no-any-return]
+
+
+def _payload_format(
+    spec: StoreSpec, application_id: str, topic: str, write: ToBytes, read: FromBytes
+) -> PayloadFormat:
+    read_key = key_reader_of(spec, application_id)
+    if spec.kind == StoreKind.SUPPRESS:
+        return payloads.suppressed(write, read, read_key)
+    if spec.kind == StoreKind.JOIN_BUFFER:
+        return payloads.delayed(write, read, read_key)
+    right = serializer_of(spec.right_serde, topic), deserializer_of(spec.right_serde, topic)
+    return payloads.unmatched((write, read), right, read_key)
+
+
+def key_writer_of(spec: StoreSpec, application_id: str) -> ToBytes:
+    return serializer_of(spec.key_serde, spec.changelog_topic(application_id) or spec.name, True)
+
+
+def key_reader_of(spec: StoreSpec, application_id: str) -> FromBytes:
+    return deserializer_of(spec.key_serde, spec.changelog_topic(application_id) or spec.name, True)
+
+
+def serializer_of(serde: Any, topic: str, is_key: bool = False) -> ToBytes:
+    return _as_bytes if serde is None else serde.serializer(topic, is_key)
+
+
+def deserializer_of(serde: Any, topic: str, is_key: bool = False) -> FromBytes:
+    return _as_they_are if serde is None else serde.deserializer(topic, is_key)
 
 
 def builds(kind: type[Node]) -> Callable[[Build], Build]:
@@ -111,7 +147,9 @@ class Task:
         self.punctuations: list[Any] = []
         self.closers: list[Callable[[], None]] = []
         self.by_name = {node.name: node for node in subtopology.nodes}
-        self.states: dict[str, State] = {spec.name: self._state(spec) for spec in subtopology.stores}
+        self.states: dict[str, State] = {
+            spec.name: state_of(spec, backend, application_id) for spec in subtopology.stores
+        }
         self.global_states = dict(global_states or {})
         self.shared: dict[str, Any] = {}  # what several nodes have in common, by a name of theirs
         self.processes: dict[str, Process] = {}
@@ -120,25 +158,18 @@ class Task:
         for node in reversed(subtopology.nodes):
             self._build(node)
 
-    def _state(self, spec: StoreSpec) -> State:
-        topic = spec.changelog_topic(self.application_id) or spec.name
-        write, read = self.serializer(spec.value_serde, topic), self.deserializer(spec.value_serde, topic)
-        return _STATES[spec.kind](spec, self.backend, write, read)  # type: ignore[no-any-return]
-
     def serializer(self, serde: Any, topic: str, is_key: bool = False) -> ToBytes:
-        return _as_bytes if serde is None else serde.serializer(topic, is_key)
+        return serializer_of(serde, topic, is_key)
 
     def deserializer(self, serde: Any, topic: str, is_key: bool = False) -> FromBytes:
-        return _as_they_are if serde is None else serde.deserializer(topic, is_key)
+        return deserializer_of(serde, topic, is_key)
 
     def key_writer(self, store: str) -> ToBytes:
         """The function that turns keys into the bytes under which a store keeps them."""
-        spec = self.state(store).spec
-        return self.serializer(spec.key_serde, spec.changelog_topic(self.application_id) or store, True)
+        return key_writer_of(self.state(store).spec, self.application_id)
 
     def key_reader(self, store: str) -> FromBytes:
-        spec = self.state(store).spec
-        return self.deserializer(spec.key_serde, spec.changelog_topic(self.application_id) or store, True)
+        return key_reader_of(self.state(store).spec, self.application_id)
 
     def state(self, name: str) -> Any:
         return self.states[name] if name in self.states else self.global_states[name]

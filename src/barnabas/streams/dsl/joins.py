@@ -115,7 +115,10 @@ def _stream_stream(
     waiting = None
     if kind != "inner":
         waiting = f"KSTREAM-OUTERSHARED-{join_names[0][-10:]}-store"
-        graph.add_store(StoreSpec(waiting, StoreKind.OUTER_JOIN, sides[0]._key(None), is_logged=False))
+        formats = [side._value(None) for side in sides]
+        graph.add_store(
+            StoreSpec(waiting, StoreKind.OUTER_JOIN, sides[0]._key(None), formats[0], right_serde=formats[1])
+        )
     for is_left in (True, False):
         graph.add(
             n.StreamStreamJoin(

@@ -286,9 +286,15 @@ class GroupedStream:
     windows: Windows | None = None
     emit: n.EmitStrategy = "update"
     close_hook: Callable[[Any, Any], Any] | None = None
+    retention_ms: int | None = None
 
-    def windowed_by(self, windows: Windows) -> GroupedStream:
-        return replace(self, windows=windows)
+    def windowed_by(self, windows: Windows, *, retention_ms: int | None = None) -> GroupedStream:
+        """Group by windows too. Lookups find a window for `retention_ms`, by default until it is closed."""
+        if retention_ms is not None and retention_ms < windows.retention_ms:
+            raise ValueError(
+                f"retention_ms is {retention_ms}; the windows are needed for {windows.retention_ms} ms"
+            )
+        return replace(self, windows=windows, retention_ms=retention_ms)
 
     def final(self) -> GroupedStream:
         """One result a window, when it closes."""
@@ -353,7 +359,7 @@ class GroupedStream:
                 StoreKind.SESSION if is_session else StoreKind.WINDOW,
                 key_serde,
                 serde,
-                retention_ms=windows.retention_ms,
+                retention_ms=windows.retention_ms if self.retention_ms is None else self.retention_ms,
                 window_size_ms=size,
                 log_config={"cleanup.policy": "compact,delete"},
             )

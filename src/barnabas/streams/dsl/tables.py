@@ -138,7 +138,8 @@ class KTable:
             suppression = replace(suppression, grace_ms=self.windows.grace_ms + gap)
         node_name = graph.name("KTABLE-SUPPRESS-", name)
         buffer = graph.store_name("KTABLE-SUPPRESS-")
-        graph.add_store(StoreSpec(buffer, StoreKind.SUPPRESS, self.key_serde, is_logged=False))
+        value = self.value_serde or graph.default_serde
+        graph.add_store(StoreSpec(buffer, StoreKind.SUPPRESS, self.key_serde, value))
         node = n.Suppress(name=node_name, parents=(self.node,), suppression=suppression, buffer=buffer)
         return replace(self, node=graph.add(node).name, store=None)
 

@@ -170,6 +170,10 @@ class StateFile:
             raise
         self._db.execute("COMMIT")
 
+    def forget(self) -> None:
+        """Drop pages that are kept in memory."""
+        self._kept.clear()
+
     def close(self) -> None:
         self._db.close()
 

@@ -64,8 +64,10 @@ def in_order(parts: Iterable[Part]) -> Iterator[tuple[str, InputRecord]]:
     return merged(some)
 
 
-def read_range(cluster: WorkerCluster, asked: OffsetRange, timeout_ms: int) -> list[InputRecord]:
-    fetcher = Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=timeout_ms)
+def read_range(
+    cluster: WorkerCluster, asked: OffsetRange, timeout_ms: int, *, fails_on_loss: bool = True
+) -> list[InputRecord]:
+    fetcher = Fetcher(cluster, asked, fails_on_loss=fails_on_loss, timeout_ms=timeout_ms)
     table = Table(asked.topic, asked.partition, COLUMNS)
     found: list[InputRecord] = []
     for chunk in fetcher.chunks():

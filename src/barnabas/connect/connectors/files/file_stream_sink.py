@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, ClassVar
 
 from barnabas.connect.config import ConfigDef
-from barnabas.connect.connectors.files.java_text import texts_of
+from barnabas.connect.connectors.files.java_text import lines_of
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkOffsets, SinkTask
 
@@ -21,20 +21,23 @@ class FileStreamSinkTask(SinkTask):
     def start(self, context: SinkContext) -> None:
         super().start(context)
         self._name = context.settings.text("file")
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
         if not self._name:
             return
         try:
-            self._file = open(self._name, "a", encoding="utf-8", newline="\n")  # noqa: PTH123, SIM115
+            self._file = open(self._name, "ab")  # noqa: PTH123, SIM115
         except OSError as error:
             raise ConnectError(
                 f"Couldn't open or create file {self._name}: {error.strerror or error}"
             ) from error
 
     def put(self, records: Records) -> None:
-        out = self._file or sys.stdout
+        lines = lines_of(records.values)
         try:
-            out.write("".join(f"{text}\n" for text in texts_of(records.values)))
+            if self._file is None:
+                sys.stdout.write(bytes(lines).decode(errors="replace"))
+            else:
+                self._file.write(lines)
         except OSError as error:
             raise ConnectError(f"{self._name or 'standard output'} cannot be written: {error}") from error
 

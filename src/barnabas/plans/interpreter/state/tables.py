@@ -6,12 +6,13 @@ Does not know: the operators.
 
 from __future__ import annotations
 
+import heapq
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.plans.interpreter.state.pages import KEYED, Chunks
+from barnabas.plans.interpreter.state.pages import KEYED, SEGMENT, Chunks
 from barnabas.plans.serdes import FromBytes, ToBytes
 from barnabas.plans.stores import StateBackend, StoreSpec
 
@@ -45,14 +46,16 @@ class TableState:
         self._dirty[key] = timestamp
 
     def range(self, first: bytes | None, last: bytes | None) -> Iterator[tuple[bytes, Row]]:
-        upper = last if last is None else KEYED + last
-        stored = self._backend.range(self.spec.name, KEYED + (first or b""), upper)
-        keys = {key[1:] for key, _ in stored if key[:1] == KEYED}
-        keys |= {
-            key for key in self._rows if (first is None or key >= first) and (last is None or key < last)
-        }
-        for key in sorted(keys):
-            row = self.get(key)
+        """Rows in the order of their keys' bytes, `last` not included; read as the caller gets to them."""
+        upper = SEGMENT if last is None else KEYED + last
+        stored = (key[1:] for key, _ in self._backend.range(self.spec.name, KEYED + (first or b""), upper))
+        unwritten = sorted(
+            key for key in self._dirty if (first is None or key >= first) and (last is None or key < last)
+        )
+        before = None
+        for key in heapq.merge(stored, unwritten):
+            row = self.get(key) if key != before else None
+            before = key
             if row is not None:
                 yield key, row
 
@@ -74,9 +77,12 @@ class TableState:
         self._rows.clear()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take over a record of the changelog."""
-        self.put(key, None if value is None else self._read(value), timestamp)
-        self.flush()
+        """Take over a record of the changelog, as it is."""
+        self._rows.pop(key, None)
+        if value is None:
+            self._backend.delete(self.spec.name, KEYED + key)
+        else:
+            self._backend.put(self.spec.name, KEYED + key, _TIME.pack(timestamp) + value)
 
 
 class VersionedState:
@@ -157,5 +163,11 @@ class VersionedState:
         self._pages.clear()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take over a record of the changelog; `flush` writes it."""
         self.put(key, None if value is None else self._read(value), timestamp)
-        self.flush()
+
+    def versions(self, key: bytes, low: int, high: int) -> list[tuple[int, Any]]:
+        """Versions that were valid at a time in [low, high], oldest first: (time, value)."""
+        page = self._page(key)
+        first = max(0, bisect_right(page, low, key=lambda version: version[0]) - 1)
+        return [version for version in page[first:] if version[0] <= high]

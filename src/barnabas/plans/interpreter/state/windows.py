@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from typing import Any
 
 from barnabas.plans.interpreter.state.pages import Chunks, Pages, TimeIndex
@@ -117,7 +118,10 @@ class WindowState(_Timed):
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         start, _ = _WINDOW_KEY.unpack(key[-12:])
         self.put(key[:-12], start, None if value is None else self._read(value), timestamp)
-        self.flush()
+
+    def keys(self, first: bytes | None = None, last: bytes | None = None) -> Iterator[bytes]:
+        """Keys with a window, in order; `last` is not included."""
+        return self.pages.keys(first, last)
 
 
 class JoinState(_Timed):
@@ -178,7 +182,6 @@ class JoinState(_Timed):
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         if value is not None:
             self.put(key[:-12], self._read(value), _WINDOW_KEY.unpack(key[-12:])[0])
-            self.flush()
 
 
 class SessionState(_Timed):
@@ -249,4 +252,7 @@ class SessionState(_Timed):
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         end, start = _TWO.unpack(key[-16:])
         self.put(key[:-16], start, end, None if value is None else self._read(value))
-        self.flush()
+
+    def keys(self, first: bytes | None = None, last: bytes | None = None) -> Iterator[bytes]:
+        """Keys with a session, in order; `last` is not included."""
+        return self.pages.keys(first, last)

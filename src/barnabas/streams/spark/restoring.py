@@ -1,0 +1,41 @@
+"""State from changelogs: records of a changelog become pages of a state again.
+
+In: a cluster, a partition of a changelog, offsets. Out: the store's pages in a backend. Tasks restore a state
+that was lost so, and views follow changelogs so. Does not know: who asks, where the pages lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from barnabas.client.core.topology import TopicPartition
+from barnabas.plans.interpreter.task import State
+from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.spark.reading.fetcher import OffsetRange
+from barnabas.streams.spark.task_port import InputRecord
+from barnabas.streams.spark.task_records import read_range
+
+STEP_OFFSETS = 20_000  # so many offsets are held in memory at once
+
+
+def steps(
+    cluster: WorkerCluster, place: TopicPartition, start: int, stop: int
+) -> Iterator[tuple[list[InputRecord], int]]:
+    """Records of a range in steps, each with the offset at which the next one begins. Offsets that
+    compaction or retention deleted are left out."""
+    while start < stop:
+        after = min(start + STEP_OFFSETS, stop)
+        asked = OffsetRange(place.topic, b"", place.partition, start, after)
+        yield (
+            read_range(cluster, asked, cluster.client.request_timeout_ms, fails_on_loss=False),
+            after,
+        )
+        start = after
+
+
+def apply(state: State, records: Iterable[InputRecord]) -> None:
+    """Bring records of its changelog into a store, down to the pages of its backend."""
+    for record in records:
+        if record.key is not None:
+            state.restore(record.key, record.value, record.timestamp)
+    state.flush()

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.connect.herder.distributed.herder import DistributedHerder
 from barnabas.connect.herder.errors import Elsewhere
+from barnabas.connect.plugins import FencedError
+from barnabas.connect.tasks.privileged import LeaderWriter, OwnOffsets
 from barnabas.testing import Broker
 from connect.fakes import QuietPlugins, Recorder
+from connect.records_of import records_of
 
 CONFIG = {"name": "a", "connector.class": "Quiet", "topic": "t", "tasks.max": "6"}
 
@@ -28,6 +33,7 @@ def properties(group: str) -> dict[str, str]:
         "scheduled.rebalance.max.delay.ms": "0",
         "heartbeat.interval.ms": "200",
         "session.timeout.ms": "6000",
+        "exactly.once.source.support": "preparing",
     }
 
 
@@ -49,7 +55,11 @@ class Workers:
         url = f"http://worker:{number}/"
         cluster = Cluster(parse_bootstrap(self._bootstrap))
         runner = Recorder()
-        herder = DistributedHerder(properties(self._group), url, QuietPlugins(), runner, cluster, self._send)
+        worker = {**properties(self._group), "bootstrap.servers": self._bootstrap}
+        leading = LeaderWriter(worker, worker["config.storage.topic"])
+        herder = DistributedHerder(
+            worker, url, QuietPlugins(), runner, cluster, self._send, OwnOffsets(worker), leading
+        )
         self.all[url] = herder, runner, cluster
         await herder.start()
 
@@ -102,3 +112,35 @@ def test_workers_share_tasks_and_take_over_those_of_a_worker_that_leaves() -> No
 
     with Broker() as broker:
         asyncio.run(main(broker.bootstrap))
+
+
+def test_a_leader_fences_the_one_before_and_writes_all_records_or_none() -> None:
+    """With exactly-once sources the config topic is written in transactions, as Apache's leaders do."""
+    with Broker() as broker:
+        worker = {"bootstrap.servers": broker.bootstrap, "group.id": "fencing"}
+        former, present = (LeaderWriter(worker, "configs") for _ in range(2))
+        try:
+            former.take_over()
+            former.write([(b"a", b"1"), (b"b", b"2")])
+            present.take_over()
+            with pytest.raises(FencedError, match="connect-cluster-fencing"):
+                former.write([(b"a", b"of the former"), (b"b", b"of the former")])
+            present.write([(b"a", b"3")])
+            found = [(key, value) for key, _, value in records_of(broker.bootstrap, "configs")]
+            assert found == [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]
+        finally:
+            former.close()
+            present.close()
+
+
+def test_offsets_in_a_topic_of_the_connectors_own_are_read_and_changed() -> None:
+    with Broker() as broker:
+        worker = {"bootstrap.servers": broker.bootstrap, "offset.storage.topic": "offsets"}
+        config = {"offsets.storage.topic": "own-offsets"}
+        own = OwnOffsets(worker)
+        assert own.topic({"offsets.storage.topic": "offsets"}) == "" and own.topic(config) == "own-offsets"
+        first = (b'["a",{"file":"x"}]', b'{"position":1}')
+        own.write("a", config, [first, (b'["b",{"file":"y"}]', b'{"position":7}')])
+        assert own.read("a", config) == [first]
+        own.write("a", config, [(b'["a", {"file": "x"}]', None)])
+        assert own.read("a", config) == []

@@ -191,8 +191,7 @@ class Endpoints:
         if self.herder.kind(name) == "sink":
             pairs = await self._groups.read(name, config)
         else:
-            await self.herder.refresh_offsets()
-            pairs = self.herder.offsets.of(name)
+            pairs = (await self.herder.offsets_of(name)).of(name)
         return JSONResponse({"offsets": [{"partition": each, "offset": offset} for each, offset in pairs]})
 
     async def alter_offsets(self, request: Request) -> Response:

@@ -25,6 +25,7 @@ from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.standalone import StandaloneHerder, connector_file
 from barnabas.connect.jobs.road import SparkRoad
 from barnabas.connect.plugins import Plugins
+from barnabas.connect.tasks.privileged import LeaderWriter, OwnOffsets
 from barnabas.connect.tasks.runner import TaskRunner
 from barnabas.security.clients.client_security import client_security, client_tls
 from barnabas.services.app import Service
@@ -137,7 +138,12 @@ def distributed(worker: Mapping[str, str]) -> Make:
         messenger = Messenger(client_tls(worker) if url.startswith("https") else None)
         cluster = cluster_of(worker)
         runner = runner_of(worker, plugins)
-        herder = DistributedHerder(worker, url, plugins, runner, cluster, messenger.send)
+        leading = None
+        if LeaderWriter.is_wanted(worker):
+            leading = LeaderWriter(worker, worker["config.storage.topic"])
+        herder = DistributedHerder(
+            worker, url, plugins, runner, cluster, messenger.send, OwnOffsets(worker), leading
+        )
 
         async def start() -> None:
             await cluster.retrying(cluster.refresh)

@@ -25,6 +25,7 @@ from barnabas.connect.herder.errors import (
     refuse_hidden,
     unknown,
 )
+from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.running import RunningConnector, Startups
 from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
 from barnabas.connect.herder.validation import Validation, connector_class, validate
@@ -376,10 +377,10 @@ class Herder(WorkerState):
         self.config(name)
         if self.state.target(name) is not Target.STOPPED or self.state.tasks.get(name):
             raise not_stopped(name)
-        await self.refresh_offsets()
-        changes = [(dict(part), None) for part, _ in self.offsets.of(name)] if pairs is None else list(pairs)
+        stored = await self.offsets_of(name)
+        changes = [(dict(part), None) for part, _ in stored.of(name)] if pairs is None else list(pairs)
         has_say = await self.checked_offsets(name, changes)
-        await self.write_offsets(self.offsets.records(name, changes))
+        await self.write_offsets(name, stored.records(name, changes))
         return offsets_changed("reset" if pairs is None else "altered", has_say)
 
     async def checked_offsets(self, name: str, changes: Sequence[tuple[Any, Any]]) -> bool:
@@ -415,10 +416,11 @@ class Herder(WorkerState):
         for key, value in changes:
             self.applied(key, value)
 
-    async def refresh_offsets(self) -> None:
-        """Read the offsets that tasks have stored."""
+    async def offsets_of(self, name: str) -> Offsets:
+        """The offsets that tasks of a source have stored."""
+        return self.offsets
 
-    async def write_offsets(self, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def write_offsets(self, name: str, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
         for key, value in changes:
             self.offsets.apply(key, value)
 

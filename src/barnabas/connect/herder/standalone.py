@@ -28,11 +28,12 @@ class StandaloneHerder(Herder):
         self._path = Path(worker["offset.storage.file.filename"])
         self.offsets = loaded(self._path)
 
-    async def refresh_offsets(self) -> None:
+    async def offsets_of(self, name: str) -> Offsets:
         self.offsets = await asyncio.to_thread(loaded, self._path)
+        return self.offsets
 
-    async def write_offsets(self, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
-        await super().write_offsets(changes)
+    async def write_offsets(self, name: str, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
+        await super().write_offsets(name, changes)
         await asyncio.to_thread(change_offset_file, self._path, dict(changes))
 
 

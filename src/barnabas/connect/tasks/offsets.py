@@ -110,6 +110,10 @@ class TopicOffsets(OffsetMemory):
         self.topic: str | None = topic
         self._properties = properties
 
+    def records(self) -> list[tuple[bytes, bytes]]:
+        """What is stored, as records of the topic."""
+        return [(self._keys[name], json_bytes(offset)) for name, offset in self._found.items()]
+
     def load(self) -> None:
         """Read the topic up to its end."""
         assert self.topic is not None

@@ -194,11 +194,18 @@ class RunningTask:
 
     def store(self) -> OffsetMemory:
         """Where this task's offsets are: the connector's topic, the worker's, a file, or memory alone."""
-        topic = self._config.get("offsets.storage.topic") or self._worker.get("offset.storage.topic")
+        shared = self._worker.get("offset.storage.topic")
+        topic = self._config.get("offsets.storage.topic") or shared
         if topic:
-            found = TopicOffsets(
-                self.connector, topic, self.properties("consumer", f"connector-offsets-{self.connector}")
-            )
+            properties = self.properties("consumer", f"connector-offsets-{self.connector}")
+            found = TopicOffsets(self.connector, topic, properties)
+            if shared and topic != shared:  # offsets from before it had a topic of its own
+                before = TopicOffsets(
+                    self.connector, shared, client_properties("consumer", self._worker, {}, "offsets")
+                )
+                before.load()
+                for key, value in before.records():
+                    found.apply(key, value)
             found.load()
             return found
         path = self._worker.get("offset.storage.file.filename")

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterCore
@@ -38,9 +38,10 @@ from barnabas.connect.herder.distributed.rebalances import Rebalances
 from barnabas.connect.herder.distributed.topics import InternalTopics, internal_topic
 from barnabas.connect.herder.errors import Elsewhere, Refused
 from barnabas.connect.herder.herder import Herder
+from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.states import State, Status, TaskId, TaskRunner
 from barnabas.connect.herder.worker_state import Place
-from barnabas.connect.plugins import Plugins
+from barnabas.connect.plugins import FencedError, Plugins
 
 log = logging.getLogger("barnabas.connect")
 
@@ -56,6 +57,27 @@ REBALANCING = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 )
 Send = Callable[[str, str, bytes, dict[str, str]], Awaitable[None]]  # method, URL, body, headers
+Bytes = tuple[bytes, bytes | None]
+FENCED = (
+    "Failed to write to config topic; this may be due to a transient error and the request can be safely "
+    "retried: another worker leads now"
+)
+
+
+class Leading(Protocol):
+    """Writes the config topic so that no former leader can."""
+
+    def take_over(self) -> None: ...
+    def write(self, records: Sequence[Bytes]) -> None: ...
+    def close(self) -> None: ...
+
+
+class OwnTopics(Protocol):
+    """Offsets topics of connectors."""
+
+    def topic(self, config: Mapping[str, str]) -> str: ...
+    def read(self, name: str, config: Mapping[str, str]) -> list[tuple[bytes, bytes]]: ...
+    def write(self, name: str, config: Mapping[str, str], records: Sequence[Bytes]) -> None: ...
 
 
 class DistributedHerder(Herder):
@@ -67,7 +89,10 @@ class DistributedHerder(Herder):
         runner: TaskRunner,
         cluster: ClusterCore,
         send: Send,
+        own_topics: OwnTopics,
+        leading: Leading | None = None,
     ) -> None:
+        """`leading` writes the config topic in transactions, where sources write exactly once."""
         super().__init__(worker, url.split("://", 1)[-1].rstrip("/"), plugins, runner)
         self.url = url.rstrip("/") + "/"
         self.group = worker["group.id"]
@@ -75,6 +100,9 @@ class DistributedHerder(Herder):
         self.rebalances = Rebalances()
         self._cluster = cluster
         self._send = send
+        self._own_topics = own_topics
+        self._leading = leading
+        self._led = False  # whether this worker led in the generation before
         self._protocol = worker.get("connect.protocol", "sessioned").lower()
         self._held: set[TaskId] = set()
         self._plan: Plan = FIRST
@@ -125,6 +153,8 @@ class DistributedHerder(Herder):
             await self._tell(place, State.UNASSIGNED, None, None)
         await self._member.stop()
         await self._topics.stop()
+        if self._leading is not None:
+            await asyncio.to_thread(self._leading.close)
 
     def _is_mine(self, status: Status) -> bool:
         return status.worker_id == self.worker_id and status.state is not State.UNASSIGNED
@@ -267,6 +297,10 @@ class DistributedHerder(Herder):
             self._timer = asyncio.get_running_loop().call_later(
                 assignment.delay_ms / 1000, self._member.rejoin, "the delay of a rebalance is over"
             )
+        if self.is_leader and not self._led and self._leading is not None:
+            await asyncio.to_thread(self._leading.take_over)
+            await self._topics.read_to_end(CONFIG)
+        self._led = self.is_leader
         if self.is_leader:
             await self._renew_session_key()
         self.wake()
@@ -278,7 +312,7 @@ class DistributedHerder(Herder):
             await self.on_lost()
 
     async def on_lost(self) -> None:
-        self._held, self.leader_url = set(), ""
+        self._held, self.leader_url, self._led = set(), "", False
         self.wake()
         await self.settled()
 
@@ -333,11 +367,31 @@ class DistributedHerder(Herder):
         )
 
     async def write(self, changes: Sequence[Record]) -> None:
-        await self._topics.write(
-            CONFIG, [(key.encode(), None if value is None else compact(value)) for key, value in changes]
-        )
+        found = [(key.encode(), None if value is None else compact(value)) for key, value in changes]
+        if self._leading is None or not self.is_leader:
+            await self._topics.write(CONFIG, found)
+            return
+        try:
+            await asyncio.to_thread(self._leading.write, found)
+        except FencedError:
+            raise Refused(500, FENCED) from None
+        await self._topics.read_to_end(CONFIG)
 
-    async def write_offsets(self, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def offsets_of(self, name: str) -> Offsets:
+        config = self.providers.resolve(self.state.connectors.get(name, {}))
+        if not self._own_topics.topic(config):
+            return self.offsets
+        found = Offsets()
+        for key, value in self.offsets.records(name, self.offsets.of(name)):
+            found.apply(key, value)
+        for key, value in await asyncio.to_thread(self._own_topics.read, name, config):
+            found.apply(key, value)
+        return found
+
+    async def write_offsets(self, name: str, changes: Sequence[Bytes]) -> None:
+        config = self.providers.resolve(self.state.connectors.get(name, {}))
+        if self._own_topics.topic(config):
+            await asyncio.to_thread(self._own_topics.write, name, config, changes)
         await self._topics.write(OFFSET, changes)
 
     async def publish_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:

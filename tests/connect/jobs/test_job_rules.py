@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.data import INT32, INT64, STRING, decimal, struct
 from barnabas.connect.data.arrow_shapes import fitted
+from barnabas.connect.jobs.plugin_archive import archive_of
 from barnabas.connect.jobs.reports import Report, check, places_of
 from barnabas.connect.jobs.schemas import DoesNotFit, Packet, cut_ranges, shapes_of, united
 from barnabas.connect.jobs.sessions import settings_of
 from barnabas.connect.jobs.sink_job import continued, number_in
-from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
+from barnabas.connect.plugins import ConnectError, FencedError, Kind, Plugins, RetriableError
+from barnabas.connect.plugins.errors import UnknownPluginError
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -95,3 +102,29 @@ def test_arrays_are_fitted_by_name_with_nulls_for_what_is_missing() -> None:
     assert fitted(times, pa.int32()).to_pylist() == [1000]
     maps = pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32()))
     assert fitted(maps, pa.map_(pa.string(), pa.int64())).to_pylist() == [[("k", 1)], None, []]
+
+
+def test_modules_of_plugin_path_are_plugins_of_executors_that_have_their_archive(tmp_path: Path) -> None:
+    """Only modules of the archive: others of the executor are not imported because a request names them."""
+    folder = tmp_path / "plugins"
+    (folder / "shipped_package").mkdir(parents=True)
+    (folder / "shipped_package" / "__init__.py").write_text("class Some: VERSION = '1'\n")
+    (folder / "shipped_package" / "table.txt").write_text("data")
+    (folder / "shipped_module.py").write_text("class Other: VERSION = '2'\n")
+    archive = archive_of([folder, tmp_path / "none"])
+    assert archive is not None and zipfile.ZipFile(archive).namelist() == [
+        "shipped_module.py", "shipped_package/__init__.py", "shipped_package/table.txt",
+    ]  # fmt: skip
+    shutil.rmtree(folder)
+    plugins = Plugins([str(folder)])
+    with pytest.raises(UnknownPluginError):
+        plugins.load("shipped_module:Other", Kind.TRANSFORMATION)
+    sys.path.append(str(archive))
+    try:
+        assert plugins.load("shipped_module:Other", Kind.TRANSFORMATION).VERSION == "2"
+        assert plugins.load("shipped_package:Some", Kind.PREDICATE).VERSION == "1"
+        with pytest.raises(UnknownPluginError):
+            plugins.load("subprocess:Popen", Kind.TRANSFORMATION)
+    finally:
+        sys.path.remove(str(archive))
+    assert archive_of([tmp_path / "none"]) is None

@@ -21,6 +21,7 @@ from connect.jobs.worker_processes import WorkerProcess
 from engine.isolated_cluster import FarAway, executor_python, isolated_cluster, why_not
 
 ROWS = int(os.environ.get("BARNABAS_CONNECT_ROWS", "1000000"))
+FAR_ROWS = min(ROWS, 100_000)
 SECONDS = 1500.0
 OTHER_NAMES = {"topic.prefix": "far-", "topics": "far-sales"}  # of the test on a cluster
 SPARK = {
@@ -28,6 +29,13 @@ SPARK = {
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
 }
+
+TRANSFORM = """
+from barnabas.connect.transforms.contract import Transform
+class Same(Transform):
+    def change(self, records):
+        return records
+"""
 
 
 @pytest.fixture
@@ -84,14 +92,19 @@ def test_one_setting_moves_connectors_to_a_cluster_that_has_only_pyspark(
     if reason := why_not():
         pytest.skip(reason)
     lake = tmp_path / "lake"
+    database.sql(f"DELETE FROM sales WHERE id > {FAR_ROWS}")  # a machine is a slow cluster
     far = FarAway(tmp_path / "far", [tmp_path / "worker"], executor_python(tmp_path / "python"))
     with isolated_cluster(far) as master:
-        worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap)
+        plugins = tmp_path / "worker" / "plugins"  # executors do not see it
+        plugins.mkdir(parents=True)
+        (plugins / "far_transforms.py").write_text(TRANSFORM)
+        worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap, plugin_path=str(plugins))
         moved = {"spark.master": master, "barnabas.spark.batch.interval.ms": "2000"}
+        moved |= {"transforms": "same", "transforms.same.type": "far_transforms:Same"}
         try:
             for config in (source(database), sink(lake)):
                 worker.create({**config, **moved, **OTHER_NAMES, "name": f"far-{config['name']}"})
-            wait_until(lambda: rows_in(lake, "far-sales") >= ROWS, SECONDS)
+            wait_until(lambda: rows_in(lake, "far-sales") >= FAR_ROWS, SECONDS)
             worker.check()
             tasks = worker.tasks()
             assert "pieces on" in tasks["far-sales"]["places"] or "piece on" in tasks["far-sales"]["places"]

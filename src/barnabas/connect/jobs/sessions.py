@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from barnabas.connect.jobs.plugin_archive import ship_plugins
 from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.engine.session import SessionError, apart, close, is_alive, is_remote, session
 from barnabas.engine.spark_settings import SparkSettings
@@ -86,6 +87,9 @@ class WorkerSessions:
         log.info("Spark starts at %s", where)
         try:
             self._spark = session(wanted, name="barnabas-connect")
+            ship_plugins(self._spark, self._worker.get("plugin.path", "").split(","))
+        except ConnectError:
+            raise
         except (SessionError, JarError) as error:
             raise ConnectError(f"Spark cannot be started at {where}: {error}") from error
         except Exception as error:

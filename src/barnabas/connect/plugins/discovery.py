@@ -33,6 +33,8 @@ GROUPS = {  # of entry points; connectors say themselves whether they are source
     "barnabas.header_converters": Kind.HEADER_CONVERTER,
 }
 
+SHIPPED = "barnabas-plugins-"  # begins the name of the archive of modules that executors get
+
 
 class Plugins:
     """All plugins of a process. `folders` are those of `plugin.path`: their modules may be named."""
@@ -86,13 +88,22 @@ class Plugins:
         top = module.partition(".")[0]
         if not (module and attribute and all(part.isidentifier() for part in module.split("."))):
             return None
-        if not any((folder / f"{top}.py").is_file() or (folder / top).is_dir() for folder in self._folders):
+        if not self._has(top):
             return None
         target = f"{module}:{attribute}"
         if kinds[0] in CONNECTORS:
             loaded = Known(Kind.SOURCE, target).load()
             return Known(Kind(loaded.KIND), target, (), loaded.VERSION)
         return Known(kinds[0], target)
+
+    def _has(self, top: str) -> bool:
+        """Whether a folder has the module, or the archive of these folders that an executor got."""
+        if any((folder / f"{top}.py").is_file() or (folder / top).is_dir() for folder in self._folders):
+            return True
+        if not self._folders or top in sys.builtin_module_names:
+            return False
+        spec = find_spec(top)
+        return spec is not None and any(part.startswith(SHIPPED) for part in Path(spec.origin or "").parts)
 
 
 def own_plugins() -> Iterator[Known]:

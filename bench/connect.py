@@ -1,8 +1,9 @@
 """`python -m bench.connect`: workers of Connect, ours and Apache's, one after the other on the same broker.
 
 In: the number of lines. Out: a table, and `docs/benchmarks-connect.md`. FileStream reads and writes lines of
-100 bytes; JSON with schemas goes through three transforms on its way into a topic and out of it. Rates are
-records for each second of the worker's processor time: the machine may do other work.
+100 bytes; JSON with schemas goes through three transforms on its way into a topic and out of it; the JDBC
+source reads a table beside a reader by hand. Rates are records for each second of the worker's processor
+time: the machine may do other work. `--quick` takes a third of the lines.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from barnabas.client.admin.offsets import FoundOffset, OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.topology import TopicPartition
+from barnabas.pipeline.demo import postgres
 from barnabas.testing.broker import Broker
-from bench import machine
+from bench import connect_tables, machine
 from bench.connect_workers import Worker
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-connect.md"
@@ -30,8 +32,9 @@ TRANSFORMS = "org.apache.kafka.connect.transforms."
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 IDLE = 100
 LINE = "order %09d " + "x" * 83
-OURS, THEIRS = "barnabas", "apache"
-WANTED = 3.0
+OURS, THEIRS, BY_HAND = "barnabas", "apache", "by hand"
+LINES, LINES_QUICK = 300_000, 100_000
+JDBC = "JDBC source of PostgreSQL, JSON with schemas"
 INTO = {
     "value.converter": JSON, "transforms": "hoist,topic,mask",
     "transforms.hoist.type": f"{TRANSFORMS}HoistField$Value", "transforms.hoist.field": "line",
@@ -66,6 +69,15 @@ def end_of(bootstrap: str, topic: str) -> int:
 
 def lines_of(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+NOTES = (
+    "- A connector starts when its task runs, counted from the request that creates it. A worker starts when"
+    " it takes part in its group, counted from the start of its process.",
+    "- Confluent's JDBC source is not on Maven Central. The reader by hand has psycopg with a cursor of the"
+    " server, orjson and confluent-kafka; it keeps no offsets and survives nothing.",
+    "- The memory of idle connectors is what 100 more FileStream sources add to the worker.",
+)
 
 
 class Run:
@@ -131,13 +143,24 @@ class Run:
         return wanted / used
 
 
-def page(found: dict[str, Run], lines: int) -> str:
+def tables(worker: Worker, bootstrap: str, rows: int) -> dict[str, float]:
+    """Rates of the JDBC source and of a reader by hand; none where there is no PostgreSQL."""
+    if reason := postgres.available():
+        print(f"no JDBC source: {reason}")
+        return {}
+    with postgres.Postgres(password="bench") as server:
+        connect_tables.made(server, rows)
+        ours = connect_tables.by_worker(worker, server, rows, lambda topic: end_of(bootstrap, topic))
+        return {OURS: ours, BY_HAND: connect_tables.by_hand(server, bootstrap, rows)}
+
+
+def page(found: dict[str, Run], lines: int, rates: dict[str, float]) -> str:
     rows = [
         "# Benchmarks of Connect",
         "",
         "`make bench-connect` writes this page: workers of both kinds, one after the other, on one Barnabas "
         f"broker. {lines:,} lines of 100 bytes; records for each second of the worker's processor time, "
-        "second of two runs.",
+        "second of two runs. `--quick` takes a third of the lines.",
         "",
         "| | Barnabas | Apache Connect | ratio |",
         "| --- | ---: | ---: | ---: |",
@@ -147,34 +170,43 @@ def page(found: dict[str, Run], lines: int) -> str:
         other = theirs.rates[title] if theirs is not None else 0.0
         ratio = f"{rate / other:.1f}x" if other else "-"
         rows.append(f"| {title}, records/s of a core | {rate:,.0f} | {other:,.0f} | {ratio} |")
+    if rates:
+        ratio = rates[OURS] / rates[BY_HAND]
+        hand = f"{rates[BY_HAND]:,.0f} by hand"
+        rows.append(f"| {JDBC}, rows/s of a core | {rates[OURS]:,.0f} | {hand} | {ratio:.1f}x |")
     for title, number in ours.numbers.items():
         other = theirs.numbers[title] if theirs is not None else 0.0
         rows.append(f"| {title} | {number:,.1f} | {other:,.1f} | |")
-    rows += ["", "## Machine", "", "| | |", "| --- | --- |"]
+    rows += ["", *NOTES, "", "## Machine", "", "| | |", "| --- | --- |"]
     rows += [f"| {name} | {text} |" for name, text in machine.description()]
     return "\n".join(rows) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lines", type=int, default=300_000)
+    parser.add_argument("--lines", type=int, default=0, help=f"{LINES:,} unless --quick")
+    parser.add_argument("--quick", action="store_true", help=f"{LINES_QUICK:,} lines")
     parser.add_argument("--only", choices=(OURS, THEIRS))
     options = parser.parse_args()
+    lines = options.lines or (LINES_QUICK if options.quick else LINES)
     found: dict[str, Run] = {}
+    rates: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         folder = Path(place)
         source = folder / "lines.txt"
-        source.write_text("".join(LINE % number + "\n" for number in range(options.lines)))
+        source.write_text("".join(LINE % number + "\n" for number in range(lines)))
         with Broker(folder / "data", in_process=False) as broker:
             for name in (OURS, THEIRS) if options.only is None else (options.only,):
                 worker = Worker(name, folder / name, broker.bootstrap, is_apache=name == THEIRS)
                 try:
-                    run = found[name] = Run(worker, broker.bootstrap, folder, options.lines)
+                    run = found[name] = Run(worker, broker.bootstrap, folder, lines)
                     run.measure(source)
+                    if name == OURS:
+                        rates = tables(worker, broker.bootstrap, lines)
                 finally:
                     worker.stop()
     if options.only is None:
-        PAGE.write_text(page(found, options.lines))
+        PAGE.write_text(page(found, lines, rates))
         print(PAGE.read_text())
 
 

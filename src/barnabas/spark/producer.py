@@ -9,7 +9,7 @@ Does not know: rows, Spark.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from barnabas.client.blocking import run
@@ -37,7 +37,10 @@ IN_FLIGHT_MAX = 5  # as many batches a producer's sequences are remembered
 ACKS_ALL = -1
 PRODUCE = "produce"  # requests under way must not hold up questions
 
+OF_ONE_RECORD = TOO_LARGE | {ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP}
+
 Filling = dict[TopicPartition, Encoded]
+OnRefused = Callable[[TopicPartition, bytes | None, str], None]  # where, the key, the error
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +55,16 @@ class Lane:
 
 class BlockingProducer:
     def __init__(
-        self, cluster: WorkerCluster, encoder: Encoder, transaction: Transaction, *, timeout_ms: int
+        self,
+        cluster: WorkerCluster,
+        encoder: Encoder,
+        transaction: Transaction,
+        *,
+        timeout_ms: int,
+        on_refused: OnRefused | None = None,
     ) -> None:
+        """With `on_refused` a record that the broker refuses is told and left out, and the others go on."""
+        self._on_refused = on_refused
         self._cluster = cluster
         self._encoder = encoder
         self._transaction = transaction
@@ -182,16 +193,25 @@ class BlockingProducer:
         """Go on only with errors that pass, after a pause; large batches are cut in two."""
         failures = self._queue.failures()
         passing: list[tuple[Encoded, Failure]] = []
+        going_on: list[Encoded] = []
         for batch, failure in failures:
             code = code_of(failure)
             if code in FENCED:
                 raise Fenced(self._transaction.transactional_id)
             if code in TOO_LARGE and batch.count > 1:
                 self._queue.replace(batch.where, self._encoder.halves(batch))
+            elif self._on_refused is not None and code in OF_ONE_RECORD:
+                if batch.count == 1:
+                    error = refused(batch, code)
+                    self._queue.give_up(batch.where, was_refused=True)
+                    self._on_refused(batch.where, key_of(batch), str(error))
+                    continue
+                self._queue.replace(batch.where, self._encoder.halves(batch, shrinks=False))
             elif may_pass(failure):
                 passing.append((batch, failure))
             else:
                 raise refused(batch, code)
+            going_on.append(batch)
         if passing:
             batch, failure = passing[0]
             try:
@@ -199,7 +219,7 @@ class BlockingProducer:
             except (KafkaError, ClientError):
                 raise refused(batch, code_of(failure)) from None
         self._cluster.forget_leaders({batch.where.topic for batch, _ in failures})
-        for batch, _ in failures:
+        for batch in going_on:
             self._queue.send_again(batch.where)
 
 
@@ -213,8 +233,14 @@ def may_pass(failure: Failure) -> bool:
     return code.retriable or code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def refused(batch: Encoded, code: ErrorCode) -> RowError:
+def key_of(batch: Encoded) -> bytes | None:
+    """The key of its first record."""
     rows, piece = batch.rows
-    key = rows.keys.value(int(piece[0]))
+    key: bytes | None = rows.keys.value(int(piece[0]))
+    return key
+
+
+def refused(batch: Encoded, code: ErrorCode) -> RowError:
+    key = key_of(batch)
     which = f"the row with key {key!r}" if batch.count == 1 else f"{batch.count} rows from key {key!r} on"
     return RowError(f"{which} cannot be written to {batch.where}: {code.name}")

@@ -23,7 +23,7 @@ from barnabas.connect.tasks.client_properties import connection_settings
 from barnabas.connect.tasks.errors import Stopped
 from barnabas.records.compression import Compression
 from barnabas.spark.basics.cluster import WorkerCluster
-from barnabas.spark.producer import BlockingProducer
+from barnabas.spark.producer import BlockingProducer, OnRefused
 from barnabas.spark.writing.encoding import Encoder
 from barnabas.spark.writing.rows import RowError
 
@@ -76,8 +76,11 @@ class TaskProducer:
         prepare: Prepare | None = None,
         transactional_id: str | None = None,
         seed: str | None = None,
+        on_refused: OnRefused | None = None,
     ) -> None:
-        """`seed` decides about partitions of records without a key: a repeated task chooses the same."""
+        """`seed` decides about partitions of records without a key: a repeated task chooses the same.
+        `on_refused` is told of single records that the broker refuses; without it they are errors."""
+        self._on_refused = on_refused
         client = connection_settings(properties)
         self._cluster = WorkerCluster(client)
         self._coordinators = WorkerCluster(client)
@@ -106,7 +109,11 @@ class TaskProducer:
 
     def _begin(self) -> None:
         self._producer = BlockingProducer(
-            self._cluster, self._encoder, self._transaction, timeout_ms=self._delivery_ms
+            self._cluster,
+            self._encoder,
+            self._transaction,
+            timeout_ms=self._delivery_ms,
+            on_refused=self._on_refused,
         )
 
     def start(self) -> None:

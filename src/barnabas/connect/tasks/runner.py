@@ -30,7 +30,7 @@ from barnabas.connect.tasks.client_properties import client_properties
 from barnabas.connect.tasks.consuming import SinkConsumer
 from barnabas.connect.tasks.dead_letters import NAME as DEAD_LETTER_TOPIC
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
-from barnabas.connect.tasks.errors import ErrorHandler, ErrorSettings, Stopped
+from barnabas.connect.tasks.errors import ErrorHandler, ErrorSettings, RawRecord, Stage, Stopped
 from barnabas.connect.tasks.job_parts import Jobs, TaskParts
 from barnabas.connect.tasks.offsets import FileOffsets, OffsetMemory, TopicOffsets
 from barnabas.connect.tasks.producing import TaskProducer
@@ -38,6 +38,7 @@ from barnabas.connect.tasks.progress import Progress
 from barnabas.connect.tasks.sink_loop import SinkLoop
 from barnabas.connect.tasks.source_loop import Boundary, SourceLoop, Transactions
 from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
+from barnabas.spark.producer import OnRefused
 
 log = logging.getLogger("barnabas.connect")
 
@@ -224,10 +225,24 @@ class RunningTask:
             self._stopping,
             prepare=TopicCreation(groups) if groups else None,
             transactional_id=self._transactional_id(),
+            on_refused=self._left_out(),
         )
         self._closers.append(producer.close)
         producer.start()
         return producer
+
+    def _left_out(self) -> OnRefused | None:
+        """What becomes of a record that the broker refuses: as in Connect it is left out only by tasks that
+        tolerate errors, and not inside of a transaction."""
+        errors = self._errors()
+        if not errors.settings.tolerates_all or self._transactional_id() is not None:
+            return None
+        return lambda where, key, text: errors.failed(
+            RawRecord(where.topic, where.partition, None, key, shown=repr(key)),
+            Stage.KAFKA_PRODUCE,
+            "producer",
+            ConnectError(text),
+        )
 
     def _transactional_id(self) -> str | None:
         if self._worker.get("exactly.once.source.support", "disabled").strip().lower() != "enabled":

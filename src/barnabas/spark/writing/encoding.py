@@ -165,13 +165,15 @@ class Encoder:
             buffer = whole.data[: BATCH_OVERHEAD + size]
         return Encoded(place, buffer, len(piece), first, latest, self._compression, (rows, piece))
 
-    def halves(self, batch: Encoded) -> list[Encoded]:
-        """The same rows in two batches: the broker found one too large, so later ones are smaller."""
+    def halves(self, batch: Encoded, *, shrinks: bool = True) -> list[Encoded]:
+        """The same rows in two batches. The broker found one too large, so later ones are smaller; without
+        `shrinks` only a record in it is looked for."""
         rows, piece = batch.rows
         parts = [piece[: len(piece) // 2], piece[len(piece) // 2 :]]
         sizes = [int(rows.sizes[part].sum()) for part in parts]
         topic = batch.where.topic
-        self._batch_bytes_of[topic] = min(
-            self._batch_bytes_of.get(topic, self._batch_bytes), max(sum(sizes) // 2, 1)
-        )
+        if shrinks:
+            self._batch_bytes_of[topic] = min(
+                self._batch_bytes_of.get(topic, self._batch_bytes), max(sum(sizes) // 2, 1)
+            )
         return [self.encode(rows, batch.where, part, size) for part, size in zip(parts, sizes, strict=True)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PERMISSIVE, DROP, FAIL = "permissive", "drop", "fail"
-OFFSET = "offset"
+OFFSET, TIMESTAMP = "offset", "timestamp"
 
 
 class RecordError(Exception):
@@ -59,11 +59,17 @@ class Decoding:
         needed = [OFFSET] if self._formats else []
         if any(each.ids_in_headers for each in self._formats):
             needed.append(HEADERS)
+        if self._options.interceptors.names:
+            needed.append(TIMESTAMP)
         return (*columns, *(name for name in needed if name not in columns))
 
     def apply(self, batch: pa.RecordBatch, place: TopicPartition) -> pa.RecordBatch:
         if not self._formats:
-            return batch
+            return (
+                batch
+                if len(self.raw_columns) == len(self._options.columns)
+                else batch.select(self._options.columns)
+            )
         columns = {name: batch.column(name) for name in batch.schema.names}
         broken: list[bool] | None = None
         for each in self._formats:
@@ -78,7 +84,7 @@ class Decoding:
                 broken = found if broken is None else [a or b for a, b in zip(broken, found, strict=True)]
             if self._options.mode == PERMISSIVE:
                 columns[error_column(side)] = pa.array(errors or [None] * len(batch), pa.string())
-        for name in (OFFSET, HEADERS):
+        for name in (OFFSET, HEADERS, TIMESTAMP):
             if name not in self._options.columns:
                 columns.pop(name, None)
         result = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -18,6 +18,9 @@ from barnabas.spark.basics.settings import PREFIX, ClientSettings, OptionError, 
 from barnabas.spark.formats.formats import MODES, SIDES, Format, format_of, mode_of
 from barnabas.spark.formats.formats import OPTIONS as FORMAT_OPTIONS
 from barnabas.spark.formats.registry import PREFIX as REGISTRY_PREFIX
+from barnabas.spark.interceptors import NO_INTERCEPTORS, Interceptors, interceptors_of
+from barnabas.spark.interceptors import OPTION as INTERCEPTORS
+from barnabas.spark.interceptors import SETTINGS as INTERCEPTOR_SETTINGS
 from barnabas.spark.positions import EARLIEST, LATEST, At, parse_assignment, parse_positions
 from barnabas.spark.reading.columns import COLUMNS, HEADERS
 
@@ -49,7 +52,7 @@ SOURCE_OPTIONS = (
     "includeHeaders",
     "columns",
 )
-OTHER_OPTIONS = ("mode", "path", "checkpointLocation", "queryName", "topic")
+OTHER_OPTIONS = ("mode", "path", "checkpointLocation", "queryName", "topic", INTERCEPTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class SourceOptions:
     columns: tuple[str, ...] = COLUMNS
     formats: tuple[Format, ...] = ()
     mode: str = MODES[0]  # what happens to rows that cannot be decoded
+    interceptors: Interceptors = NO_INTERCEPTORS
 
 
 def source_options(
@@ -101,6 +105,7 @@ def source_options(
         columns=wanted_columns(options),
         formats=formats_of(options),
         mode=mode_of(options),
+        interceptors=interceptors_of(options),
     )
 
 
@@ -114,7 +119,7 @@ def check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
     for side in ("key", "value"):
         names |= {f"{side}.{name}": f"{side}.{name}" for name in FORMAT_OPTIONS}
     for name in options:
-        if name in names or name.startswith((PREFIX, REGISTRY_PREFIX)):
+        if name in names or name.startswith((PREFIX, REGISTRY_PREFIX, INTERCEPTOR_SETTINGS)):
             continue
         close = difflib.get_close_matches(name, names, 1)
         hint = f"did you mean {names[close[0]]}?" if close else "see the list of options in the documentation"

@@ -133,10 +133,17 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
             level=options.compression_level,
         )
         producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=options.delivery_timeout_ms)
+        writings = [each.writing(coordinators) for each in options.interceptors.make(options.client)]
         rows = 0
         for table in (encoded(options, each) for each in tables(batches)):
             rows += table.num_rows
-            producer.write(encoder.batches(table, options.topic, int(time.time() * 1000)))
+            now_ms = int(time.time() * 1000)
+            for each in writings:
+                each.written(table, options.topic, now_ms)
+            producer.write(encoder.batches(table, options.topic, now_ms))
+        for each in writings:
+            if (more := each.rows()) is not None:
+                producer.write(encoder.batches(more, None, int(time.time() * 1000)))
         producer.flush()
         if record is not None:
             record.write()

@@ -20,6 +20,7 @@ from barnabas.spark.basics.settings import (
     number,
 )
 from barnabas.spark.formats.formats import Format
+from barnabas.spark.interceptors import NO_INTERCEPTORS, Interceptors, interceptors_of
 from barnabas.spark.options import OTHER_OPTIONS, check_names, formats_of
 from barnabas.spark.writing.packing import LEVELS
 
@@ -51,6 +52,7 @@ class SinkOptions:
     delivery_timeout_ms: int = 120_000
     transaction_timeout_ms: int = 60_000
     formats: tuple[Format, ...] = ()
+    interceptors: Interceptors = NO_INTERCEPTORS
 
 
 def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -78,6 +80,7 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
         delivery_timeout_ms=number(kafka, "delivery.timeout.ms", 120_000, 1),
         transaction_timeout_ms=number(kafka, "transaction.timeout.ms", 60_000, 1),
         formats=formats,
+        interceptors=interceptors_of(options),
     )
 
 

@@ -27,7 +27,7 @@ FORBIDDEN = {  # as in Spark's connector, with what to do instead
     "key.serializer": "keys are written as bytes or strings",
     "value.serializer": "values are written as bytes or strings",
     "enable.auto.commit": "nothing is committed to Kafka; the query's checkpoint holds the offsets",
-    "interceptor.classes": "there are no interceptors",
+    "interceptor.classes": "use the option interceptors",
 }
 
 

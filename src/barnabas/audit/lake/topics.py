@@ -120,19 +120,7 @@ class TaskCounts:
         self._window = Window(audit.settings.width_ms, CELLS_MAX)
 
     def written(self, table: pa.Table, topic: str | None, now_ms: int) -> None:
-        stamps = np.full(table.num_rows, now_ms, np.int64)
-        if "timestamp" in table.column_names:
-            column = table.column("timestamp").combine_chunks()
-            given = milliseconds(column.fill_null(0))
-            stamps = np.where(column.is_valid().to_numpy(zero_copy_only=False), given, stamps)
-        if "topic" not in table.column_names:
-            add(self._window, topic or "", NO_PARTITION, stamps, now_ms)
-            return
-        names = table.column("topic").combine_chunks().cast(pa.string())
-        names = names.fill_null(topic or "").dictionary_encode()
-        codes = names.indices.to_numpy(zero_copy_only=False)
-        for code, name in enumerate(names.dictionary.to_pylist()):
-            add(self._window, name, NO_PARTITION, stamps[codes == code], now_ms)
+        add_table(self._window, table, topic, now_ms)
 
     def rows(self) -> pa.Table | None:
         settings = self._audit.settings
@@ -209,6 +197,23 @@ def add(
     for bucket, count, total in zip(found.tolist(), counts.tolist(), sums.tolist(), strict=True):
         stamp = NO_TIME if bucket < 0 else min(max(int(total / count), bucket), bucket + width - 1)
         window.add(topic, partition, stamp, seen_ms, count)
+
+
+def add_table(window: Window, table: pa.Table, topic: str | None, now_ms: int) -> None:
+    """Count rows that are written: those without a timestamp get `now_ms`, those without a topic `topic`."""
+    stamps = np.full(table.num_rows, now_ms, np.int64)
+    if "timestamp" in table.column_names:
+        column = table.column("timestamp").combine_chunks()
+        given = milliseconds(column.fill_null(0))
+        stamps = np.where(column.is_valid().to_numpy(zero_copy_only=False), given, stamps)
+    if "topic" not in table.column_names:
+        add(window, topic or "", NO_PARTITION, stamps, now_ms)
+        return
+    names = table.column("topic").combine_chunks().cast(pa.string())
+    names = names.fill_null(topic or "").dictionary_encode()
+    codes = names.indices.to_numpy(zero_copy_only=False)
+    for code, name in enumerate(names.dictionary.to_pylist()):
+        add(window, name, NO_PARTITION, stamps[codes == code], now_ms)
 
 
 def width_of(text: str) -> int:

@@ -25,6 +25,7 @@ from barnabas.connect.plugins import (
     SourceContext,
     SourceTask,
 )
+from barnabas.connect.tasks.auditing import SinkAudit, SourceAudit, audit_settings
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.client_properties import client_properties
 from barnabas.connect.tasks.consuming import SinkConsumer
@@ -263,12 +264,17 @@ class RunningTask:
             self.connector, self.task, settings, self._config, self._stopping, self.progress.report,
             offsets=store, reconfigure=self._reconfigure, transaction=transactions if by_task else None,
         )  # fmt: skip
+        properties = self.properties("producer", f"connector-audit-{self.connector}-{self.task}")
+        counting = audit_settings(self._worker, properties)
+        audit = None if counting is None else SourceAudit(counting)
+        if audit is not None:
+            self._closers.append(audit.close)
         self._closers.append(task.stop)
         task.start(context)
         self._tell("PAUSED" if self._paused.is_set() else "RUNNING")
         SourceLoop(
             task, chain, producer, store, self.progress, flush_interval_ms=self._flush_ms(),
-            boundary=boundary, transactions=transactions, used_topic=self._used_topic,
+            boundary=boundary, transactions=transactions, used_topic=self._used_topic, audit=audit,
         ).run(self._stopping, self._paused)  # fmt: skip
 
     def _sink(self, task: SinkTask, settings: Any) -> None:
@@ -292,9 +298,14 @@ class RunningTask:
         context = SinkContext(
             self.connector, self.task, settings, self._config, self._stopping, self.progress.report
         )
+        properties = self.properties("producer", f"connector-audit-{self.connector}-{self.task}")
+        counting = audit_settings(self._worker, properties)
+        audit = None if counting is None else SinkAudit(counting, self.connector)
+        if audit is not None:
+            self._closers.append(audit.close)
         loop = SinkLoop(
             task, context, chain, consumer, self.progress, dead_letters=dead_letters,
-            flush_interval_ms=self._flush_ms(), used_topic=self._used_topic,
+            flush_interval_ms=self._flush_ms(), used_topic=self._used_topic, audit=audit,
         )  # fmt: skip
         self._closers.append(task.stop)
         task.start(context)

@@ -16,6 +16,7 @@ from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, SinkTask
+from barnabas.connect.tasks.auditing import SinkAudit
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.consuming import COMMIT_S, LAST_COMMIT_S, SinkConsumer
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
@@ -57,7 +58,9 @@ class SinkLoop:
         dead_letters: DeadLetterQueue | None = None,
         flush_interval_ms: int = 60_000,
         used_topic: Callable[[str], None] = lambda topic: None,
+        audit: SinkAudit | None = None,
     ) -> None:
+        self._audit = audit
         self._task = task
         self._context = context
         self._chain = chain
@@ -91,6 +94,8 @@ class SinkLoop:
         for where, offset in offsets.items():
             if where in self._open:
                 self._delivered[where] = offset
+        if self._audit is not None:
+            self._audit.rewound(offsets)
 
     def _request_commit(self) -> None:
         self._wants_commit = True
@@ -215,7 +220,7 @@ class SinkLoop:
         for topic, some in grouped.items():
             raw = RawRecords.joined(topic, [each.raw for each in some], shows=shows)
             if not len(raw):  # markers of transactions alone
-                self._delivered.update({each.where: each.next_offset for each in some})
+                self._note_delivered(some)
                 continue
             if topic not in self._progress.topics:
                 self._progress.topics.add(topic)
@@ -224,8 +229,13 @@ class SinkLoop:
                 for part in self._chain.transformed(records, origin):
                     if not self._put(part, origin, stopping):
                         return  # a rebalance took the partitions away: others read these records again
-            self._delivered.update({each.where: each.next_offset for each in some})
+            self._note_delivered(some)
         self._progress.in_flight += count
+
+    def _note_delivered(self, some: list[Polled]) -> None:
+        self._delivered.update({each.where: each.next_offset for each in some})
+        if self._audit is not None:
+            self._audit.delivered(some)
 
     def _put(self, records: Records, origin: RawRecords, stopping: Event) -> bool:
         """Hand records over until the task takes them. False: it must let go of its partitions first."""
@@ -284,6 +294,8 @@ class SinkLoop:
         if not changed:
             self._progress.commits_skipped += 1
             return True
+        if self._audit is not None:
+            self._audit.flushed(changed, self._consumer.topic_ids())
         try:
             self._consumer.commit(changed, timeout_s)
         except (KafkaError, ClientError, TimeoutError) as error:
@@ -310,6 +322,8 @@ class SinkLoop:
         }
         self._consumer.seek(back)
         self._delivered = back
+        if self._audit is not None:
+            self._audit.rewound(back)
 
     def _give_back(self) -> None:
         """Flush, commit and close all partitions, and put positions back to what was delivered."""
@@ -330,6 +344,8 @@ class SinkLoop:
         self._open -= set(gone)
         self._context.assignment = set(self._open)
         self._task.close(gone)
+        if self._audit is not None:
+            self._audit.forget(gone)
         for where in gone:
             for known in (self._delivered, self._committed, self._began):
                 known.pop(where, None)

@@ -17,6 +17,7 @@ from typing import Any
 
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import RetriableError, SourceTask
+from barnabas.connect.tasks.auditing import SourceAudit
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.errors import FIRST_DELAY_MS, Stage, Stopped
 from barnabas.connect.tasks.offsets import OffsetStore, canonical
@@ -72,6 +73,7 @@ class SourceLoop:
         boundary: Boundary | None = None,
         transactions: Transactions | None = None,
         used_topic: Callable[[str], None] = lambda topic: None,
+        audit: SourceAudit | None = None,
     ) -> None:
         """A boundary makes it exactly once; the producer is transactional then."""
         self._task = task
@@ -83,6 +85,7 @@ class SourceLoop:
         self._boundary = boundary
         self._transactions = transactions or Transactions()
         self._used_topic = used_topic
+        self._audit = audit
         self._pending: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._uncommitted = 0  # records since the last commit
         self._committed_at = time.monotonic()
@@ -103,7 +106,7 @@ class SourceLoop:
                 break
         with contextlib.suppress(Stopped):
             if self._boundary is not None and self._boundary.kind == "connector":
-                self._producer.abort()  # the task did not say that its transaction is complete
+                self._abort()  # the task did not say that its transaction is complete
             else:
                 self.commit()
 
@@ -117,6 +120,8 @@ class SourceLoop:
         else:
             if is_small and self._uncommitted:
                 self._producer.flush()
+                if self._audit is not None:
+                    self._audit.settled()
             if time.monotonic() - self._committed_at >= self._flush_interval_s:
                 self.commit()
 
@@ -150,10 +155,17 @@ class SourceLoop:
                     self._progress.topics.add(topic)
                     self._used_topic(topic)
                 self._progress.records_out += self._producer.write([table])
+                if self._audit is not None:
+                    self._audit.written(table)
         for partition, offset in records.positions:
             self._pending[canonical(partition)] = (dict(partition), dict(offset))
         self._uncommitted += len(records)
         self._progress.in_flight = self._uncommitted
+
+    def _abort(self) -> None:
+        self._producer.abort()
+        if self._audit is not None:
+            self._audit.settled(is_aborted=True)
 
     def _end_transaction(self) -> None:
         assert self._boundary is not None
@@ -162,7 +174,7 @@ class SourceLoop:
             if asked.aborts:
                 asked.aborts = asked.commits = False
                 # The offsets count although the records do not: the source went on behind them.
-                self._producer.abort()
+                self._abort()
                 self._uncommitted = 0
                 self.commit()
             elif asked.commits:
@@ -184,6 +196,8 @@ class SourceLoop:
             if positions and self._store.topic is not None:
                 self._producer.write([self._store.table(positions)])
             self._producer.commit()
+            if self._audit is not None:
+                self._audit.settled()
             self._store.save(positions)
         except BaseException:
             self._progress.commit_failures += 1

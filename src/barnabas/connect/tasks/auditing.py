@@ -1,0 +1,198 @@
+"""The audit of tasks: records that a sink has flushed, and records that a source has written.
+
+In: records as a sink's consumer gave them, offsets that were flushed; tables that a source wrote. Out: count
+messages. A sink names the ranges of offsets that it counted: records that come again after a failure count
+once. A source counts like any producer. Counts of a sink wait in memory while brokers are away.
+Does not know: connectors, REST.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from barnabas.audit.core.messages import ENTRIES_MAX, CountMessage, StreamKind
+from barnabas.audit.core.tiers import PRODUCER, sink
+from barnabas.audit.core.window import ABORTED, COUNT, Window
+from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings
+from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, is_counted
+from barnabas.audit.counters.publisher import Publisher
+from barnabas.audit.lake.topics import add, add_table
+from barnabas.client.admin.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.tasks.client_properties import connection_settings
+from barnabas.connect.tasks.consuming import on_loop
+from barnabas.connect.tasks.polled import Polled
+from barnabas.protocol import KafkaError, uuid
+
+log = logging.getLogger("barnabas.connect")
+
+ENABLE, TOPIC = "barnabas.audit.enable", "barnabas.audit.topic"
+CELLS_MAX = ENTRIES_MAX - 1
+MESSAGES_MAX = 10_000
+SEND_S = 5.0
+
+
+def audit_settings(worker: Mapping[str, str], properties: Mapping[str, str]) -> AuditSettings | None:
+    """From a worker's properties and those of a task's client; None if the worker does not count."""
+    if worker.get(ENABLE, "false").strip().lower() != "true":
+        return None
+    topic = worker.get(TOPIC, AUDIT_TOPIC)
+    client = connection_settings(properties)
+    return AuditSettings(
+        client.bootstrap_servers, topic, application=client.client_id, security=client.client_security()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Records of one partition between two offsets."""
+
+    start: int
+    end: int
+    window: Window
+
+
+class SinkAudit:
+    """Counts of one sink task, for its thread."""
+
+    def __init__(self, settings: AuditSettings, connector: str) -> None:
+        self._settings = settings
+        self._tier = sink(connector)
+        self._delivered: dict[TopicPartition, deque[Counted]] = {}
+        self._unsent: deque[CountMessage] = deque(maxlen=MESSAGES_MAX)
+        self._cluster: Cluster | None = None
+        self._publisher: Publisher | None = None
+        self._cluster_id = ""
+
+    def delivered(self, polled: Iterable[Polled]) -> None:
+        """Records that the task has taken."""
+        for each in polled:
+            if each.next_offset <= each.first or not is_counted(each.where.topic, self._settings.topic):
+                continue
+            window = Window(self._settings.width_ms, CELLS_MAX)
+            stamps = each.raw.timestamps.to_numpy(zero_copy_only=False)
+            add(window, each.where.topic, each.where.partition, stamps)
+            pieces = self._delivered.setdefault(each.where, deque())
+            pieces.append(Counted(each.first, each.next_offset, window))
+
+    def flushed(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes]) -> None:
+        """The task has everything below these offsets for good. Called before they are committed: if they
+        are not, the same ranges are counted again, and count once."""
+        ready: list[tuple[TopicPartition, Counted]] = []
+        for where, offset in offsets.items():
+            pieces = self._delivered.get(where, deque())
+            taken: list[Counted] = []
+            while pieces and pieces[0].end <= offset:
+                taken.append(pieces.popleft())
+            ready += [(where, each) for each in joined(taken, self._settings.width_ms)]
+        if not ready and not self._unsent:
+            return
+        try:
+            on_loop(asyncio.wait_for(self._publish(ready, topic_ids), SEND_S))
+        except (KafkaError, ClientError, TimeoutError, OSError) as error:
+            log.warning(
+                "counts of %s cannot be sent to %s: %s. They are kept",
+                self._tier,
+                self._settings.topic,
+                error,
+            )
+
+    def rewound(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Records from these offsets on come again."""
+        for where, offset in offsets.items():
+            pieces = self._delivered.get(where)
+            while pieces and pieces[-1].end > offset:
+                pieces.pop()
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        for where in partitions:
+            self._delivered.pop(where, None)
+
+    async def _publish(
+        self, ready: Iterable[tuple[TopicPartition, Counted]], topic_ids: Mapping[str, bytes]
+    ) -> None:
+        settings = self._settings
+        if self._cluster is None or self._publisher is None:
+            options = {} if settings.security is None else {"security": settings.security}
+            self._cluster = Cluster(
+                parse_bootstrap(settings.bootstrap),
+                client_id="barnabas-audit",
+                **options,  # type: ignore[arg-type]
+            )
+            self._publisher = Publisher(self._cluster, settings.topic)
+        if not self._cluster_id:
+            self._cluster_id = (await Admin(self._cluster).describe_cluster()).cluster_id or ""
+        now_ms = int(time.time() * 1000)
+        for where, counted in ready:
+            entries = [each for _, some in counted.window.entries() for each in some]
+            stream = f"{self._cluster_id}/{uuid.to_text(topic_ids[where.topic])}-{where.partition}"
+            self._unsent.append(
+                CountMessage(
+                    self._tier,
+                    where.topic,
+                    settings.host,
+                    stream,
+                    StreamKind.OFFSETS,
+                    counted.start,
+                    counted.end,
+                    now_ms,
+                    tuple(entries),
+                    settings.width_ms,
+                    settings.application,
+                )
+            )
+        await self._publisher.send(list(self._unsent))
+        self._unsent.clear()
+
+    def close(self) -> None:
+        async def end() -> None:
+            if self._publisher is not None:
+                await self._publisher.close()
+            if self._cluster is not None:
+                await self._cluster.close()
+
+        on_loop(end())
+
+
+def joined(pieces: Iterable[Counted], width_ms: int) -> list[Counted]:
+    """Ranges that touch each other as one."""
+    found: list[Counted] = []
+    for piece in pieces:
+        if found and found[-1].end == piece.start:
+            window = found[-1].window
+            window.merge(piece.window, COUNT)
+            found[-1] = Counted(found[-1].start, piece.end, window)
+        else:
+            found.append(piece)
+    return found
+
+
+class SourceAudit:
+    """Counts of one source task: what its producer has for good. Offsets of the source are not counted."""
+
+    def __init__(self, settings: AuditSettings) -> None:
+        self._counter = AuditCounter(settings, PRODUCER)
+        self._window = Window(settings.width_ms)
+
+    def written(self, table: pa.Table) -> None:
+        """Rows that are on their way."""
+        add_table(self._window, table, None, int(time.time() * 1000))
+
+    def settled(self, *, is_aborted: bool = False) -> None:
+        """Brokers have acknowledged all rows, or the transaction with them has ended."""
+        window, self._window = self._window, Window(self._counter.settings.width_ms)
+        if window:
+            self._counter.add_window(window, ABORTED if is_aborted else COUNT)
+
+    def close(self) -> None:
+        self._counter.close()

@@ -72,7 +72,10 @@ class LocalApplication:
             )
         queries = queries_of(self.plan, settings, self.cluster, handlers=self.handlers)
         for query in queries:
-            committed = run(Transaction(self.cluster).committed(settings.application_id, query.places))
+            asked = Transaction(self.cluster).committed(
+                settings.application_id, query.places, is_stable=False
+            )
+            committed = run(asked)
             starts = self.cluster.offsets(dict.fromkeys(query.places, EARLIEST))
             query.positions = starts | {place: offset for place, (offset, _) in committed.items()}
         is_busy = True

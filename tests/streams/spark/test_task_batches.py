@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -158,9 +159,13 @@ def test_records_of_two_partitions_are_taken_by_their_oldest_head() -> None:
     assert list(merged([("left", []), ("right", [])])) == []
 
 
-def test_offsets_that_a_tool_has_set_keep_the_state(tmp_path: Path) -> None:
-    state = task_batches.state_file(tmp_path / "0_0.sqlite")
-    assert task_batches.committed_version({TopicPartition("t", 0): (3, "")}, state) == ""
-    assert task_batches.committed_version({TopicPartition("t", 0): (3, "[1]")}, state) == ""
-    text = '{"barnabas.version":"v"}'
-    assert task_batches.committed_version({TopicPartition("t", 0): (3, text)}, state) == "v"
+def test_offsets_that_a_tool_has_set_have_no_version() -> None:
+    place = TopicPartition("t", 0)
+    for metadata in ("", "[1]", "{}", '{"barnabas.version":7}'):
+        assert task_batches.committed_facts({place: (3, metadata)}) == (None, "")
+    offsets = task_batches.with_metadata({place: 3, TopicPartition("u", 0): 4}, "v", "f")
+    assert [json.loads(text) for _, text in offsets.values()] == [
+        {"barnabas.version": "v", "barnabas.facts": "f"},
+        {"barnabas.version": "v"},
+    ]
+    assert task_batches.committed_facts(offsets) == ("v", "f")

@@ -12,6 +12,7 @@ from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 EXAMPLES = (
     "run words:topology --application-id words --bootstrap-server localhost:9092",
     "run words:topology --application-id words --config processing.guarantee=exactly_once_v2",
+    "run words:topology --application-id words --port 7070",
     "reset --application-id words --dry-run",
 )
 
@@ -33,6 +34,7 @@ def add_arguments(parser: ToolParser) -> None:
     running = command("run", "run a topology until it is stopped")
     running.add_argument("topology", metavar="MODULE:ATTRIBUTE", help="where the topology is")
     running.add_argument("--standby", action="store_true", help="wait while another host runs it")
+    running.add_argument("--port", type=int, metavar="N", help="answer interactive queries over HTTP")
     running.add_argument("--seconds", type=float, metavar="N", help="stop after so many seconds")
     resetting = command("reset", "delete internal topics, offsets and state of an application")
     resetting.add_argument("--dry-run", action="store_true", help="print what would be deleted")
@@ -44,6 +46,7 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
     from barnabas.engine.lock import LakeIsBusy
     from barnabas.engine.upgrades import IncompatibleState
     from barnabas.plans.plan import PlanError
+    from barnabas.settings.errors import SettingsError
     from barnabas.spark.basics.settings import OptionError
     from barnabas.streams.run.application import reset_streams, run_streams
     from barnabas.streams.run.settings import streams_settings
@@ -57,6 +60,7 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
                 options.application_id,
                 options.bootstrap_server,
                 given,
+                port=options.port,
                 standby=options.standby,
                 seconds=options.seconds,
             )
@@ -65,7 +69,7 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
         verb = "would delete" if options.dry_run else "deleted"
         for line in reset_streams(settings, dry_run=options.dry_run):
             out.line(f"{verb} {line}")
-    except (OptionError, TopologyError, PlanError, IncompatibleState, LakeIsBusy) as error:
+    except (OptionError, TopologyError, PlanError, IncompatibleState, LakeIsBusy, SettingsError) as error:
         raise ToolError(str(error)) from error
     return None
 

@@ -171,10 +171,10 @@ class Transaction:
         return max((offset for offset, _ in found.values()), default=-1)
 
     async def committed(
-        self, group: str, places: Iterable[TopicPartition] | None = None
+        self, group: str, places: Iterable[TopicPartition] | None = None, *, is_stable: bool = True
     ) -> dict[TopicPartition, tuple[int, str]]:
-        """Offsets that the group committed, with their metadata, of these partitions or of all; open
-        transactions are waited for."""
+        """Offsets that the group committed, with their metadata, of these partitions or of all. Open
+        transactions are waited for, unless `is_stable` is False: then offsets are those before them."""
         topics = None
         if places is not None:
             by_topic: dict[str, list[int]] = {}
@@ -185,7 +185,7 @@ class Transaction:
         response = await self._ask(
             GROUP,
             group,
-            OffsetFetchRequest(group_id=group, topics=topics, require_stable=True),
+            OffsetFetchRequest(group_id=group, topics=topics, require_stable=is_stable),
             OffsetFetchResponse,
             OFFSET_FETCH_VERSION_MAX,
             lambda answer: (

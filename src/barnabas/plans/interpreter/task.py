@@ -41,6 +41,7 @@ Build = Callable[["Task", Any, Process], Process]
 State = TableState | VersionedState | WindowState | JoinState | SessionState | BufferState
 BUILDERS: dict[type[Node], Build] = {}  # the modules of operators fill it
 TASK_STORE = "__task"
+TIME, NUMBERS = b"time", b"numbers"
 _TIME = struct.Struct(">q")
 
 _STATES: dict[StoreKind, Any] = {
@@ -136,9 +137,9 @@ class Task:
         self.dropped: Counter[str] = Counter()
         self.problems = 0  # expressions that had no value
         self.now_ms = now_ms
-        stored = backend.get(TASK_STORE, b"time")
+        stored = backend.get(TASK_STORE, TIME)
         self.stream_time: int = _TIME.unpack(stored)[0] if stored else -1
-        stored = backend.get(TASK_STORE, b"numbers")
+        stored = backend.get(TASK_STORE, NUMBERS)
         self.numbers: dict[str, int] = json.loads(stored) if stored else {}  # small state of nodes, by name
         # The record that is being processed, as processors see it.
         self.topic, self.offset, self.timestamp = "", -1, -1
@@ -278,9 +279,9 @@ class Task:
             topic = spec.changelog_topic(self.application_id)
             if topic is not None and spec.source_topic is None and not spec.is_global:
                 self.outputs += [Output(topic, k, v, t, (), self.partition, True) for k, v, t in changes]
-        self.backend.put(TASK_STORE, b"time", _TIME.pack(self.stream_time))
+        self.backend.put(TASK_STORE, TIME, _TIME.pack(self.stream_time))
         if self.numbers:
-            self.backend.put(TASK_STORE, b"numbers", json.dumps(self.numbers).encode())
+            self.backend.put(TASK_STORE, NUMBERS, json.dumps(self.numbers).encode())
 
     def forget(self) -> None:
         """Drop what is cached, after a flush: the next access reads the backend again."""

@@ -19,6 +19,7 @@ from barnabas.services.settings import (
     registry_rows,
     rest_rows,
     sql_rows,
+    streams_rows,
 )
 from barnabas.services.settings.service_settings import ServiceSettings, SettingsTable, settings_table
 from barnabas.settings.errors import SettingsError
@@ -32,6 +33,7 @@ SERVICES = {
     "registry": registry_rows,
     "rest": rest_rows,
     "sql": sql_rows,
+    "streams": streams_rows,
 }
 FILE_BYTES_MAX = 16 * 1024 * 1024
 

@@ -22,7 +22,9 @@ from barnabas.engine.upgrades import reset_query
 from barnabas.protocol import ErrorCode
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.streams.run.program import PROGRAM
-from barnabas.streams.run.settings import StreamsSettings, streams_settings
+from barnabas.streams.run.serving import PROGRAM as SERVING
+from barnabas.streams.run.serving import http_settings
+from barnabas.streams.run.settings import HTTP, StreamsSettings, streams_settings
 from barnabas.streams.run.topologies import TOPOLOGY, judge, load_plan, query_plan
 
 INTERNAL = ("-repartition", "-changelog")
@@ -35,11 +37,17 @@ def run_streams(
     servers: str,
     given: Mapping[str, str],
     *,
+    port: int | None = None,
     standby: bool = False,
     seconds: float | None = None,
 ) -> None:
-    """Run a topology under a supervisor. Errors in settings and plans are raised before anything starts."""
+    """Run a topology under a supervisor. Errors in settings and plans are raised before anything starts.
+    With a port, a second program answers interactive queries."""
+    if port is not None:
+        given = {f"{HTTP}listeners": f"http://127.0.0.1:{port}", **given}
     settings = streams_settings(application_id, servers, given)
+    if port is not None:
+        http_settings(settings, given)
     plan = load_plan(topology, application_id)
     arguments = {
         "topology": topology, "application_id": application_id, "servers": servers, "settings": dict(given),
@@ -47,8 +55,11 @@ def run_streams(
 
     @contextmanager
     def programs() -> Iterator[Sequence[Program]]:
+        names = {PROGRAM: "program", **({} if port is None else {SERVING: "serving"})}
+        text = json.dumps(arguments)
         yield [
-            Program(PROGRAM, [sys.executable, "-m", "barnabas.streams.run.program", json.dumps(arguments)])
+            Program(name, [sys.executable, "-m", f"barnabas.streams.run.{module}", text])
+            for name, module in names.items()
         ]
 
     place = place_at(settings.tasks.state_dir)

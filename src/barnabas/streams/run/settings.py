@@ -31,7 +31,16 @@ DESERIALIZATION = "deserialization.exception.handler"
 PROCESSING = "processing.exception.handler"
 PRODUCTION = "production.exception.handler"
 MASTER = "spark.master"
-OWN = {"processing.guarantee", "state.dir", "auto.offset.reset", DESERIALIZATION, PROCESSING, PRODUCTION}
+HTTP = "http."  # settings of the service that answers interactive queries
+OWN = {
+    "processing.guarantee",
+    "state.dir",
+    "auto.offset.reset",
+    "application.server",
+    DESERIALIZATION,
+    PROCESSING,
+    PRODUCTION,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ def client_of(servers: str, given: Mapping[str, str], *, is_exactly_once: bool) 
     options = {
         f"kafka.{name}": value
         for name, value in given.items()
-        if name not in OWN and not name.startswith("spark.")
+        if name not in OWN and not name.startswith(("spark.", HTTP))
     }
     isolation = "read_committed" if is_exactly_once else "read_uncommitted"
     return client_settings(

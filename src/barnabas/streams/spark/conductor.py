@@ -101,7 +101,10 @@ class Conductor:
 
     def add(self, query: Query) -> None:
         """Start a query where its group stands."""
-        committed = run(Transaction(self._cluster).committed(query.settings.application_id, query.places))
+        # A task that was killed may have left a transaction open. Its next batch ends that, and asks again.
+        transaction = Transaction(self._cluster)
+        asked = transaction.committed(query.settings.application_id, query.places, is_stable=False)
+        committed = run(asked)
         new = {
             place: query.resets.get(place.topic, EARLIEST) for place in query.places if place not in committed
         }

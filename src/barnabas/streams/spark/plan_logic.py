@@ -6,7 +6,11 @@ their topics before each batch, and kept in the memory of the worker. Does not k
 
 from __future__ import annotations
 
+import base64
+import json
+import logging
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +21,7 @@ from barnabas.client.blocking import run
 from barnabas.client.core.topology import TopicPartition
 from barnabas.plans.interpreter import loading
 from barnabas.plans.interpreter.records import Output, Record
-from barnabas.plans.interpreter.task import Handlers, State, Task
+from barnabas.plans.interpreter.task import NUMBERS, TASK_STORE, TIME, Handlers, State, Task, state_of
 from barnabas.plans.plan import Plan
 from barnabas.plans.stores import MemoryBackend
 from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
@@ -25,9 +29,13 @@ from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
 from barnabas.streams.columns.logic import run_by_columns
 from barnabas.streams.columns.task import Part
+from barnabas.streams.spark.restoring import restore_store
 from barnabas.streams.spark.state_files import StateFile
 from barnabas.streams.spark.task_port import InputRecord
 from barnabas.streams.spark.task_records import read_range
+
+FACTS_CHARS_MAX = 3500  # brokers take 4096 bytes of metadata (offset.metadata.max.bytes)
+log = logging.getLogger("barnabas.streams")
 
 assert loading.OPERATORS  # imported for the operators that it registers
 
@@ -83,6 +91,40 @@ class MakePlanLogic:
             )
 
         return PlanLogic(make_task)
+
+    # -- a state that was lost ---------------------------------------------------------------------
+
+    def facts(self, state: StateFile) -> str:
+        """Stream time and the small state of operators, which no changelog has."""
+        time, numbers = state.get(TASK_STORE, TIME), state.get(TASK_STORE, NUMBERS)
+        found = json.dumps(
+            {
+                "time": int.from_bytes(time or b"", "big", signed=True),
+                "numbers": json.loads(numbers or b"{}"),
+            },
+            separators=(",", ":"),
+        )
+        packed = base64.b64encode(zlib.compress(found.encode())).decode()
+        if len(packed) > FACTS_CHARS_MAX:
+            log.warning("%d characters of facts are too many to be committed with offsets", len(packed))
+            return ""
+        return packed
+
+    def restore(self, state: StateFile, partition: int, facts: str) -> None:
+        cluster = shared_cluster(self.client)
+        application_id = self.plan.application_id
+        for spec in self.plan.subtopologies[self.number].stores:
+            changelog = spec.changelog_topic(application_id)
+            if changelog is not None and not spec.is_global:
+                store = state_of(spec, state, application_id)
+                count = restore_store(cluster, store, changelog, partition, state.keep_restored)
+                log.info("%d records of %s-%d were restored", count, changelog, partition)
+        if facts:
+            found = json.loads(zlib.decompress(base64.b64decode(facts)))
+            state.put(TASK_STORE, TIME, found["time"].to_bytes(8, "big", signed=True))
+            state.put(TASK_STORE, NUMBERS, json.dumps(found["numbers"]).encode())
+
+    # -- global tables -----------------------------------------------------------------------------
 
     def _global_states(self) -> dict[str, State]:
         found: dict[str, State] = {}

@@ -6,12 +6,12 @@ that was lost so, and views follow changelogs so. Does not know: who asks, where
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.plans.interpreter.task import State
 from barnabas.spark.basics.cluster import WorkerCluster
-from barnabas.spark.reading.fetcher import OffsetRange
+from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
 from barnabas.streams.spark.task_port import InputRecord
 from barnabas.streams.spark.task_records import read_range
 
@@ -39,3 +39,20 @@ def apply(state: State, records: Iterable[InputRecord]) -> None:
         if record.key is not None:
             state.restore(record.key, record.value, record.timestamp)
     state.flush()
+
+
+def restore_store(
+    cluster: WorkerCluster, state: State, changelog: str, partition: int, keep: Callable[[], None]
+) -> int:
+    """Restore a store from a partition of its changelog, as far as it is committed now. `keep` writes the
+    pages of each step. Gives the number of records."""
+    place = TopicPartition(changelog, partition)
+    start = cluster.offsets({place: EARLIEST})[place]
+    stop = cluster.offsets({place: LATEST})[place]
+    count = 0
+    for records, _ in steps(cluster, place, start, stop):
+        apply(state, records)
+        state.forget()
+        keep()
+        count += len(records)
+    return count

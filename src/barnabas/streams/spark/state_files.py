@@ -19,6 +19,7 @@ PAGES_KEPT_MAX = 200_000  # pages that stay in memory between two batches
 BUSY_S = 30.0
 KEYS_A_QUERY = 5_000
 NEW = ""  # the version of a file in which no batch has been committed
+RESTORING = "restoring"  # the version of a file whose pages are being brought back
 
 Change = tuple[str, bytes, bytes | None]
 
@@ -169,6 +170,11 @@ class StateFile:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+    def keep_restored(self, version: str = RESTORING) -> None:
+        """Write pages that were brought back. The last step gives the version at which the file stands."""
+        self.commit(version)
+        self._kept.clear()
 
     def forget(self) -> None:
         """Drop pages that are kept in memory."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import random
 import time
 import uuid
@@ -34,11 +35,12 @@ from barnabas.spark.reading.columns import HEADER_TYPE
 from barnabas.spark.sink import PartitionCounts
 from barnabas.spark.writing.encoding import Encoder
 from barnabas.streams.columns.task import Part
-from barnabas.streams.spark.state_files import StateFile, state_file
+from barnabas.streams.spark.state_files import NEW, RESTORING, StateFile, StateLost, state_file
 from barnabas.streams.spark.task_port import (
     ColumnLogic,
     MakeLogic,
     OutputRecord,
+    Restores,
     TaskBatch,
     TaskId,
     TaskLogic,
@@ -49,6 +51,8 @@ from barnabas.streams.spark.task_records import US_A_MS, in_order, read_parts
 
 BATCH_BYTES = 1024 * 1024
 VERSION = "barnabas.version"
+FACTS = "barnabas.facts"
+log = logging.getLogger("barnabas.streams")
 Step = Callable[[str], None]
 Offsets = Mapping[TopicPartition, tuple[int, str]]
 
@@ -69,7 +73,7 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     places = [each.place for each in batch.ranges]
     committed = run(transaction.committed(settings.application_id, places))
     state = state_file(path_of(settings, batch.task))
-    state.settle(committed_version(committed, state))
+    settle(state, batch.task.partition, committed, make)
     step("settled")
     ranges = [
         replace(each, start=committed[each.place][0]) if each.place in committed else each
@@ -87,8 +91,8 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         version = uuid.uuid4().hex
         state.prepare(version)
         step("prepared")
-        metadata = json.dumps({VERSION: version}, separators=(",", ":"))
-        offsets = {place: (offset, metadata) for place, offset in stops.items()}
+        facts = make.facts(state) if isinstance(make, Restores) else ""
+        offsets = with_metadata(stops, version, facts)
         commit(settings, transaction, outputs, offsets, step)
     except BaseException:
         state.drop_changes()
@@ -118,14 +122,44 @@ def path_of(settings: TaskSettings, task: TaskId) -> Path:
     return Path(settings.state_dir) / settings.application_id / f"{task}.sqlite"
 
 
-def committed_version(committed: Offsets, state: StateFile) -> str:
-    """The version in the offsets' metadata. Offsets that a tool has set have none: the state stays."""
+def settle(state: StateFile, partition: int, committed: Offsets, make: MakeLogic) -> None:
+    """Bring the state to the committed version: as it was prepared, else from the changelogs."""
+    version, facts = committed_facts(committed)
+    is_lost = version is None and bool(committed) and state.version == NEW
+    if not is_lost and state.version != RESTORING:
+        try:
+            state.settle(state.version if version is None else version)
+            return
+        except StateLost as error:
+            if not isinstance(make, Restores):
+                raise
+            log.warning("%s; it is restored from the changelogs", error)
+    if not isinstance(make, Restores):
+        return
+    state.clear(RESTORING)
+    make.restore(state, partition, facts)
+    state.keep_restored(version if version is not None else uuid.uuid4().hex)
+
+
+def committed_facts(committed: Offsets) -> tuple[str | None, str]:
+    """The version in the offsets' metadata, and the facts of the logic. Offsets that a tool has set have
+    none: the state stays."""
+    version, facts = None, ""
     for _, metadata in committed.values():
         with contextlib.suppress(ValueError, AttributeError):
-            found = json.loads(metadata).get(VERSION)
-            if isinstance(found, str):
-                return found
-    return state.version
+            found = json.loads(metadata)
+            version = found.get(VERSION) if version is None else version
+            facts = found.get(FACTS) or facts
+    return (version if isinstance(version, str) else None), facts
+
+
+def with_metadata(stops: Mapping[TopicPartition, int], version: str, facts: str) -> Offsets:
+    """Offsets with the state's version as their metadata; the facts travel once."""
+    found: dict[TopicPartition, tuple[int, str]] = {}
+    for place, offset in sorted(stops.items()):
+        text = {VERSION: version} if found or not facts else {VERSION: version, FACTS: facts}
+        found[place] = (offset, json.dumps(text, separators=(",", ":")))
+    return found
 
 
 def commit(

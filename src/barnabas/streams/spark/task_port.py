@@ -72,6 +72,17 @@ class ColumnLogic(TaskLogic, Protocol):
 MakeLogic = Callable[[StateFile, int], TaskLogic]
 
 
+@runtime_checkable
+class Restores(Protocol):
+    """A `MakeLogic` that can make a state anew that was lost."""
+
+    def facts(self, state: StateFile) -> str:
+        """What the changelogs do not have, in a few hundred characters: committed with the offsets."""
+
+    def restore(self, state: StateFile, partition: int, facts: str) -> None:
+        """Bring the pages back from the changelogs. The state is empty; `restored` writes in steps."""
+
+
 class TaskId(NamedTuple):
     """Written as Kafka Streams does: `0_1`."""
 

@@ -181,7 +181,11 @@ class JoinState(_Timed):
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         if value is not None:
-            self.put(key[:-12], self._read(value), _WINDOW_KEY.unpack(key[-12:])[0])
+            time, sequence = _WINDOW_KEY.unpack(key[-12:])
+            highest = max(self._sequence, sequence)
+            self._sequence = sequence - 1  # the record keeps its number
+            self.put(key[:-12], self._read(value), time)
+            self._sequence = highest
 
 
 class SessionState(_Timed):

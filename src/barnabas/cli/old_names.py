@@ -20,6 +20,7 @@ CLASSES = {
     "ConsoleShareConsumer": "kafka-console-share-consumer",
     "ShareGroupCommand": "kafka-share-groups",
     "StreamsGroupCommand": "kafka-streams-groups",
+    "StreamsResetter": "kafka-streams-application-reset",
     "GroupsCommand": "kafka-groups",
     "DumpLogSegments": "kafka-dump-log",
     "BrokerApiVersionsCommand": "kafka-broker-api-versions",

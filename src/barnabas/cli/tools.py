@@ -57,6 +57,12 @@ TOOLS = (
         "list and describe streams groups, reset offsets",
         "kafka-streams-groups",
     ),
+    Tool(
+        "streams-reset",
+        "groups.application_reset",
+        "process the input of a streams application again",
+        "kafka-streams-application-reset",
+    ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
     Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time, or serve it"),
     Tool("audit", "audit.audit", "compare what was sent with what arrived, tier by tier"),

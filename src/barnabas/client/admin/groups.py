@@ -20,6 +20,7 @@ from barnabas.protocol.messages.consumer_group_describe import (
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 CONSUMER = "consumer"  # the protocol type of consumers
@@ -27,6 +28,7 @@ ASSIGNMENT_VERSION_MAX = 3
 STATES_SINCE, TYPES_SINCE = 4, 5  # versions of ListGroups that tell them
 NOT_THIS_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 DEAD = "Dead"
+REMOVED = "an administrator removed the member"
 
 NewMember = ConsumerGroupDescribeResponse.DescribedGroup.Member
 NewGroup = ConsumerGroupDescribeResponse.DescribedGroup
@@ -142,6 +144,35 @@ class GroupAdmin(AdminPart):
             return {each.group_id: problem_of(each.error_code) for each in answer.results}
 
         return await self.coordinators.ask(groups, question)
+
+    async def remove_members(self, group: GroupDescription) -> dict[str, KafkaError | None]:
+        """Make the members of a classic or consumer group leave; why each could not."""
+        member = LeaveGroupRequest.MemberIdentity
+        members = [
+            # A static member leaves by its instance; by its id it would only be told to come back.
+            member(
+                member_id=each.member_id if each.instance_id is None else "",
+                group_instance_id=each.instance_id,
+                reason=REMOVED,
+            )
+            for each in group.members
+        ]
+
+        async def question(node: Node, chosen: list[str]) -> Answers[dict[str, KafkaError | None]]:
+            connection = await self.cluster.connection_to(node.address)
+            request = LeaveGroupRequest(group_id=group.group_id, members=members)
+            answer = await connection.send(request, LeaveGroupResponse)
+            check(answer.error_code)
+            found = {
+                each.group_instance_id or each.member_id: problem_of(each.error_code)
+                for each in answer.members
+            }
+            return {group.group_id: found}
+
+        answer = (await self.coordinators.ask([group.group_id], question))[group.group_id]
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
 
 
 def new_description(group: NewGroup, coordinator: Node) -> GroupDescription:

@@ -133,6 +133,14 @@ class FlatMapValues(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restamp(Node):
+    """Records get the time that `function(key, value)` gives, in milliseconds; those without one are
+    dropped. A null value keeps its time."""
+
+    function: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Peek(Node):
     """`function(key, value)` for its effect; records go on."""
 
@@ -175,8 +183,12 @@ class TableSource(TableNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFilter(TableNode):
+    """`is_quiet`: a row that never passed leads to no tombstone, whether or not a node below needs old
+    values."""
+
     predicate: Function
     is_negated: bool = False
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +289,8 @@ class StreamStreamJoin(Node):
     """One side of a stream-stream join. `joiner(left, right)`, or `joiner(key, left, right)` if it takes
     the key.
 
-    `shared` names the sides' common clock; `waiting` is the store of records without a match."""
+    `shared` names the sides' common clock; `waiting` is the store of records without a match. `is_eager`:
+    there is no such store, a record without a match comes out at once, and again with each later match."""
 
     is_left: bool
     kind: JoinKind
@@ -287,6 +300,7 @@ class StreamStreamJoin(Node):
     shared: str
     waiting: str | None = None
     takes_key: bool = False
+    is_eager: bool = False
 
     @property
     def stores(self) -> tuple[str, ...]:

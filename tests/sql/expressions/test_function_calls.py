@@ -7,11 +7,11 @@ import math
 from decimal import Decimal
 
 import pytest
+from tests.sql.expressions.evaluating import kind_of, value_of
+from tests.sql.functions.test_examples import EXAMPLES, expected
 
 from barnabas.sql.errors import SqlError
 from barnabas.sql.types.sql_types import Array, SqlType
-from tests.sql.expressions.evaluating import kind_of, value_of
-from tests.sql.functions.test_examples import EXAMPLES, expected
 
 OTHER_TYPES = {  # literals with a point are decimals, the functions take doubles
 }

@@ -87,6 +87,21 @@ def flat_map_values(task: Task, node: n.FlatMapValues, forward: Process) -> Proc
     return process
 
 
+@builds(n.Restamp)
+def restamp(task: Task, node: n.Restamp, forward: Process) -> Process:
+    function = key_value_function(task, node.function)
+
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        task.node_name = node.name
+        time = timestamp if value is None else function(key, value, timestamp)
+        if time is None or time < 0:
+            task.drop("no timestamp")
+            return
+        forward(key, value, time)
+
+    return process
+
+
 @builds(n.Peek)
 def peek(task: Task, node: n.Peek, forward: Process) -> Process:
     def process(key: Any, value: Any, timestamp: int) -> None:

@@ -38,7 +38,8 @@ def stream_stream_join(task: Task, node: n.StreamStreamJoin, forward: Process) -
     before, after, grace = node.windows.before_ms, node.windows.after_ms, node.windows.grace_ms
     is_left = node.is_left
     own_after = after if is_left else before
-    waits = waiting is not None and (node.kind == "outer" or (node.kind == "left" and is_left))
+    goes_alone = node.kind == "outer" or (node.kind == "left" and is_left)
+    waits, at_once = waiting is not None and goes_alone, node.is_eager and goes_alone
     clock, oldest_name = f"{node.shared} time", f"{node.shared} oldest"
 
     def pair(key: Any, from_left: bool, mine: Any, others: Any, timestamp: int) -> Any:
@@ -65,7 +66,7 @@ def stream_stream_join(task: Task, node: n.StreamStreamJoin, forward: Process) -
         task.node_name = node.name
         stream_time = task.numbers[clock] = max(task.numbers.get(clock, -1), timestamp)
         if key is None or value is None:
-            if waits and value is not None:
+            if (waits or at_once) and value is not None:
                 forward(None, pair(None, is_left, value, None, timestamp), timestamp)
             else:
                 task.drop("null key or value")
@@ -85,6 +86,8 @@ def stream_stream_join(task: Task, node: n.StreamStreamJoin, forward: Process) -
                 entry = _TIME.pack(time) + (b"\x00" if is_left else b"\x01") + data
                 if waiting.get(entry) is not None:
                     waiting.remove(time, entry)
+        if at_once and not found:
+            forward(key, pair(key, is_left, value, None, timestamp), timestamp)
         if found or not waits or waiting is None:
             return
         if high < stream_time:

@@ -30,6 +30,8 @@ def sends_old_values(task: Task, name: str) -> bool:
             continue
         if isinstance(node, n.TableRepartition | n.SubscriptionSend):
             return True
+        if isinstance(node, n.TableFilter) and node.is_quiet:
+            return True
         if isinstance(node, n.TableTableJoin) and (
             node.kind == "outer" or (node.kind == "left" and node.is_left)
         ):
@@ -138,7 +140,7 @@ def _versioned(task: Task, state: VersionedState, write: Any, forward: Process) 
 def table_filter(task: Task, node: n.TableFilter, forward: Process) -> Process:
     passes, wanted = key_value_function(task, node.predicate), not node.is_negated
     keep = keeper(task, node)
-    sends_old = sends_old_values(task, node.name)
+    sends_old = node.is_quiet or sends_old_values(task, node.name)
 
     def kept(key: Any, value: Any, timestamp: int) -> Any:
         return value if value is not None and bool(passes(key, value, timestamp)) is wanted else None

@@ -25,6 +25,7 @@ import orjson
 from barnabas.plans.nodes import Node
 from barnabas.plans.plan import Plan
 from barnabas.plans.serdes import FromBytes, PlainSerde, Serde, ToBytes
+from barnabas.plans.windows import Windowed
 from barnabas.sql.metastore.schemas import Column, Format
 
 
@@ -101,7 +102,7 @@ def _plain(value: Any) -> Any:
         return {"$m": [[_plain(name), _plain(each)] for name, each in value.items()]}
     if kind is list:
         return [_plain(each) for each in value]
-    if kind is tuple:
+    if kind is tuple or kind is Windowed:
         return {"$u": [_plain(each) for each in value]}
     if kind is decimal.Decimal:
         return {"$n": str(value)}

@@ -94,7 +94,8 @@ class Resolver:
     variables: Mapping[str, SqlType] = field(default_factory=dict)
 
     def resolve(self, expression: tree.Expression) -> Typed:
-        if self.special is not None:
+        is_variable = isinstance(expression, tree.Name) and expression.name in self.variables
+        if self.special is not None and not is_variable:
             found = self.special(expression)
             if found is not None:
                 return found

@@ -55,10 +55,11 @@ class StreamsBuilder:
         key: Any = STRING,
         value: Any = JSON,
         store: str | None = None,
+        timestamp: Callable[[Any, int], int] | None = None,
         name: str | None = None,
     ) -> KTable:
         """A topic as a table: the last value of each key."""
-        source, table, spec = self._table_nodes(topic, key, value, store, name, False)
+        source, table, spec = self._table_nodes(topic, key, value, store, name, False, timestamp)
         return KTable(
             self._graph, table, spec.key_serde, spec.value_serde, sources=(source,), store=spec.name
         )
@@ -77,7 +78,14 @@ class StreamsBuilder:
         return GlobalKTable(self._graph, spec.name)
 
     def _table_nodes(
-        self, topic: str, key: Any, value: Any, store: str | None, name: str | None, is_global: bool
+        self,
+        topic: str,
+        key: Any,
+        value: Any,
+        store: str | None,
+        name: str | None,
+        is_global: bool,
+        timestamp: Callable[[Any, int], int] | None = None,
     ) -> tuple[str, str, StoreSpec]:
         graph, key_serde, value_serde = self._graph, serde_of(key), serde_of(value)
         spec = StoreSpec(
@@ -95,6 +103,7 @@ class StreamsBuilder:
                 key_serde=key_serde,
                 value_serde=value_serde,
                 is_global=is_global,
+                timestamp_extractor=timestamp,
             )
         )
         table = graph.add(

@@ -23,6 +23,7 @@ def join_stream(
     with_key: bool = False,
     value: Any = None,
     name: str | None = None,
+    is_eager: bool = False,
 ) -> Any:
     """Join a stream with a stream (`windows` needed), a table, or a global table (`on(key, value)`
     needed)."""
@@ -62,7 +63,7 @@ def join_stream(
         return replace(left, node=graph.add(node).name, value_serde=serde)
     if windows is None:
         raise TypeError("a join of two streams needs windows: JoinWindows(before_ms, after_ms, grace_ms)")
-    return _stream_stream(stream, other, joiner, kind, windows, with_key, serde)
+    return _stream_stream(stream, other, joiner, kind, windows, with_key, serde, is_eager)
 
 
 def stores_of(graph: Any, name: str) -> tuple[str, ...]:
@@ -83,6 +84,7 @@ def _stream_stream(
     windows: JoinWindows,
     with_key: bool,
     serde: Any,
+    is_eager: bool,
 ) -> Any:
     from dataclasses import replace
 
@@ -113,7 +115,7 @@ def _stream_stream(
         graph.add(n.JoinWindowed(name=window_name, parents=(side.node,), store=store, windows=windows))
         stores.append(store)
     waiting = None
-    if kind != "inner":
+    if kind != "inner" and not is_eager:
         waiting = f"KSTREAM-OUTERSHARED-{join_names[0][-10:]}-store"
         formats = [side._value(None) for side in sides]
         graph.add_store(
@@ -132,6 +134,7 @@ def _stream_stream(
                 shared=merged,
                 waiting=waiting,
                 takes_key=with_key,
+                is_eager=is_eager,
             )
         )
     graph.add(n.PassThrough(name=merged, parents=tuple(join_names)))

@@ -90,6 +90,11 @@ class KStream:
         node = n.SelectKey(**self._name("KEY-SELECT", name), function=function)
         return self._then(node, key_serde=self._serde(key), needs_repartition=True)
 
+    def restamp(self, function: n.Function, *, name: str | None = None) -> KStream:
+        """Records get the time that `function(key, value)` gives; those without one are dropped."""
+        checked(function, "the function of restamp")
+        return self._then(n.Restamp(**self._name("RESTAMP", name), function=function))
+
     def peek(self, function: Callable[[Any, Any], Any], *, name: str | None = None) -> KStream:
         checked(function, "the function of peek")
         return self._then(n.Peek(**self._name("PEEK", name), function=function))
@@ -335,6 +340,18 @@ class GroupedStream:
         if isinstance(self.windows, SessionWindows):
             checked(merger, "the merger of a session aggregate")
         return self._add(Aggregate(initializer, adder, None, merger), serde, store, name, "AGGREGATE")
+
+    def aggregate_with(
+        self,
+        aggregate: AnyAggregate,
+        *,
+        value: Any = None,
+        store: str | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """An aggregate as a value: functions in one object, or typed functions of another part."""
+        serde = self.stream.graph.default_serde if value is None else serde_of(value)
+        return self._add(aggregate, serde, store, name, "AGGREGATE")
 
     def _add(
         self, aggregate: AnyAggregate, serde: Serde, store: str | None, name: str | None, kind: str

@@ -37,14 +37,17 @@ class KTable:
         store: str | None = None,
         name: str | None = None,
         is_negated: bool = False,
+        is_quiet: bool = False,
     ) -> KTable:
-        """Rows for which `predicate(key, value)` holds; others are deleted."""
+        """Rows for which `predicate(key, value)` holds; others are deleted. `is_quiet`: rows that never
+        passed lead to no tombstone."""
         checked(predicate, "the predicate of filter")
         node = n.TableFilter(
             name=self.graph.name("KTABLE-FILTER-", name),
             parents=(self.node,),
             predicate=predicate,
             is_negated=is_negated,
+            is_quiet=is_quiet,
             store=self._keep(store, self.value_serde),
         )
         return replace(self, node=self.graph.add(node).name, store=store)
@@ -174,6 +177,13 @@ class GroupedTable:
         checked(subtractor, "the subtractor of aggregate")
         serde = self.graph.default_serde if value is None else serde_of(value)
         return self._add(Aggregate(initializer, adder, subtractor), serde, store, "AGGREGATE")
+
+    def aggregate_with(
+        self, aggregate: AnyAggregate, *, value: Any = None, store: str | None = None
+    ) -> KTable:
+        """An aggregate as a value: functions in one object, or typed functions of another part."""
+        serde = self.graph.default_serde if value is None else serde_of(value)
+        return self._add(aggregate, serde, store, "AGGREGATE")
 
     def _add(self, aggregate: AnyAggregate, serde: Serde, store: str | None, kind: str) -> KTable:
         graph = self.graph

@@ -22,7 +22,7 @@ from barnabas.sql.expressions.signatures import Argument, choose, result_of, sig
 from barnabas.sql.expressions.typed import Typed, coerce
 from barnabas.sql.functions.registry import table
 from barnabas.sql.functions.user import USER_FUNCTIONS
-from barnabas.sql.metastore.schemas import WINDOWEND, WINDOWSTART, Column, WindowedKeys
+from barnabas.sql.metastore.schemas import WINDOWEND, WINDOWSTART, Column, Format, WindowedKeys
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.printing import expression_text
 from barnabas.sql.syntax.statements import Query, Role, Window
@@ -192,8 +192,11 @@ def check_query(stage: Stage, query: Query) -> None:
         raise SqlError("Only one of PARTITION BY and GROUP BY is supported in a query.", query.at)
 
 
-def grouped(stage: Stage, query: Query, resolver: Resolver, logger: str) -> Grouped:
-    """The table of groups, with its HAVING."""
+def grouped(
+    stage: Stage, query: Query, resolver: Resolver, logger: str, wanted: Format | None, must_fit: bool
+) -> Grouped:
+    """The table of groups, with its HAVING. `wanted` is the format of keys that a statement asks for;
+    `must_fit`: a format of one column is refused for several groups, else JSON takes its place."""
     before = replace(resolver, clause="GROUP BY")
     groups: list[tuple[tree.Expression, Typed]] = []
     for expression in query.group_by:
@@ -209,14 +212,31 @@ def grouped(stage: Stage, query: Query, resolver: Resolver, logger: str) -> Grou
     having = None
     if query.having is not None:
         having = replace(after, clause="HAVING").condition(query.having)
-    aggregated = _aggregated(stage, query, known, logger)
+    form = group_format(wanted or stage.key_format, known.groups, must_fit)
+    aggregated = _aggregated(stage, query, known, logger, form)
     if having is not None:
         text = expression_text(query.having) if query.having is not None else ""
         aggregated = filtered(aggregated, having, f"{logger}.HavingFilter", text)
     return Grouped(aggregated, after)
 
 
-def _aggregated(stage: Stage, query: Query, known: Groups, logger: str) -> Stage:
+def group_format(form: Format, groups: list[tuple[tree.Expression, Typed]], must_fit: bool) -> Format:
+    if form.name == "KAFKA" and len(groups) > 1:
+        if not must_fit:
+            return Format("JSON", {}, is_wrapped=False)
+        shown = ", ".join(
+            f"`{n}` {t.kind} KEY" for n, (_, t) in zip(group_names(groups), groups, strict=True)
+        )
+        raise SqlError(
+            f"Key format does not support schema.\nformat: KAFKA\nschema: {shown}\nreason: The 'KAFKA' "
+            "format only supports a single field. Use another KEY_FORMAT (JSON, for example)."
+        )
+    if form.name == "NONE":
+        return Format("KAFKA" if len(groups) == 1 else "JSON", {}, is_wrapped=False)
+    return form
+
+
+def _aggregated(stage: Stage, query: Query, known: Groups, logger: str, form: Format) -> Stage:
     arguments = [
         (name, Guarded(typed.node, f"Error computing expression {expression_text(expression)}", logger))
         for name, (expression, typed) in known.arguments.items()
@@ -232,15 +252,6 @@ def _aggregated(stage: Stage, query: Query, known: Groups, logger: str) -> Stage
         Column(name, typed.kind, Role.KEY) for name, (_, typed) in zip(names, known.groups, strict=True)
     )
     calls = SqlAggregates(tuple(call for _, call in known.calls), f"{logger}.Aggregate")
-    form = stage.key_format
-    if form.name == "KAFKA" and len(columns) > 1:
-        raise SqlError(
-            "Key format does not support schema.\nformat: KAFKA\nschema: "
-            f"{', '.join(map(str, columns))}\nreason: The 'KAFKA' format only supports a single field. "
-            "Use another KEY_FORMAT (JSON, for example)."
-        )
-    if form.name == "NONE":
-        form = replace(form, name="KAFKA" if len(columns) == 1 else "JSON", properties={})
     serde = RowSerde(form, columns, True)
     window = None
     flow: Any
@@ -251,6 +262,7 @@ def _aggregated(stage: Stage, query: Query, known: Groups, logger: str) -> Stage
             and all(group in part.same for part, (group, _) in zip(stage.key, known.groups, strict=True))
         )
         if is_same:
+            form = stage.key_format
             flow = stage.flow.map_values(row, value=ROW_BYTES, with_key=True)
             groups = flow.group_by_key(key=RowSerde(form, columns, True), value=ROW_BYTES)
         else:

@@ -49,9 +49,15 @@ def sources_of(query: Query, context: Context) -> list[DataSource]:
 
 
 def select(
-    query: Query, context: Context, builder: StreamsBuilder, query_id: str, sink: str | None
+    query: Query,
+    context: Context,
+    builder: StreamsBuilder,
+    query_id: str,
+    sink: str | None,
+    key_format: Format | None = None,
 ) -> Selection:
-    """`sink` is the name of what a persistent query makes; None for the rows of a caller."""
+    """`sink` is the name of what a persistent query makes; None for the rows of a caller. `key_format` is
+    that of new keys, where the statement asks for one."""
     resolver = Resolver(Scope(()), context.metastore.types)
     before = _sources(query, context, builder, query_id, resolver)
     resolver = replace(resolver, scope=before.scope)
@@ -60,7 +66,7 @@ def select(
         before = filtered(before, condition, f"{query_id}.WhereFilter", expression_text(query.where))
     check_query(before, query)
     if query.group_by:
-        found = grouped(before, query, resolver, query_id)
+        found = grouped(before, query, resolver, query_id, key_format, must_fit=sink is not None)
         stage, resolver = found.stage, found.resolver
     else:
         stage, resolver = _exploded(query, before, resolver, query_id)
@@ -68,7 +74,7 @@ def select(
     columns = expanded(query, stage, before, resolver, shows_windows=sink is None)
     key: e.Expression | None = None
     if query.partition_by:
-        stage, key = _partitioned(query, stage, resolver, columns, query_id)
+        stage, key = _partitioned(query, stage, resolver, columns, query_id, key_format)
     if sink is None:
         parts = Divided((), tuple(columns))
     else:
@@ -150,7 +156,12 @@ def _exploded(query: Query, stage: Stage, resolver: Resolver, query_id: str) -> 
 
 
 def _partitioned(
-    query: Query, stage: Stage, resolver: Resolver, columns: list[Selected], query_id: str
+    query: Query,
+    stage: Stage,
+    resolver: Resolver,
+    columns: list[Selected],
+    query_id: str,
+    wanted: Format | None,
 ) -> tuple[Stage, e.Expression | None]:
     """The stage with its new key, and the expression that makes it; None where the key stays."""
     if not isinstance(stage.flow, KStream):
@@ -159,7 +170,7 @@ def _partitioned(
         raise SqlError(
             "PARTITION BY is not supported for windowed sources: their keys have windows", query.at
         )
-    form = stage.key_format
+    form = wanted or stage.key_format
     if len(query.partition_by) == 1 and _is_null(query.partition_by[0]):
         none = Format("NONE", {}, is_wrapped=False)
         return replace(stage, key=(), key_format=none), e.Literal_(None)

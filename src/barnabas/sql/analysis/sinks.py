@@ -65,7 +65,9 @@ def create_as(statement: CreateAs, context: Context) -> Prepared:
     check_query(statement.query, name, statement.is_table)
     application_id = context.application_id(query_id)
     builder = StreamsBuilder(application_id)
-    selection = select(statement.query, context, builder, query_id, name)
+    names_format = options.text("KEY_FORMAT") or options.text("FORMAT")
+    wanted = key_format(options, context.facts) if names_format else None
+    selection = select(statement.query, context, builder, query_id, name, wanted)
     check_kind(statement, selection)
     source = _sink_source(statement, context, options, selection, query_id)
     if before is not None:

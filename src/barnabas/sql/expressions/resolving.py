@@ -271,15 +271,15 @@ class Resolver:
     # --------------------------------------------------------------------------------------- functions
 
     def _call(self, x: tree.Call) -> Typed:
-        if not signatures_of(x.function):
-            hint = did_you_mean(x.function, known_functions())
-            raise SqlError(f"Can't find any functions with the name '{x.function}'.{hint}", x.at)
         if is_aggregate(x.function):
             raise SqlError(
                 f"Aggregate functions are not allowed in {self.clause}: {expression_text(x)}", x.at
             )
         if is_table_function(x.function):
             raise SqlError(f"Table functions are not allowed in {self.clause}: {expression_text(x)}", x.at)
+        if not signatures_of(x.function):
+            hint = did_you_mean(x.function, known_functions())
+            raise SqlError(f"Can't find any functions with the name '{x.function}'.{hint}", x.at)
         return self.call(x)
 
     def call(self, x: tree.Call) -> Typed:

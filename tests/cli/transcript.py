@@ -14,6 +14,7 @@ live while the following tools run. `pytest tests/cli --record` records the tran
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "transcripts"
@@ -84,6 +85,19 @@ BY_CHANCE = {"ProducerId", "LastTimestamp", "CurrentTransactionStartTimeMs", "Tr
 
 CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in arbitrary order
 CREDENTIALS = re.compile(r"(?<=' are )SCRAM-.*")  # in arbitrary order
+
+
+INTERNAL_TOPICS = re.compile(r"(?<= internal topics \[).*(?=\]$)")  # in arbitrary order
+RESET_OFFSET = re.compile(r"^(Topic: \S+ Partition: |New offset \()")
+
+
+def with_offsets_in_order(lines: list[str]) -> list[str]:
+    """Sort neighbouring lines of new offsets, because their order is arbitrary."""
+    shown: list[str] = []
+    for resets, some in groupby(lines, key=lambda line: RESET_OFFSET.match(line) is not None):
+        found = list(some)
+        shown += sorted(found) if resets else found
+    return shown
 
 
 def in_order(match: re.Match[str]) -> str:
@@ -182,7 +196,8 @@ def normal(output: str, errors: str, status: int, broker: str) -> Printed:
     own = ("  barnabas.", "  confluent.")  # settings that Apache Kafka lacks
     lines = [line for line in clean(output) if not line.startswith(own)]
     shown = with_tables_in_order([HINT.sub("", EXCEPTION.sub("", line)) for line in lines])
-    shown = with_rows_in_order(shown)
+    shown = with_offsets_in_order(with_rows_in_order(shown))
+    shown = [INTERNAL_TOPICS.sub(in_order, line) for line in shown]
     if not status:
         error_lines = [line for line in error_lines if not TRACE.search(line)]
     error_lines = [line for line in shown if TO_ERRORS.match(line)] + error_lines

@@ -37,7 +37,7 @@ class LocalApplication:
         self.settings = TaskSettings(
             plan.application_id, self.client, str(folder), is_exactly_once, wait_ms=20_000
         )
-        self._queries: list[Query] = []
+        self.queries: list[Query] = []
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +70,7 @@ class LocalApplication:
             settings = TaskSettings(
                 settings.application_id, self.client, str(folder), settings.is_exactly_once, wait_ms=20_000
             )
-        queries = queries_of(self.plan, settings, self.cluster, handlers=self.handlers)
+        queries = self.queries = queries_of(self.plan, settings, self.cluster, handlers=self.handlers)
         for query in queries:
             asked = Transaction(self.cluster).committed(
                 settings.application_id, query.places, is_stable=False
@@ -78,15 +78,20 @@ class LocalApplication:
             committed = run(asked)
             starts = self.cluster.offsets(dict.fromkeys(query.places, EARLIEST))
             query.positions = starts | {place: offset for place, (offset, _) in committed.items()}
-        is_busy = True
-        while is_busy:
-            is_busy = False
-            for query in queries:
-                batches = query.due(self.cluster.offsets(dict.fromkeys(query.places, LATEST)))
-                results = [run_one(settings, query.logic, batch) for batch in batches]
-                query.take(results)
-                assert query.error is None, query.error
-                is_busy = is_busy or bool(results)
+        while sum(self._run_due(query, settings, -1) for query in queries):
+            pass
+
+    def tick(self, now_ms: int) -> None:
+        """Run what is due at a time of the wall clock, as the conductor does; `run` was called before."""
+        for query in self.queries:
+            self._run_due(query, self.settings, now_ms)
+
+    def _run_due(self, query: Query, settings: TaskSettings, now_ms: int) -> bool:
+        batches = query.due(self.cluster.offsets(dict.fromkeys(query.places, LATEST)), now_ms)
+        results = [run_one(settings, query.logic, batch) for batch in batches]
+        query.take(results)
+        assert query.error is None, query.error
+        return bool(results)
 
     def read(self, topic: str, key: Any = str, value: Any = str) -> list[tuple[Any, Any, int]]:
         """All records of a topic, partition by partition."""

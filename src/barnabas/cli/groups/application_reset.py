@@ -43,6 +43,10 @@ FORMS = (
 INTERNAL = ("-changelog", "-repartition", "-subscription-registration-topic", "-subscription-response-topic")
 FOREIGN_KEY = ("KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-")
 VERSION = "barnabas.version"  # in the metadata of offsets that an application of ours committed
+EMPTY = (
+    "Partition {0.partition} from topic {0.topic} is empty, without a committed record."
+    " Falling back to latest known offset."
+)
 NOT_INTERNAL = (
     "Invalid topic specified in the --internal-topics option. Ensure that the topics specified are all"
     " internal topics. Do a dry run without the --internal-topics option to see the list of all internal"
@@ -51,6 +55,7 @@ NOT_INTERNAL = (
 
 
 def add_arguments(parser: ToolParser) -> None:
+    parser.set_defaults(as_kafka=parser.strict)
     parser.signed |= {"--by-duration", "--shift-by"}
     parser.add_argument("--application-id", metavar="ID", required=True, help="the application (required)")
     add_bootstrap(parser)
@@ -211,10 +216,10 @@ class Reset:
         if options.shift_by is not None:
             return await self._shifted(places, committed, whole_number(options.shift_by, "shift-by"))
         if options.to_datetime is not None:
-            return await at_time(admin, places, parse_datetime(options.to_datetime), self._out)
+            return await at_time(admin, places, parse_datetime(options.to_datetime), self._out, EMPTY)
         if options.by_duration is not None:
             moment = int(time.time() * 1000) - parse_duration(options.by_duration)
-            return await at_time(admin, places, moment, self._out)
+            return await at_time(admin, places, moment, self._out, EMPTY)
         if options.from_file is not None:
             plan = read_plan(options.from_file, self._group).get(self._group, {})
             inside = {place: offset for place, offset in plan.items() if place in places}
@@ -254,7 +259,7 @@ class Reset:
         chosen = names(self._options.internal_topics)
         if chosen:
             if not set(chosen) <= set(inferred):
-                raise ToolError(NOT_INTERNAL)
+                raise ToolError(f"ERROR: {NOT_INTERNAL}" if self._options.as_kafka else NOT_INTERNAL)
             self._out.line(f"Deleting specified internal topics {listed(chosen)}")
         else:
             chosen = inferred

@@ -32,15 +32,19 @@ async def log_offsets(admin: Admin, partitions: Iterable[TopicPartition], spec: 
     return found
 
 
+EMPTY = "\nWarn: Partition {0.partition} from topic {0.topic} is empty. Falling back to latest known offset."
+
+
 async def at_time(
-    admin: Admin, partitions: Iterable[TopicPartition], timestamp_ms: int, out: Output
+    admin: Admin,
+    partitions: Iterable[TopicPartition],
+    timestamp_ms: int,
+    out: Output,
+    warning: str = EMPTY,
 ) -> Offsets:
     """The first record at or after a time, else the end of the log with a warning."""
     found = await log_offsets(admin, partitions, max(timestamp_ms, 0))
     younger = [topic_partition for topic_partition, offset in found.items() if offset == NO_OFFSET]
     for topic_partition in sorted(younger):
-        out.line(
-            f"\nWarn: Partition {topic_partition.partition} from topic {topic_partition.topic} is empty. "
-            "Falling back to latest known offset."
-        )
+        out.line(warning.format(topic_partition))
     return found | await log_offsets(admin, younger, OffsetSpec.LATEST)

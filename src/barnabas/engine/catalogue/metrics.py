@@ -53,6 +53,8 @@ class CatalogueCollector(Collector):
                 counter.add_metric(labels, value)
             yield counter
 
+        yield from metrics_of_queries(entries)
+
     def describe(self) -> Iterable[Metric]:
         return ()  # or the registry would read the catalogue when the collector is registered
 
@@ -63,6 +65,21 @@ def values(entries: list[ApplicationEntry], field: str) -> Iterator[tuple[list[s
             value = getattr(query, field)
             if value is not None:
                 yield [entry.name, program.program, query.query], float(value)
+
+
+def metrics_of_queries(entries: list[ApplicationEntry]) -> Iterator[Metric]:
+    """What queries report under names of their own; those that end with `_total` are counters."""
+    families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+    for entry in entries:
+        for program, query in entry.queries():
+            for name, parts in query.metrics.items():
+                family = families.get(name)
+                if family is None:
+                    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                    family = families[name] = kind(name, "Reported by a query.", labels=(*OF_QUERY, "part"))
+                for part, value in parts.items():
+                    family.add_metric([entry.name, program.program, query.query, part], float(value))
+    yield from families.values()
 
 
 def states_of_applications(entries: list[ApplicationEntry]) -> Metric:

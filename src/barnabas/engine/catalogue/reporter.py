@@ -21,6 +21,7 @@ from barnabas.engine.catalogue.statuses import (
     ProgramStatus,
     QueryState,
     QueryStatus,
+    bounded_metrics,
     bounded_offsets,
 )
 from barnabas.engine.places.place import Place
@@ -82,6 +83,7 @@ class Reporter:
         lag: int | None = None,
         delay_s: float | None = None,
         offsets: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         """A batch ended; `rows_in` and `rows_out` are those of the batch."""
         with self._lock:
@@ -97,6 +99,8 @@ class Reporter:
             found.delay_s = delay_s
             if offsets is not None:
                 found.offsets = bounded_offsets(offsets)
+            if metrics is not None:
+                found.metrics = bounded_metrics(metrics)
             self._news()
 
     def failed(self, query: str, error: str, *, state: str = QueryState.FAILED, detail: str = "") -> None:

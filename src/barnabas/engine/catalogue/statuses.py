@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 ERROR_CHARS_MAX = 500
+METRICS_MAX = 1000  # values of a query
 PLACES_MAX = 200  # partitions in `offsets`; of more, only their number is kept
 
 
@@ -50,6 +51,7 @@ class QueryStatus:
     lag: int | None = None  # rows that wait in the source
     delay_s: float | None = None  # age of the newest event
     offsets: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name, then by part
     last_error: str = ""
     last_error_at: float = 0.0
     errors: int = 0
@@ -112,6 +114,13 @@ def known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that this version has: another version may have written more."""
     names = {each.name for each in fields(cls)}
     return {name: value for name, value in data.items() if name in names}
+
+
+def bounded_metrics(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Metrics of the query's own, or sums over its parts if they are too many."""
+    if sum(map(len, metrics.values())) <= METRICS_MAX:
+        return {name: dict(each) for name, each in metrics.items()}
+    return {name: {"": sum(each.values())} for name, each in metrics.items()}
 
 
 def bounded_offsets(offsets: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def sink(task: Task, node: Sink, forward: Process) -> Process:
             key_data = None if key is None else write_key(key)
             value_data = None if value is None else write_value(value)
         except Exception as error:
-            failed = Record(None, None, timestamp, task.headers, task.partition, task.offset)
+            failed = task.record or Record(None, None, timestamp, task.headers, task.partition, task.offset)
             task.judge(Failure("production", name, topic, failed, error), task.handlers.production)
             return
         partition = None if partitioner is None else partitioner(topic, key, value)

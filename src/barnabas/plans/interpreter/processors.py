@@ -32,9 +32,13 @@ class Punctuation:
         )
         self._task.numbers.setdefault(name, 0 if clock == "stream" else task.now_ms + interval_ms)
 
+    @property
+    def due(self) -> int:
+        return self._task.numbers[self._name]
+
     def run_if_due(self, time: int) -> None:
         """Call the function once, however many intervals have passed."""
-        due = self._task.numbers[self._name]
+        due = self.due
         if time < due:
             return
         base = 0 if self.clock == "stream" else due

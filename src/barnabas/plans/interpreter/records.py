@@ -5,7 +5,7 @@ Does not know: the operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -85,8 +85,19 @@ class Problem:
     timestamp: int
 
 
-# A handler returns "continue" to drop the record and count it, "fail" to stop the task.
-Handler = Callable[[Failure], Literal["continue", "fail"]]
+class Verdict(NamedTuple):
+    """What becomes of a record that failed: drop it and count it, or stop the task. `records` are written
+    with the results of the batch, to topics of their own."""
+
+    action: Literal["continue", "fail"]
+    records: tuple[Output, ...] = ()
+
+
+# A handler judges a record that failed, by a verdict or by its action alone.
+Handler = Callable[[Failure], Verdict | Literal["continue", "fail"]]
+# Told of every failure and problem. What it gives is written with the results of the batch: lines of a
+# processing log, dead letters. It travels to executors and is shared by tasks, so it keeps nothing.
+ErrorSink = Callable[["Failure | Problem"], Iterable[Output]]
 
 
 def fail(failure: Failure) -> Literal["continue", "fail"]:
@@ -96,6 +107,11 @@ def fail(failure: Failure) -> Literal["continue", "fail"]:
 
 def ignore(problem: Problem) -> None:
     """The default for problems: they are counted only."""
+
+
+def nothing(event: Failure | Problem) -> Iterable[Output]:
+    """The default of sinks."""
+    return ()
 
 
 def log_and_continue(failure: Failure) -> Literal["continue", "fail"]:

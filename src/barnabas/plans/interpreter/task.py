@@ -9,6 +9,7 @@ transactions.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import struct
 from collections import Counter
@@ -18,6 +19,7 @@ from typing import Any
 
 from barnabas.plans.interpreter import payloads
 from barnabas.plans.interpreter.records import (
+    ErrorSink,
     Failure,
     Handler,
     Headers,
@@ -25,8 +27,10 @@ from barnabas.plans.interpreter.records import (
     Problem,
     Record,
     TaskError,
+    Verdict,
     fail,
     ignore,
+    nothing,
 )
 from barnabas.plans.interpreter.state.buffers import BufferState, PayloadFormat
 from barnabas.plans.interpreter.state.tables import TableState, VersionedState
@@ -41,6 +45,8 @@ Build = Callable[["Task", Any, Process], Process]
 State = TableState | VersionedState | WindowState | JoinState | SessionState | BufferState
 BUILDERS: dict[type[Node], Build] = {}  # the modules of operators fill it
 TASK_STORE = "__task"
+FAILURES_LOGGED_MAX = 10  # of a kind and batch; all are counted
+log = logging.getLogger("barnabas.streams")
 TIME, NUMBERS = b"time", b"numbers"
 _TIME = struct.Struct(">q")
 
@@ -109,12 +115,14 @@ def nowhere(key: Any, value: Any, timestamp: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """Who decides what becomes of records that fail, and who is told of expressions without a value."""
+    """Functions that decide what becomes of records that fail, and those that are told of failures and of
+    expressions without a value."""
 
     deserialization: Handler = fail
     processing: Handler = fail
     production: Handler = fail
     problem: Callable[[Problem], None] = ignore
+    sink: ErrorSink = nothing
 
 
 class Task:
@@ -144,6 +152,7 @@ class Task:
         # The record that is being processed, as processors see it.
         self.topic, self.offset, self.timestamp = "", -1, -1
         self.headers: Headers = ()
+        self.record: Record | None = None
         self.node_name = ""
         self.punctuations: list[Any] = []
         self.closers: list[Callable[[], None]] = []
@@ -211,7 +220,7 @@ class Task:
     def feed(self, topic: str, record: Record) -> None:
         """Process one record; results gather in `outputs`."""
         entry = self._entries.get(topic) or self._entry(topic)
-        self.topic, self.offset, self.headers = topic, record.offset, record.headers
+        self.topic, self.offset, self.headers, self.record = topic, record.offset, record.headers, record
         try:
             entry(record, None, record.timestamp)
         except TaskError:
@@ -239,6 +248,11 @@ class Task:
         self.run_punctuations("wall clock", now_ms)
         return self.take()
 
+    @property
+    def next_wall_clock_ms(self) -> int | None:
+        """When the next timer by the wall clock is due; None without one."""
+        return min((each.due for each in self.punctuations if each.clock == "wall clock"), default=None)
+
     def run_punctuations(self, clock: str, time: int) -> None:
         for punctuation in list(self.punctuations):
             if punctuation.clock == clock:
@@ -256,20 +270,26 @@ class Task:
         """Count and tell an expression that raised: its value is null, the record goes on."""
         self.problems += 1
         cause = f"{type(error).__name__}: {error}"
-        self.handlers.problem(
-            Problem(logger, message, cause, self.topic, self.partition, self.offset, self.timestamp)
-        )
+        problem = Problem(logger, message, cause, self.topic, self.partition, self.offset, self.timestamp)
+        self.handlers.problem(problem)
+        self.outputs += self.handlers.sink(problem)
 
     def judge(self, failure: Failure, handler: Handler) -> None:
         """Ask the handler about a record that failed; raise where it says so."""
-        if handler(failure) == "continue":
-            self.drop(failure.stage)
-            return
-        where = f"{failure.topic}-{self.partition}@{failure.record.offset}"
-        raise TaskError(
-            f"{failure.stage} of record {where} failed in {failure.node or 'the source'}: "
-            f"{type(failure.error).__name__}: {failure.error}"
-        ) from failure.error
+        where = f"{failure.stage} of record {failure.topic}-{self.partition}@{failure.record.offset} failed"
+        text = f"{where} in {failure.node or 'the source'}: {type(failure.error).__name__}: {failure.error}"
+        self.outputs += self.handlers.sink(failure)
+        try:
+            found = handler(failure)
+        except Exception as error:
+            raise TaskError(f"{text}; its handler failed: {type(error).__name__}: {error}") from error
+        verdict = Verdict(found) if isinstance(found, str) else found
+        if verdict.action != "continue":
+            raise TaskError(text) from failure.error
+        self.outputs += verdict.records
+        self.drop(failure.stage)
+        if self.dropped[failure.stage] <= FAILURES_LOGGED_MAX:
+            log.warning("%s; the task goes on without it", text)
 
     def flush(self) -> None:
         """Write what changed to the backend, and add the records of the changelogs to `outputs`."""

@@ -23,7 +23,7 @@ from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.streams.run.settings import StreamsSettings, streams_settings
 from barnabas.streams.run.topologies import load_plan
 from barnabas.streams.spark.conductor import Conductor, Query
-from barnabas.streams.spark.queries_of_plan import queries_of
+from barnabas.streams.spark.queries_of_plan import create_missing, queries_of
 
 KIND = "stream"
 PROGRAM = "streams"
@@ -39,7 +39,7 @@ def main(arguments: Mapping[str, object]) -> int:
     reporter = Reporter(place_at(settings.tasks.state_dir), application_id, PROGRAM)
     spark = session(SparkSettings(settings.master, settings=settings.spark), sets=(), name=application_id)
     try:
-        conductor = Conductor(spark, settings.tasks.client)
+        conductor = Conductor(spark, settings.tasks.client, purge_s=settings.purge_s)
         for query in queries(str(arguments["topology"]), settings):
             conductor.add(query)
             reporter.set_state(query.name, QueryState.RUNNING, kind=KIND)
@@ -62,6 +62,7 @@ def queries(topology: str, settings: StreamsSettings) -> list[Query]:
     cluster = WorkerCluster(settings.tasks.client)
     try:
         plan = load_plan(topology, settings.tasks.application_id)
+        create_missing(settings.error_topics, cluster)
         return queries_of(
             plan, settings.tasks, cluster, handlers=settings.handlers, offset_reset=settings.offset_reset
         )
@@ -74,9 +75,18 @@ def report(reporter: Reporter, running: list[Query], seen: dict[str, int]) -> No
     for query in running:
         if query.batches != seen.get(query.name, 0):
             before = seen.get(f"{query.name}/records", 0)
-            reporter.progress(query.name, batch=query.batches, rows_in=query.records - before)
+            outputs = seen.get(f"{query.name}/outputs", 0)
+            reporter.progress(
+                query.name,
+                batch=query.batches,
+                rows_in=query.records - before,
+                rows_out=query.outputs - outputs,
+                lag=query.metrics.lag,
+                metrics=query.metrics.snapshot(),
+            )
             seen[query.name] = query.batches
             seen[f"{query.name}/records"] = query.records
+            seen[f"{query.name}/outputs"] = query.outputs
 
 
 if __name__ == "__main__":

@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.plans.interpreter.records import Handler, fail, log_and_continue
+from barnabas.plans.interpreter.records import ErrorSink, Handler, fail, log_and_continue, nothing
 from barnabas.plans.interpreter.task import Handlers
 from barnabas.spark.basics.settings import ClientSettings, OptionError, client_settings
+from barnabas.streams.run.error_records import DeadLetters, ProcessingLog, Sinks
+from barnabas.streams.run.topologies import TopologyError, load_attribute
+from barnabas.streams.spark.purging import PURGE_S
 from barnabas.streams.spark.task_port import TaskSettings
 
 GUARANTEES = {"at_least_once": False, "exactly_once": True, "exactly_once_v2": True}
@@ -30,6 +33,9 @@ KAFKA_HANDLERS = {  # Kafka Streams' classes for the same
 DESERIALIZATION = "deserialization.exception.handler"
 PROCESSING = "processing.exception.handler"
 PRODUCTION = "production.exception.handler"
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+PROCESSING_LOG = "processing.log.topic"
+PURGE_INTERVAL = "repartition.purge.interval.ms"
 MASTER = "spark.master"
 HTTP = "http."  # settings of the service that answers interactive queries
 OWN = {
@@ -37,6 +43,9 @@ OWN = {
     "state.dir",
     "auto.offset.reset",
     "application.server",
+    DEAD_LETTERS,
+    PROCESSING_LOG,
+    PURGE_INTERVAL,
     DESERIALIZATION,
     PROCESSING,
     PRODUCTION,
@@ -50,6 +59,8 @@ class StreamsSettings:
     offset_reset: str
     master: str
     spark: Mapping[str, str]
+    error_topics: tuple[str, ...] = ()  # created at the start where they are missing
+    purge_s: float = PURGE_S
 
     @property
     def state_folder(self) -> Path:
@@ -70,17 +81,27 @@ def streams_settings(application_id: str, servers: str, given: Mapping[str, str]
     client = client_of(servers, given, is_exactly_once=GUARANTEES[guarantee])
     folder = given.get("state.dir") or str(Path(tempfile.gettempdir()) / "kafka-streams")
     tasks = TaskSettings(application_id, client, str(Path(folder).absolute()), GUARANTEES[guarantee])
+    sinks: list[ErrorSink] = []
+    if DEAD_LETTERS in given:
+        sinks.append(DeadLetters(given[DEAD_LETTERS]))
+    if PROCESSING_LOG in given:
+        sinks.append(ProcessingLog(given[PROCESSING_LOG], application_id))
     handlers = Handlers(
-        handler(given, DESERIALIZATION), handler(given, PROCESSING), handler(given, PRODUCTION)
+        handler(given, DESERIALIZATION),
+        handler(given, PROCESSING),
+        handler(given, PRODUCTION),
+        sink=Sinks(sinks) if sinks else nothing,
     )
-    return StreamsSettings(tasks, handlers, reset, spark.pop(MASTER, "local[*]"), spark)
+    error_topics = tuple(given[name] for name in (DEAD_LETTERS, PROCESSING_LOG) if name in given)
+    master = spark.pop(MASTER, "local[*]")
+    return StreamsSettings(tasks, handlers, reset, master, spark, error_topics, purge_s_of(given))
 
 
 def client_of(servers: str, given: Mapping[str, str], *, is_exactly_once: bool) -> ClientSettings:
     options = {
         f"kafka.{name}": value
         for name, value in given.items()
-        if name not in OWN and not name.startswith(("spark.", HTTP))
+        if name.removeprefix("default.") not in OWN and not name.startswith(("spark.", HTTP))
     }
     isolation = "read_committed" if is_exactly_once else "read_uncommitted"
     return client_settings(
@@ -88,9 +109,31 @@ def client_of(servers: str, given: Mapping[str, str], *, is_exactly_once: bool) 
     )
 
 
+def purge_s_of(given: Mapping[str, str]) -> float:
+    text = given.get(PURGE_INTERVAL, str(int(PURGE_S * 1000)))
+    if not text.isdecimal():
+        raise OptionError(f"{PURGE_INTERVAL} is {text!r}: a number of milliseconds is needed")
+    return int(text) / 1000
+
+
 def handler(given: Mapping[str, str], name: str) -> Handler:
+    """By a word, a class of Kafka Streams, or `module:name`: a function of the failure, or a class whose
+    objects have `handle(failure)` or can be called."""
     text = given.get(name) or given.get(f"default.{name}") or "fail"
     found = KAFKA_HANDLERS.get(text.rpartition(".")[2], text)
-    if found not in HANDLERS:
-        raise OptionError(f"{name} is {text!r}, it may be fail, continue or a class of Kafka Streams")
-    return HANDLERS[found]
+    if found in HANDLERS:
+        return HANDLERS[found]
+    if ":" not in text:
+        raise OptionError(
+            f"{name} is {text!r}, it may be fail, continue, a class of Kafka Streams, or module:name"
+        )
+    try:
+        own = load_attribute(text, "handler")
+    except TopologyError as error:
+        raise OptionError(f"{name}: {error}") from error
+    judge = own() if isinstance(own, type) else own
+    judge = getattr(judge, "handle", judge)
+    if not callable(judge):
+        raise OptionError(f"{name}: {text} can neither be called nor has it a method handle(failure)")
+    found_handler: Handler = judge
+    return found_handler

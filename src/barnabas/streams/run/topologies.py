@@ -22,12 +22,12 @@ class TopologyError(ValueError):
     """The topology cannot be found or used; the message says why."""
 
 
-def load_plan(reference: str, application_id: str) -> Plan:
-    """The plan that `module:attribute` names: a plan, a builder, or a function of the application id that
-    gives one of them."""
+def load_attribute(reference: str, what: str) -> Any:
+    """What `module:attribute` names, in a module of the current folder or one that is installed. Functions of
+    the module go to executors by value, which need not have it."""
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
-        raise TopologyError(f"{reference!r} is not a topology: give module:attribute, as in words:topology")
+        raise TopologyError(f"{reference!r} is not a {what}: give module:attribute, as in words:{what}")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -38,7 +38,13 @@ def load_plan(reference: str, application_id: str) -> Plan:
     if not hasattr(module, attribute):
         raise TopologyError(f"the module {module_name} has no {attribute}")
     send_by_value(module)
-    found = getattr(module, attribute)
+    return getattr(module, attribute)
+
+
+def load_plan(reference: str, application_id: str) -> Plan:
+    """The plan that `module:attribute` names: a plan, a builder, or a function of the application id that
+    gives one of them."""
+    found = load_attribute(reference, "topology")
     if callable(found) and not isinstance(found, Plan) and not hasattr(found, "build"):
         found = found(application_id)
     plan = found if isinstance(found, Plan) else found.build()

@@ -22,6 +22,8 @@ from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.planning import limited
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
 from barnabas.streams.spark.jobs import PickledLogic, run_batches
+from barnabas.streams.spark.purging import PURGE_S, Purge
+from barnabas.streams.spark.task_metrics import TaskMetrics
 from barnabas.streams.spark.task_port import TaskBatch, TaskId, TaskResult, TaskSettings
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ JOBS_MAX = 8
 class Query:
     """One sub-topology: its topics with their partitions, its logic, and where it stands.
 
-    `resets` says where a topic begins that the group has committed nothing of: EARLIEST or LATEST."""
+    `resets` says where a topic begins that the group has committed nothing of: EARLIEST or LATEST. `timers`
+    has the time at which a task wants to run without records, `purged` the topics whose committed records
+    may be deleted."""
 
     settings: TaskSettings
     number: int
@@ -49,6 +53,9 @@ class Query:
     records: int = 0
     outputs: int = 0
     batches: int = 0
+    timers: dict[int, int] = field(default_factory=dict)
+    purged: frozenset[str] = frozenset()
+    metrics: TaskMetrics = field(default_factory=TaskMetrics)
 
     @property
     def name(self) -> str:
@@ -58,18 +65,20 @@ class Query:
     def places(self) -> list[TopicPartition]:
         return [TopicPartition(topic, each) for topic, count in self.topics.items() for each in range(count)]
 
-    def due(self, ends: Mapping[TopicPartition, int]) -> list[TaskBatch]:
-        """Batches of the tasks that have new records; a task's ranges name all its partitions."""
+    def due(self, ends: Mapping[TopicPartition, int], now_ms: int = -1) -> list[TaskBatch]:
+        """Batches of the tasks that have new records or a timer that is due; a task's ranges name all its
+        partitions."""
         mine = {place: max(ends.get(place, at), at) for place, at in self.positions.items()}
         stops = limited(self.positions, mine, self.records_max)
         by_task: dict[int, list[OffsetRange]] = {}
         for place in sorted(self.positions):
             asked = OffsetRange(place.topic, b"", place.partition, self.positions[place], stops[place])
             by_task.setdefault(place.partition, []).append(asked)
+        ticks = {task for task, time_ms in self.timers.items() if time_ms <= now_ms}
         return [
-            TaskBatch(TaskId(self.number, task), tuple(ranges))
+            TaskBatch(TaskId(self.number, task), tuple(ranges), task in ticks)
             for task, ranges in by_task.items()
-            if any(each.stop > each.start for each in ranges)
+            if task in ticks or any(each.stop > each.start for each in ranges)
         ]
 
     def take(self, results: list[TaskResult]) -> None:
@@ -80,14 +89,27 @@ class Query:
                 self.positions[TopicPartition(topic, partition)] = offset
             self.records += result.records
             self.outputs += result.outputs
+            self.metrics.take(result)
+            if result.counts.timer_ms is not None:
+                self.timers[result.task.partition] = result.counts.timer_ms
+            elif result.error is None:
+                self.timers.pop(result.task.partition, None)
         self.batches += 1
 
 
 class Conductor:
-    def __init__(self, spark: SparkSession, client: ClientSettings, *, poll_s: float = POLL_S) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        client: ClientSettings,
+        *,
+        poll_s: float = POLL_S,
+        purge_s: float = PURGE_S,
+    ) -> None:
         self._spark = spark
         self._cluster = WorkerCluster(client)
         self._poll_s = poll_s
+        self._purge = Purge(self._cluster, purge_s)
         self._queries: dict[str, Query] = {}
         self._running: dict[str, Future[list[TaskResult]]] = {}
         self._jobs = ThreadPoolExecutor(JOBS_MAX, "streams-job")
@@ -142,8 +164,18 @@ class Conductor:
         if not wanted:
             return bool(self._running)
         ends = self._cluster.offsets(wanted)
+        self._purge.run_if_due(
+            {
+                place: at
+                for query in waiting
+                for place, at in query.positions.items()
+                if place.topic in query.purged
+            }
+        )
+        now_ms = int(time.time() * 1000)
         for query in waiting:
-            batches = query.due(ends)
+            query.metrics.look(ends, query.positions)
+            batches = query.due(ends, now_ms)
             if batches:
                 future = self._jobs.submit(run_batches, self._spark, query.settings, query.logic, batches)
                 self._running[query.name] = future

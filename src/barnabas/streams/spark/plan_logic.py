@@ -31,7 +31,7 @@ from barnabas.streams.columns.logic import run_by_columns
 from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.restoring import restore_store
 from barnabas.streams.spark.state_files import StateFile
-from barnabas.streams.spark.task_port import InputRecord
+from barnabas.streams.spark.task_port import InputRecord, TaskCounts
 from barnabas.streams.spark.task_records import read_range
 
 FACTS_CHARS_MAX = 3500  # brokers take 4096 bytes of metadata (offset.metadata.max.bytes)
@@ -45,13 +45,25 @@ class PlanLogic:
 
     def __init__(self, make_task: Callable[[], Task]) -> None:
         self._make_task = make_task
+        self._newest: Task | None = None
+
+    def _made(self) -> Task:
+        self._newest = self._make_task()
+        return self._newest
 
     @cached_property
     def _task(self) -> Task:
-        return self._make_task()
+        return self._made()
+
+    @property
+    def counts(self) -> TaskCounts:
+        task = self._newest
+        if task is None:
+            return TaskCounts()
+        return TaskCounts(dict(task.dropped), task.problems, task.next_wall_clock_ms)
 
     def process_parts(self, parts: Sequence[Part]) -> list[pa.Table] | None:
-        return run_by_columns(self._make_task, parts)
+        return run_by_columns(self._made, parts)
 
     def process(self, topic: str, record: InputRecord) -> Sequence[Output]:
         self._task.feed(topic, Record(*record))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
 from barnabas.client.blocking import run
 from barnabas.plans.interpreter.task import Handlers
-from barnabas.plans.nodes import Source
+from barnabas.plans.nodes import Process, Source
 from barnabas.plans.plan import Plan, PlanError, Subtopology
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.spark.basics.cluster import WorkerCluster
@@ -48,7 +48,11 @@ def queries_of(
             for source in subtopology.sources
             for topic in topics_of_source(source, counts)
         }
-        found.append(Query(settings, subtopology.number, topics, PickledLogic.of(logic), resets))
+        query = Query(settings, subtopology.number, topics, PickledLogic.of(logic), resets)
+        query.purged = frozenset(topics) & {each.name for each in plan.repartition_topics}
+        if any(isinstance(node, Process) for node in subtopology.nodes):
+            query.timers = dict.fromkeys(range(max(topics.values(), default=0)), 0)
+        found.append(query)
     return found
 
 
@@ -73,6 +77,17 @@ def partitions_of_sources(plan: Plan, cluster: WorkerCluster) -> dict[str, int]:
     if missing := sorted(wanted - known.keys()):
         raise PlanError(f"source topics do not exist: {', '.join(missing)}. Create them before the start.")
     return {topic: known[topic] for topic in sorted(wanted)}
+
+
+def create_missing(topics: Iterable[str], cluster: WorkerCluster) -> None:
+    """Create topics with one partition and the brokers' settings, where they do not exist."""
+    admin = TopicAdmin(cluster)
+    for name in topics:
+        try:
+            run(admin.create_topic(NewTopic(name, 1)))
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
 
 
 def create_internal_topics(plan: Plan, existing: Mapping[str, int], cluster: WorkerCluster) -> dict[str, int]:

@@ -38,10 +38,12 @@ from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.state_files import NEW, RESTORING, StateFile, StateLost, state_file
 from barnabas.streams.spark.task_port import (
     ColumnLogic,
+    Counts,
     MakeLogic,
     OutputRecord,
     Restores,
     TaskBatch,
+    TaskCounts,
     TaskId,
     TaskLogic,
     TaskResult,
@@ -63,6 +65,7 @@ def no_step(name: str) -> None:
 
 def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: Step = no_step) -> TaskResult:
     """Process a batch and commit it. Whatever fails before the commit leaves the group where it stood."""
+    began = time.monotonic()
     questions = shared_cluster(settings.client)
     transactional_id = f"{settings.application_id}-{batch.task}" if settings.is_exactly_once else None
     transaction = Transaction(
@@ -81,7 +84,8 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     ]
     stops = {each.place: max(each.start, each.stop) for each in ranges}
     positions = {(place.topic, place.partition): offset for place, offset in stops.items()}
-    if all(each.stop <= each.start for each in ranges):
+    has_records = any(each.stop > each.start for each in ranges)
+    if not has_records and not batch.is_tick:
         return TaskResult(batch.task, positions=positions)
     logic = make(state, batch.task.partition)
     try:
@@ -102,12 +106,14 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     step("committed")
     state.commit(version)
     step("applied")
-    return TaskResult(batch.task, count, sum(table.num_rows for table in outputs), positions)
+    counts = logic.counts if isinstance(logic, Counts) else TaskCounts()
+    rows = sum(table.num_rows for table in outputs)
+    return TaskResult(batch.task, count, rows, positions, counts=counts, seconds=time.monotonic() - began)
 
 
 def results(logic: TaskLogic, parts: Sequence[Part]) -> list[pa.Table]:
     """What the records lead to: by columns where the logic can, else record by record."""
-    if isinstance(logic, ColumnLogic):
+    if isinstance(logic, ColumnLogic) and parts:
         tables = logic.process_parts(parts)
         if tables is not None:
             return tables

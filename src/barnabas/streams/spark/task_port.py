@@ -6,7 +6,7 @@ have the fields of a topic's record, in bytes. Does not know: Spark, brokers, op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -83,6 +83,23 @@ class Restores(Protocol):
         """Bring the pages back from the changelogs. The state is empty; `restored` writes in steps."""
 
 
+@dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """What a batch did besides its results. `timer_ms`: when the next timer by the wall clock is due."""
+
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    problems: int = 0
+    timer_ms: int | None = None
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """A `TaskLogic` that tells what it did, once it has finished."""
+
+    @property
+    def counts(self) -> TaskCounts: ...
+
+
 class TaskId(NamedTuple):
     """Written as Kafka Streams does: `0_1`."""
 
@@ -108,10 +125,11 @@ class TaskSettings:
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
     """Offsets that one task processes together. A range begins where the group stands; its own start counts
-    where the group has committed nothing."""
+    where the group has committed nothing. `is_tick`: timers by the wall clock are due, records or not."""
 
     task: TaskId
     ranges: tuple[OffsetRange, ...]
+    is_tick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +142,5 @@ class TaskResult:
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
     error: str | None = None
     is_fenced: bool = False
+    counts: TaskCounts = TaskCounts()
+    seconds: float = 0.0

@@ -189,6 +189,9 @@ TOOLS = (
     Tool("connect-distributed", "connect.distributed", "start a worker of a cluster", "connect-distributed"),
     Tool("pipeline", "pipelines.pipeline", "run a data pipeline that one file describes"),
     Tool("streams", "streams.streams", "run a topology on Spark, or reset its application"),
+    Tool("sql", "sql.sql", "SQL over topics: a shell, a server, files with statements"),
+    Tool("sql-start", "sql.server_start", "start the SQL server", "ksql-server-start"),
+    Tool("sql-shell", "sql.ksql", "a shell on the SQL server", "ksql"),
     Tool("engine", "engine.engine", "list, describe and stop applications on Spark and their queries"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),
@@ -217,6 +220,8 @@ HIDDEN = {
     "rest-start",
     "connect-standalone",
     "connect-distributed",
+    "sql-start",
+    "sql-shell",
 }
 BY_NAME = {tool.name: tool for tool in TOOLS}
 BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

@@ -17,7 +17,7 @@ from barnabas.testing.waiting import wait_until
 from sql.server.fake_engine import FakeEngine, World
 
 START_S_MAX = 60.0
-QUICK = {"ksql.heartbeat.session.timeout.ms": "6000", "barnabas.http.access.log": "false"}
+QUICK = {"ksql.heartbeat.session.timeout.ms": "30000", "barnabas.http.access.log": "false"}
 
 
 class RunningServer:

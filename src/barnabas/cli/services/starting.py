@@ -34,6 +34,8 @@ class StartedService:
     port: int
     bootstrap: str  # the setting with the brokers
     extra: str  # of pyproject.toml, with the packages that the service needs
+    registry: str | None = None  # the setting with the schema registry
+    command: str = ""  # where it is not `<name> start`
 
 
 REGISTRY = StartedService(
@@ -44,19 +46,43 @@ REGISTRY = StartedService(
     "kafkastore.bootstrap.servers",
     "registry",
 )
-REST = StartedService("rest", "REST proxy", "kafka-rest.properties", 8082, "bootstrap.servers", "rest")
+REST = StartedService(
+    "rest",
+    "REST proxy",
+    "kafka-rest.properties",
+    8082,
+    "bootstrap.servers",
+    "rest",
+    "schema.registry.url",
+)
+SQL = StartedService(
+    "sql",
+    "SQL server",
+    "ksql-server.properties",
+    8088,
+    "bootstrap.servers",
+    "sql",
+    "ksql.schema.registry.url",
+    "sql server",
+)
 
 
 def add_start_arguments(parser: argparse.ArgumentParser, service: StartedService) -> None:
     parser.add_argument(
         "properties", nargs="?", metavar=service.file, help=f"settings of the {service.title}"
     )
+    add_start_options(parser, service)
+
+
+def add_start_options(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, service: StartedService
+) -> None:
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
         help=f"brokers to ask first (default: ${BOOTSTRAP_VARIABLE}, else {DEFAULT_BOOTSTRAP})",
     )
-    if service is REST:
+    if service.registry is not None:
         parser.add_argument("--registry-url", metavar="URL", help="the schema registry")
     parser.add_argument("--port", type=int, metavar="N", help=f"port to listen on (default: {service.port})")
     parser.add_argument(
@@ -72,7 +98,9 @@ def add_start_arguments(parser: argparse.ArgumentParser, service: StartedService
 
 def run_start(options: argparse.Namespace, out: Output, service: StartedService) -> int:
     if options.daemon:
-        raise ToolError(f"-daemon is not supported: use `barnabas {service.name} start ... &`")
+        raise ToolError(
+            f"-daemon is not supported: use `barnabas {service.command or f'{service.name} start'} ... &`"
+        )
     if options.bootstrap_server is not None:
         check_bootstrap(options.bootstrap_server)
     try:
@@ -115,8 +143,8 @@ def overrides(
     found: dict[str, str] = {}
     if options.bootstrap_server is not None:
         found[service.bootstrap] = options.bootstrap_server
-    if getattr(options, "registry_url", None) is not None:
-        found["schema.registry.url"] = options.registry_url
+    if service.registry is not None and options.registry_url is not None:
+        found[service.registry] = options.registry_url
     return {**found, **key_values(options.override), **json.loads(environ.get(PROPERTIES_VARIABLE, "{}"))}
 
 

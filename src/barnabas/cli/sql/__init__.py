@@ -1,0 +1,1 @@
+"""SQL over topics: the server, the shell, files with statements."""

@@ -1,0 +1,1 @@
+"""The shell: statements typed by people, sent to a server, their results shown."""

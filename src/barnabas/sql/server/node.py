@@ -27,12 +27,12 @@ from barnabas.security.clients.client_security import client_security
 from barnabas.services.errors import ApiError
 from barnabas.services.settings.client_properties import BOOTSTRAP
 from barnabas.settings.errors import SettingsError
-from barnabas.sql.execution.port import Engine, Prepared, PullResult, QueryStatus
+from barnabas.sql.execution.port import Engine, QueryStatus
 from barnabas.sql.metastore.metastore import Metastore
 from barnabas.sql.server.commands.command import NOOP, Command
 from barnabas.sql.server.commands.command_log import CommandLog, MemoryLog, TopicLog
 from barnabas.sql.server.commands.runner import Runner
-from barnabas.sql.server.other_nodes import OtherNodes
+from barnabas.sql.server.other_nodes import NodeUnreachable, OtherNodes
 from barnabas.sql.server.settings.server_settings import ServerSettings
 from barnabas.sql.server.statements.connect_client import ConnectClient
 from barnabas.sql.server.statements.errors import NO_REGISTRY, StatementRefused
@@ -175,18 +175,13 @@ class SqlNode:
         """Whether another node runs the queries."""
         return not self.runner.is_leading and self.leader not in ("", self.settings.url)
 
-    async def pull(self, prepared: Prepared, text: str) -> PullResult:
-        if not self._is_far:
-            return await self.engine.pull(prepared)
-        return await self.others.pull(self.leader, text, prepared.properties, prepared.schema)
-
     async def query_statuses(self) -> Mapping[str, QueryStatus]:
         if not self._is_far:
             return {each.query_id: each for each in self.engine.statuses()}
         try:
             return await self.others.statuses(self.leader)
-        except ApiError as error:
-            log.warning("%s", error.message)
+        except NodeUnreachable as error:
+            log.warning("%s", error)
             return {}
 
     # -- the end of a cluster ----------------------------------------------------------------------

@@ -22,6 +22,7 @@ from barnabas.sql.server.rest.bodies import DELIMITED, JSON, KSQL_JSON, json_res
 from barnabas.sql.server.rest.facts import FactEndpoints
 from barnabas.sql.server.rest.inserts import InsertEndpoint
 from barnabas.sql.server.rest.queries import QueryEndpoints
+from barnabas.sql.server.rest.spark import SparkEndpoint
 from barnabas.sql.server.rest.statements import StatementEndpoints
 from barnabas.sql.server.settings.server_settings import ServerSettings, server_settings
 from barnabas.sql.server.statements.changing import not_ready
@@ -63,6 +64,7 @@ def routes(node: SqlNode, made: Service) -> list[AnyRoute]:
     queries = QueryEndpoints(node, statements, made.stopping)
     facts = FactEndpoints(node, node.why_not_ready, lambda: node.leader)
     inserts = InsertEndpoint(node)
+    spark = SparkEndpoint(node)
 
     def ready(endpoint: Endpoint) -> Endpoint:
         async def respond(request: Request) -> Response:
@@ -81,6 +83,7 @@ def routes(node: SqlNode, made: Service) -> list[AnyRoute]:
 
     return [
         post("/ksql", statements.run, Need.WRITE),
+        post("/spark", spark.run, Need.WRITE, is_stream=True),
         post("/ksql/terminate", statements.terminate, Need.ADMIN),
         post("/query", queries.query, Need.READ, is_stream=True),
         post("/query-stream", queries.query_stream, Need.READ, is_stream=True),

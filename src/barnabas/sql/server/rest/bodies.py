@@ -5,6 +5,7 @@ In: requests. Out: their texts, properties and variables as `Asked`, or ApiError
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +14,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from barnabas.services.errors import ApiError
-from barnabas.services.json_bodies import parse_json, read_object
+from barnabas.services.json_bodies import parse_json
 from barnabas.sql.execution.json_values import dumped
 from barnabas.sql.server.commands.command import texts
 from barnabas.sql.server.settings.properties import plain_names
-from barnabas.sql.server.statements.errors import bad_request
+from barnabas.sql.server.statements.errors import BAD_REQUEST, bad_request
 from barnabas.sql.server.statements.request import check_property
 from barnabas.sql.server.statements.session import Server, Session
 
 KSQL_JSON = "application/vnd.ksql.v1+json"
 JSON = "application/json"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+BODY_BYTES_MAX = 4 << 20
+BODY_S_MAX = 60.0
 KSQL_NAMES = ("ksql", "streamsProperties", "sessionVariables")
 STREAM_NAMES = ("sql", "properties", "sessionVariables")
 
@@ -47,20 +50,31 @@ async def asked(request: Request, names: tuple[str, str, str] = KSQL_NAMES) -> A
 
 
 async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object of a body. The frame bounds no bodies of streaming routes, so they are bounded here."""
+    data = bytearray()
     try:
-        return await read_object(request)
+        async with asyncio.timeout(BODY_S_MAX):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > BODY_BYTES_MAX:
+                    raise ApiError(413, BAD_REQUEST, f"a request has at most {BODY_BYTES_MAX} bytes")
+    except TimeoutError:
+        raise ApiError(408, BAD_REQUEST, f"the body did not arrive within {BODY_S_MAX:g} s") from None
+    return object_in(bytes(data))
+
+
+def object_in(data: bytes) -> dict[str, Any]:
+    try:
+        found = parse_json(data)
     except ApiError as error:
         raise bad_request(error.message) from None
+    if not isinstance(found, dict):
+        raise bad_request("the request must be a JSON object")
+    return found
 
 
 def asked_in_text(text: str, names: tuple[str, str, str] = KSQL_NAMES) -> Asked:
-    try:
-        body = parse_json(text.encode())
-    except ApiError as error:
-        raise bad_request(error.message) from None
-    if not isinstance(body, dict):
-        raise bad_request("the request must be a JSON object")
-    return asked_in(body, names)
+    return asked_in(object_in(text.encode()), names)
 
 
 def asked_in(body: Mapping[str, Any], names: tuple[str, str, str]) -> Asked:

@@ -84,7 +84,7 @@ async def pulled(server: Server, selected: Selection) -> PullResult:
     assert selected.prepared is not None
     with server.selects.pulling():
         try:
-            return await server.pull(selected.prepared, selected.text)
+            return await server.engine.pull(selected.prepared)
         except SqlError as error:
             raise refused(error, selected.text) from None
 

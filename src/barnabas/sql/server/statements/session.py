@@ -8,7 +8,7 @@ from typing import Protocol
 
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.schemas.client.faces import AsyncSchemaRegistryClient
-from barnabas.sql.execution.port import Engine, Prepared, PullResult, QueryStatus
+from barnabas.sql.execution.port import Engine, QueryStatus
 from barnabas.sql.metastore.metastore import Metastore
 from barnabas.sql.server.commands.command_log import CommandLog
 from barnabas.sql.server.commands.runner import Runner
@@ -41,9 +41,6 @@ class Server(Protocol):
 
     def why_read_only(self) -> str | None:
         """The reason why statements that change something are refused."""
-
-    async def pull(self, prepared: Prepared, text: str) -> PullResult:
-        """Run a pull query where the state is."""
 
     async def query_statuses(self) -> Mapping[str, QueryStatus]:
         """Statuses of persistent queries, of the node that runs them."""

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline bench-connect demo soak soak-kills package clean tools
+.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-streams bench-pipeline bench-connect demo soak soak-kills package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -90,6 +90,9 @@ bench-spark: $(VENV)/.dev  ## our Spark source and sink against Spark's own conn
 
 bench-connect: $(VENV)/.dev  ## workers of Connect against Apache's, write docs/benchmarks-connect.md
 	$(BIN)/python -m bench.connect $(ARGS)
+
+bench-streams: $(VENV)/.dev  ## streams against Java Kafka Streams, Faust and Quix, write docs/benchmarks-streams.md
+	$(BIN)/python -m bench.streams $(ARGS)
 
 bench-pipeline: $(VENV)/.dev  ## topic to all four zones, against a job written by hand; write docs/benchmarks-pipeline.md
 	$(BIN)/python -m bench.pipeline $(ARGS)

@@ -91,6 +91,14 @@ class Application:
                 return
         raise RuntimeError(f"the application ended: {self.log.read_text()[-2000:]}")
 
+    def processor_s(self) -> float:
+        return processor_seconds(self.watched)
+
+    def memory_mb(self) -> float:
+        """Of the process and its children, what they share counted for each."""
+        some = [self.watched, *self.watched.children(recursive=True)]
+        return float(sum(each.memory_info().rss for each in some)) / 1e6
+
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -109,10 +117,8 @@ class Application:
 def has_read_everything(cluster: WorkerCluster, group: str, sources: Sequence[str]) -> bool:
     committed = run(GroupOffsetAdmin(cluster).committed_offsets(group))
     topics = run(cluster.topics(None))
-    wanted = [
-        *sources,
-        *(name for name in topics if name.startswith(group) and name.endswith("-repartition")),
-    ]
+    internal = [name for name in topics if group in name and "changelog" not in name]
+    wanted = [*sources, *internal]
     places = [TopicPartition(name, each) for name in wanted for each in topics[name].partitions]
     ends = cluster.offsets(dict.fromkeys(places, LATEST))
     return all(
@@ -129,11 +135,15 @@ def measure(
     group: str,
     sources: Sequence[str],
     guarantee: str,
+    *,
+    is_peer: bool = False,
 ) -> Ran:
     """Run one side until its group has read all sources."""
     broker = psutil.Process(broker_pid)
     with TemporaryDirectory(prefix="bench-streams-", dir="/dev/shm") as folder:
         arguments = [name, bootstrap, group, f"{folder}/state", guarantee, str(COMMIT_MS)]
+        if is_peer:  # a program of a single topology
+            arguments = [bootstrap, group, f"{folder}/state"]
         application = Application(command, arguments, Path(folder) / "log")
         try:
             application.wait_until_running()

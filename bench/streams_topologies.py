@@ -77,5 +77,9 @@ TOPOLOGIES: dict[str, Build] = {
 
 def plan_of(name: str, application_id: str) -> Plan:
     builder = StreamsBuilder(application_id)
-    TOPOLOGIES[name](builder)
+    if name.startswith("idle-"):
+        for number in range(int(name.removeprefix("idle-"))):
+            builder.stream(f"quiet-{number}", value=str).to(f"quiet-{number}-results")
+    else:
+        TOPOLOGIES[name](builder)
     return builder.build()

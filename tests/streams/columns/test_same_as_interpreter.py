@@ -11,6 +11,7 @@ from tests.streams.columns.batches import Both, global_state, part, plan, random
 
 from barnabas.streams import (
     F,
+    JoinWindows,
     StreamsBuilder,
     TimeWindows,
     call,
@@ -73,6 +74,11 @@ def tumbling(builder: StreamsBuilder) -> None:
     grouped.count().to_stream().to("out")
 
 
+def counted_hopping(builder: StreamsBuilder) -> None:
+    grouped = builder.stream("in", value=str).group_by_key().windowed_by(TimeWindows(15, 4, grace_ms=9))
+    grouped.count().to_stream().to("out")
+
+
 def hopping(builder: StreamsBuilder) -> None:
     grouped = builder.stream("in").filter(value().is_not_null()).group_by_key()
     windowed = grouped.windowed_by(TimeWindows(15, 4, grace_ms=4)).aggregate(total=F.sum("n"))
@@ -104,6 +110,7 @@ CASES: dict[str, tuple[Build, list[bytes | None], int]] = {
     "reduce": (reduce, TEXTS, 0),
     "aggregate": (aggregate, JSON, 0),
     "tumbling": (tumbling, TEXTS, 0),
+    "counted hopping": (counted_hopping, TEXTS, 0),
     "hopping": (hopping, JSON, 0),
     "conditions": (conditions, NUMBERS[:4], 0),
     "times": (times, TEXTS, 0),
@@ -167,6 +174,30 @@ def test_a_global_table_is_looked_up(kind: str) -> None:
     for batch in range(3):
         both.run([part("in", random_records(rng, 50, TEXTS, start=30 * batch))])
     both.check()
+
+
+def streams_joined(builder: StreamsBuilder) -> None:
+    orders, payments = builder.stream("orders", value=str), builder.stream("payments", value=str)
+    windows = JoinWindows(7, 10, grace_ms=5)
+    orders.join(payments, call("concat", left(), lit("|"), right()), windows, value=str).to("out")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_records_of_two_streams_meet_in_a_window(seed: int) -> None:
+    both = Both(plan(streams_joined))
+    rng = random.Random(f"joined {seed}")
+    for batch in range(5):
+        given = [
+            part(topic, random_records(rng, rng.randint(1, 40), TEXTS, start=30 * batch))
+            for topic in ("orders", "payments")
+            if rng.random() < 0.8
+        ]
+        if given:
+            both.run(given)
+    both.check()
+    assert [each for each in both.columns.written if each[0] == "out"] == [
+        each for each in both.interpreter.written if each[0] == "out"
+    ]
 
 
 def test_the_order_of_records_is_kept() -> None:

@@ -9,7 +9,7 @@ Does not know: columns, Spark.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
 from barnabas.client.blocking import run
@@ -68,7 +68,7 @@ class Fetcher:
         self._exchange: Exchange[FetchResponse] | None = None  # the fetch under way
         self._room = Room()
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Generator[Chunk, None, None]:
         """All batches of the range, in order."""
         patience = self._cluster.patience(self._timeout_ms)
         try:

@@ -27,6 +27,7 @@ from barnabas.streams.columns.grouping import Groups
 from barnabas.streams.columns.pages import CountPages
 from barnabas.streams.columns.tables import column_of, key_bytes, without_nulls
 from barnabas.streams.columns.task import ColumnTask, Results, Step, builds
+from barnabas.streams.columns.window_pages import WindowCounts, has_counts
 
 States = list[tuple[Any, int] | None]  # value and time of each group before the batch
 AT_ONCE = (n.TableToStream, n.Sink, n.Filter, n.Map, n.MapValues, n.SelectKey, n.FlatMapValues, n.FlatMap)
@@ -146,6 +147,7 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
     assert isinstance(state, WindowState)
     functions = functions_of(node.aggregate)
     count = counted if is_plain_count(node.aggregate) else partial(added, functions)
+    has_numbers = is_plain_count(node.aggregate) and has_counts(state)
     numbers, clock = task.task.numbers, f"{node.name} time"
 
     def run(rows: Rows) -> Results:
@@ -165,17 +167,22 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
         data = key_bytes(task, store, rows.keys)
         groups = Groups(data, starts)
         order, lasts = last_of_groups(groups)
-        keys = data.take(pa.array(groups.firsts)).to_pylist()
-        first_starts = starts[groups.firsts].tolist()
-        before: States = [state.get(key, start) for key, start in zip(keys, first_starts, strict=True)]
-        states, times = count(groups, rows, before)
+        if has_numbers:
+            counts = WindowCounts(task, state, data, starts, rows.times, groups)
+            task.pending.append(counts.write)
+            times, found = counts.times, Column(pa.array(counts.counts[order]))
+        else:
+            keys = data.take(pa.array(groups.firsts)).to_pylist()
+            first_starts = starts[groups.firsts].tolist()
+            before: States = [state.get(key, start) for key, start in zip(keys, first_starts, strict=True)]
+            states, times = count(groups, rows, before)
 
-        def write() -> None:
-            for key, start, value, time in zip(keys, first_starts, states, times.tolist(), strict=True):
-                state.put(key, start, value, time)
+            def write() -> None:
+                for key, start, value, time in zip(keys, first_starts, states, times.tolist(), strict=True):
+                    state.put(key, start, value, time)
 
-        task.pending.append(write)
-        found = results_of(functions, [states[group] for group in order.tolist()])
+            task.pending.append(write)
+            found = results_of(functions, [states[group] for group in order.tolist()])
         some = rows.take(lasts)
         return Rows(some.keys, found, times[order], some.order, some.headers, starts[lasts], windows.size_ms)
 

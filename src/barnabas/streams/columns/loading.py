@@ -1,5 +1,5 @@
 """Imports every module of steps, so that a task can build all that run over columns."""
 
-from barnabas.streams.columns import aggregates, stateless, tables
+from barnabas.streams.columns import aggregates, stateless, stream_joins, tables
 
-STEPS = (aggregates, stateless, tables)
+STEPS = (aggregates, stateless, stream_joins, tables)

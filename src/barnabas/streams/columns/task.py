@@ -66,6 +66,7 @@ class ColumnTask:
         self.task = task
         self.written: list[Written] = []
         self.results: dict[str, Results] = {}
+        self.sides: dict[str, Any] = {}  # what stores of joins got, by store
         self.pending: list[Callable[[], None]] = []  # what writes to the backend, when all steps are done
         self._steps = {node.name: self._step(node) for node in task.subtopology.nodes}
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_S = 0.05
-RECORDS_MAX = 200_000  # of a query's batch
+RECORDS_MAX = 1_000_000  # of a query's batch; its tasks end it earlier when its bytes are many
 JOBS_MAX = 8
 
 

@@ -83,13 +83,13 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         for each in batch.ranges
     ]
     stops = {each.place: max(each.start, each.stop) for each in ranges}
-    positions = {(place.topic, place.partition): offset for place, offset in stops.items()}
     has_records = any(each.stop > each.start for each in ranges)
     if not has_records and not batch.is_tick:
-        return TaskResult(batch.task, positions=positions)
+        return TaskResult(batch.task, positions=positions_of(stops))
     logic = make(state, batch.task.partition)
     try:
-        parts = read_parts(questions, ranges, settings.client.request_timeout_ms)
+        parts, ranges = read_parts(questions, ranges, settings.client.request_timeout_ms)
+        stops = {each.place: each.stop for each in ranges}
         count = sum(part.records.num_rows for part in parts)
         outputs = results(logic, parts)
         version = uuid.uuid4().hex
@@ -107,8 +107,12 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     state.commit(version)
     step("applied")
     counts = logic.counts if isinstance(logic, Counts) else TaskCounts()
-    rows = sum(table.num_rows for table in outputs)
-    return TaskResult(batch.task, count, rows, positions, counts=counts, seconds=time.monotonic() - began)
+    rows, seconds = sum(table.num_rows for table in outputs), time.monotonic() - began
+    return TaskResult(batch.task, count, rows, positions_of(stops), counts=counts, seconds=seconds)
+
+
+def positions_of(stops: Mapping[TopicPartition, int]) -> dict[tuple[str, int], int]:
+    return {(place.topic, place.partition): offset for place, offset in stops.items()}
 
 
 def results(logic: TaskLogic, parts: Sequence[Part]) -> list[pa.Table]:

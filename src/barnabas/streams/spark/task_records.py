@@ -6,7 +6,8 @@ partitions the one whose next record is the oldest comes first. Does not know: w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from barnabas.streams.spark.task_port import InputRecord
 
 COLUMNS = ("key", "value", "offset", "timestamp", "headers")
 US_A_MS = 1000
+BYTES_MAX = 256 * 1024 * 1024  # of a task's batch, unpacked
 
 
 def merged(parts: list[tuple[str, list[InputRecord]]]) -> Iterator[tuple[str, InputRecord]]:
@@ -35,17 +37,32 @@ def merged(parts: list[tuple[str, list[InputRecord]]]) -> Iterator[tuple[str, In
     return (together[index] for index in order.tolist())
 
 
-def read_parts(cluster: WorkerCluster, ranges: Iterable[OffsetRange], timeout_ms: int) -> list[Part]:
-    """Records by columns, one part for each range that has some."""
-    found = []
+def read_parts(
+    cluster: WorkerCluster, ranges: Sequence[OffsetRange], timeout_ms: int, bytes_max: int = BYTES_MAX
+) -> tuple[list[Part], list[OffsetRange]]:
+    """Records by columns, one part for each range that has some, and the ranges that were read: one that has
+    more bytes than its share ends early."""
+    parts, ranges_read = [], []
+    share = bytes_max // max(1, len(ranges))
     for asked in ranges:
+        stop = max(asked.start, asked.stop)
         if asked.stop > asked.start:
             fetcher = Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=timeout_ms)
             table = Table(asked.topic, asked.partition, COLUMNS)
-            some = [table.batch(chunk, asked.start, asked.stop) for chunk in fetcher.chunks()]
+            some: list[pa.RecordBatch] = []
+            size = 0
+            chunks = fetcher.chunks()
+            for chunk in chunks:
+                some.append(table.batch(chunk, asked.start, asked.stop))
+                size += chunk.bytes
+                if size > share and some[-1].num_rows:
+                    stop = min(stop, some[-1].column("offset")[-1].as_py() + 1)
+                    break
+            chunks.close()
             if some:
-                found.append(Part(asked.topic, asked.partition, together(some)))
-    return found
+                parts.append(Part(asked.topic, asked.partition, together(some)))
+        ranges_read.append(replace(asked, stop=stop))
+    return parts, ranges_read
 
 
 def together(some: list[pa.RecordBatch]) -> pa.RecordBatch:

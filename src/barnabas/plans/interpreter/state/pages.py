@@ -7,7 +7,7 @@ what it has changed. Does not know: what the objects are.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from barnabas.plans.stores import StateBackend
@@ -107,6 +107,35 @@ class TimeIndex:
         if (time, entry) not in segment:
             segment[time, entry] = None
             self._dirty.add(number)
+
+    def add_many(self, entries: Iterable[tuple[int, bytes]]) -> None:
+        by_segment: dict[int, dict[tuple[int, bytes], None]] = {}
+        size = self._segment_ms
+        for entry in entries:
+            number = entry[0] // size
+            some = by_segment.get(number)
+            if some is None:
+                some = by_segment[number] = {}
+            some[entry] = None
+        for number, some in by_segment.items():
+            self._segment(number).update(some)
+            self._dirty.add(number)
+
+    def pop_before(self, limit: int) -> list[tuple[int, bytes]]:
+        """Take out the entries with a time below the limit."""
+        found: list[tuple[int, bytes]] = []
+        last = limit // self._segment_ms
+        for number in sorted(number for number in self._segments if number <= last):
+            segment = self._segment(number)
+            due = list(segment) if number < last else [entry for entry in segment if entry[0] < limit]
+            found += due
+            if len(due) == len(segment):
+                self._drop(number)
+            elif due:
+                for entry in due:
+                    del segment[entry]
+                self._dirty.add(number)
+        return found
 
     def discard(self, time: int, entry: bytes) -> None:
         number = time // self._segment_ms

@@ -19,7 +19,8 @@ from barnabas.plans.stores import StateBackend, StoreSpec
 _TIME = struct.Struct(">q")
 _TWO = struct.Struct(">qq")
 _WINDOW_KEY = struct.Struct(">qi")
-SEGMENT_MS_MIN = 60_000
+SEGMENT_MS_MIN = 1_000
+SEGMENTS = 1_024  # a batch writes whole segments of the index
 OBSERVED = b"o"
 
 
@@ -30,7 +31,7 @@ class _Timed:
     def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
         self.spec, self._backend, self._write, self._read = spec, backend, write, read
         self.retention_ms = spec.retention_ms
-        self._index = TimeIndex(backend, spec.name, max(spec.retention_ms // 2, SEGMENT_MS_MIN))
+        self.index = TimeIndex(backend, spec.name, max(spec.retention_ms // SEGMENTS, SEGMENT_MS_MIN))
         stored = backend.get(spec.name, OBSERVED)
         self.observed_time: int = _TIME.unpack(stored)[0] if stored else -1
         self._stored_time = self.observed_time
@@ -46,10 +47,14 @@ class _Timed:
         return self.observed_time - self.retention_ms + 1
 
     def _flush_times(self) -> None:
-        self._index.flush()
+        self.index.flush()
         if self._stored_time != self.observed_time:
             self._backend.put(self.spec.name, OBSERVED, _TIME.pack(self.observed_time))
             self._stored_time = self.observed_time
+
+
+def _start(item: tuple[int, tuple[Any, int]]) -> int:
+    return item[0]
 
 
 class WindowState(_Timed):
@@ -65,7 +70,9 @@ class WindowState(_Timed):
         return {start: (self._read(data), time) for start, time, data in Chunks.read(_TWO, page)}
 
     def _encode(self, page: dict[int, tuple[Any, int]]) -> bytes:
-        return Chunks.write(_TWO, ((start, row[1], self._write(row[0])) for start, row in page.items()))
+        return Chunks.write(
+            _TWO, ((start, row[1], self._write(row[0])) for start, row in sorted(page.items(), key=_start))
+        )
 
     def get(self, key: bytes, start: int) -> tuple[Any, int] | None:
         return self.pages.of(key).get(start) if start >= self._oldest() else None
@@ -77,10 +84,10 @@ class WindowState(_Timed):
         page = self.pages.touch(key)
         if value is None:
             if page.pop(start, None) is not None:
-                self._index.discard(start, key)
+                self.index.discard(start, key)
         else:
             if start not in page:
-                self._index.add(start, key)
+                self.index.add(start, key)
             page[start] = (value, timestamp)
         self._changes[key, start, 0] = (value, timestamp)
 
@@ -95,13 +102,13 @@ class WindowState(_Timed):
     def take_between(self, low: int, high: int) -> list[tuple[int, bytes, tuple[Any, int]]]:
         """Windows with a start in [low, high], by start, then by key. Finds what the retention hides
         already: a window that has just closed is at its edge, and stays until the flush."""
-        found = self._index.between(low, high)
+        found = self.index.between(low, high)
         return [(start, key, self.pages.of(key)[start]) for start, key in found]
 
     def flush(self) -> list[ChangeRecord]:
-        for start, key in self._index.between(-(1 << 62), self._oldest() - 1):
+        for start, key in self.index.between(-(1 << 62), self._oldest() - 1):
             self.pages.touch(key).pop(start, None)
-            self._index.discard(start, key)
+            self.index.discard(start, key)
         changes: list[ChangeRecord] = [
             (key + _WINDOW_KEY.pack(start, 0), None if value is None else self._write(value), time)
             for (key, start, _), (value, time) in self._changes.items()
@@ -113,7 +120,7 @@ class WindowState(_Timed):
 
     def forget(self) -> None:
         self.pages.forget()
-        self._index.forget()
+        self.index.forget()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         start, _ = _WINDOW_KEY.unpack(key[-12:])
@@ -133,7 +140,7 @@ class JoinState(_Timed):
             backend, spec.name, self._decode, self._encode, list
         )
         stored = backend.get(spec.name, b"s")
-        self._sequence = _TIME.unpack(stored)[0] if stored else 0
+        self.sequence = _TIME.unpack(stored)[0] if stored else 0
 
     def _decode(self, page: bytes) -> list[tuple[int, int, Any]]:
         return [(time, seq, self._read(data)) for time, seq, data in Chunks.read(_TWO, page)]
@@ -145,10 +152,16 @@ class JoinState(_Timed):
         self.observe(timestamp)
         if timestamp < self._oldest():
             return
-        self._sequence += 1
-        insort(self.pages.touch(key), (timestamp, self._sequence, value), key=lambda row: row[:2])
-        self._index.add(timestamp, key)
-        self._changes[key, timestamp, self._sequence] = (value, timestamp)
+        self.sequence += 1
+        insort(self.pages.touch(key), (timestamp, self.sequence, value), key=lambda row: row[:2])
+        self.index.add(timestamp, key)
+        self._changes[key, timestamp, self.sequence] = (value, timestamp)
+
+    def take_sequences(self, count: int) -> None:
+        """Records were stored elsewhere, under the next numbers."""
+        if count:
+            self.sequence += count
+            self._backend.put(self.spec.name, b"s", _TIME.pack(self.sequence))
 
     def of(self, key: bytes, low: int, high: int) -> list[tuple[int, int, Any]]:
         """Records of a key in [low, high], by time."""
@@ -159,17 +172,17 @@ class JoinState(_Timed):
 
     def flush(self) -> list[ChangeRecord]:
         oldest = self._oldest()
-        for time, key in self._index.between(-(1 << 62), oldest - 1):
+        for time, key in self.index.between(-(1 << 62), oldest - 1):
             page = self.pages.touch(key)
             while page and page[0][0] < oldest:
                 page.pop(0)
-            self._index.discard(time, key)
+            self.index.discard(time, key)
         changes: list[ChangeRecord] = [
             (key + _WINDOW_KEY.pack(start, seq & 0x7FFFFFFF), self._write(value), time)
             for (key, start, seq), (value, time) in self._changes.items()
         ]
         if changes:
-            self._backend.put(self.spec.name, b"s", _TIME.pack(self._sequence))
+            self._backend.put(self.spec.name, b"s", _TIME.pack(self.sequence))
         self._changes.clear()
         self.pages.flush()
         self._flush_times()
@@ -177,15 +190,15 @@ class JoinState(_Timed):
 
     def forget(self) -> None:
         self.pages.forget()
-        self._index.forget()
+        self.index.forget()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         if value is not None:
             time, sequence = _WINDOW_KEY.unpack(key[-12:])
-            highest = max(self._sequence, sequence)
-            self._sequence = sequence - 1  # the record keeps its number
+            highest = max(self.sequence, sequence)
+            self.sequence = sequence - 1  # the record keeps its number
             self.put(key[:-12], self._read(value), time)
-            self._sequence = highest
+            self.sequence = highest
 
 
 class SessionState(_Timed):
@@ -220,16 +233,16 @@ class SessionState(_Timed):
         entry = _TIME.pack(start) + key
         if value is None:
             if page.pop((start, end), None) is not None:
-                self._index.discard(end, entry)
+                self.index.discard(end, entry)
         else:
             if (start, end) not in page:
-                self._index.add(end, entry)
+                self.index.add(end, entry)
             page[start, end] = value
         self._changes[key, start, end] = (value, end)
 
     def ended_between(self, low: int, high: int) -> list[tuple[int, int, bytes]]:
         """(end, start, key) of sessions whose end lies in [low, high]."""
-        found = self._index.between(low, high)
+        found = self.index.between(low, high)
         return [(end, _TIME.unpack_from(entry)[0], entry[8:]) for end, entry in found]
 
     def value_of(self, key: bytes, start: int, end: int) -> Any:
@@ -237,9 +250,9 @@ class SessionState(_Timed):
 
     def flush(self) -> list[ChangeRecord]:
         # A session at the edge is not found any more, but its final result may still be due.
-        for end, entry in self._index.between(-(1 << 62), self._oldest() - 2):
+        for end, entry in self.index.between(-(1 << 62), self._oldest() - 2):
             self.pages.touch(entry[8:]).pop((_TIME.unpack_from(entry)[0], end), None)
-            self._index.discard(end, entry)
+            self.index.discard(end, entry)
         changes: list[ChangeRecord] = [
             (key + _TWO.pack(end, start), None if value is None else self._write(value), time)
             for (key, start, end), (value, time) in self._changes.items()
@@ -251,7 +264,7 @@ class SessionState(_Timed):
 
     def forget(self) -> None:
         self.pages.forget()
-        self._index.forget()
+        self.index.forget()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         end, start = _TWO.unpack(key[-16:])

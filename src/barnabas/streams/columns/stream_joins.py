@@ -1,0 +1,184 @@
+"""Inner joins of two streams over columns.
+
+Each side's records of the batch are kept beside its pages. A record finds those of the other side that came
+before it, in the batch or in earlier ones, unless the retention hides them, measured by the other side's
+largest time so far. Pages, the index by time and the changelog are those of the interpreter. Does not know:
+left and outer joins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.plans import nodes as n
+from barnabas.plans.interpreter.state.pages import KEYED
+from barnabas.plans.interpreter.state.windows import JoinState
+from barnabas.streams.columns import entry_kernel as kernel
+from barnabas.streams.columns.column import Column, NotColumnar, Rows
+from barnabas.streams.columns.entries import Entries, of_column, of_pages, together
+from barnabas.streams.columns.formats import decode, encode
+from barnabas.streams.columns.grouping import Groups
+from barnabas.streams.columns.stateless import joiner
+from barnabas.streams.columns.tables import key_bytes
+from barnabas.streams.columns.task import ColumnTask, Results, Step, Written, builds
+from barnabas.streams.columns.window_pages import key_endings
+
+NO_PAIRS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side's store got in this batch. `observed` is its largest time after each record."""
+
+    keys: pa.Array
+    values: pa.Array
+    times: Any
+    orders: Any
+    sequences: Any
+    observed_orders: Any
+    observed: Any
+
+
+def _state(task: ColumnTask, store: str) -> JoinState:
+    state = task.task.state(store)
+    assert isinstance(state, JoinState)
+    return state
+
+
+@builds(n.JoinWindowed)
+def join_windowed(task: ColumnTask, node: n.JoinWindowed) -> Step:
+    state = _state(task, node.store)
+
+    def run(rows: Rows) -> Results:
+        some = rows.where(~(rows.keys.is_null | rows.values.is_null))
+        if not len(some):
+            return rows
+        observed = np.maximum(np.maximum.accumulate(some.times), state.observed_time)
+        kept = np.flatnonzero(some.times >= observed - state.retention_ms + 1)
+        stored = some.take(kept)
+        topic = state.spec.changelog_topic(task.task.application_id) or node.store
+        sequences = state.sequence + 1 + np.arange(len(stored))
+        side = Side(
+            key_bytes(task, node.store, stored.keys),
+            encode(state.spec.value_serde, stored.values, topic, False),
+            stored.times,
+            stored.order,
+            sequences,
+            some.order,
+            observed,
+        )
+        task.sides[node.store] = side
+        task.pending.append(lambda: _write(task, state, side))
+        return rows
+
+    return run
+
+
+def _write(task: ColumnTask, state: JoinState, side: Side) -> None:
+    """Put records into the pages of their keys, take out those that the retention hides now."""
+    backend, name = task.task.backend, state.spec.name
+    if len(side.observed):
+        state.observe(int(side.observed[-1]))
+    state.take_sequences(len(side.times))
+    oldest = state.observed_time - state.retention_ms + 1
+    fresh = np.flatnonzero(side.times >= oldest)
+    names = side.keys.take(pa.array(fresh)).to_pylist()
+    state.index.add_many(zip(side.times[fresh].tolist(), names, strict=True))
+    due = pa.array([key for _, key in state.index.pop_before(oldest)], pa.binary())
+    groups = Groups(pa.concat_arrays([side.keys, due]))
+    keys = pa.concat_arrays([side.keys, due]).take(pa.array(groups.firsts)).to_pylist()
+    stored = of_pages(backend.get_many(name, [KEYED + key for key in keys]))
+    new = of_column(groups.ids[: len(side.times)], side.times, side.sequences, side.values).take(fresh)
+    both = together(stored.take(np.flatnonzero(stored.firsts >= oldest)), new)
+    put = []
+    for key, page in zip(keys, both.pages(groups.count), strict=True):
+        if page:
+            put.append((KEYED + key, page))
+        else:
+            backend.delete(name, KEYED + key)
+    backend.put_many(name, put)
+    topic = state.spec.changelog_topic(task.task.application_id)
+    if topic is not None and state.spec.source_topic is None and len(side.times):
+        ends = key_endings(side.times, side.sequences & 0x7FFFFFFF)
+        named = pc.binary_join_element_wise(side.keys, ends, pa.scalar(b"", pa.binary()))
+        task.written.append(
+            Written(topic, named, side.values, side.times, side.orders, None, task.task.partition)
+        )
+
+
+@builds(n.StreamStreamJoin)
+def stream_stream_join(task: ColumnTask, node: n.StreamStreamJoin) -> Step:
+    if node.kind != "inner" or node.waiting is not None:
+        raise NotColumnar("a left or outer join looks at the clock of both sides for each record")
+    state, join = _state(task, node.other_store), joiner(node.joiner, node.takes_key)
+    before, after = node.windows.before_ms, node.windows.after_ms
+    back, ahead = (before, after) if node.is_left else (after, before)
+    clock, numbers = f"{node.shared} time", task.task.numbers
+
+    def run(rows: Rows) -> Results:
+        numbers[clock] = max(numbers.get(clock, -1), int(rows.times.max()))
+        nulls = rows.keys.is_null | rows.values.is_null
+        if nulls.any():
+            task.task.dropped["null key or value"] += int(nulls.sum())
+            rows = rows.where(~nulls)
+        if not len(rows):
+            return None
+        other = task.sides.get(node.other_store)
+        data = key_bytes(task, node.other_store, rows.keys)
+        entries, orders, groups, starts = _entries(task, state, data, other)
+        lows = np.maximum(rows.times - back, _oldest(state, other, rows.order))
+        given = (groups, lows, rows.times + ahead, rows.order, starts, entries.firsts, orders)
+        count = kernel.probe(*given, False, NO_PAIRS, NO_PAIRS)
+        if not count:
+            return None
+        row, entry = np.empty(count, np.int64), np.empty(count, np.int64)
+        kernel.probe(*given, True, row, entry)
+        found = rows.take(row) if count != len(rows) or (row != np.arange(count)).any() else rows
+        matched = entries.take(entry)
+        topic = state.spec.changelog_topic(task.task.application_id) or node.other_store
+        others = decode(state.spec.value_serde, matched.values(), topic, False)
+        mine = found.values
+        left, right = (mine, others) if node.is_left else (others, mine)
+        times = np.maximum(found.times, matched.firsts)
+        pairs = Rows(found.keys, left, times, found.order, found.headers, None, 0, right)
+        values: Column = join(pairs)
+        return Rows(found.keys, values, times, found.order, found.headers)
+
+    return run
+
+
+def _oldest(state: JoinState, other: Side | None, orders: Any) -> Any:
+    """The smallest time that the other side's store shows to each record."""
+    before = np.array([state.observed_time], np.int64)
+    if other is None:
+        return before - state.retention_ms + 1
+    place = np.searchsorted(other.observed_orders, orders)
+    return np.concatenate([before, other.observed])[place] - state.retention_ms + 1
+
+
+def _entries(
+    task: ColumnTask, state: JoinState, data: pa.Array, other: Side | None
+) -> tuple[Entries, Any, Any, Any]:
+    """What the other side has under the keys: entries by key and time, the order in which they came (-1:
+    before this batch), the group of each key, and where each group's entries start."""
+    both = data if other is None else pa.concat_arrays([data, other.keys])
+    groups = Groups(both)
+    mine = groups.ids[: len(data)]
+    asked = int(mine.max()) + 1  # groups are numbered by first appearance
+    names = both.take(pa.array(groups.firsts[:asked])).to_pylist()
+    entries = of_pages(task.task.backend.get_many(state.spec.name, [KEYED + key for key in names]))
+    orders = np.full(len(entries), -1, np.int64)
+    if other is not None:
+        theirs = groups.ids[len(data) :]
+        wanted = np.flatnonzero(theirs < asked)
+        new = of_column(theirs, other.times, other.sequences, other.values).take(wanted)
+        entries = together(entries, new)
+        orders = np.concatenate([orders, other.orders[wanted]])
+    order = np.lexsort((entries.seconds, entries.firsts, entries.groups))
+    entries = entries.take(order)
+    return entries, orders[order], mine, np.searchsorted(entries.groups, np.arange(asked + 1))

@@ -30,7 +30,7 @@ def main(bootstrap: str, application_id: str, folder: str) -> None:
         f"{application_id}-words-repartition", partitions=2, internal=True, value_serializer="raw"
     )
     results = app.topic("counts", value_serializer="raw")
-    counts = app.Table("counts", default=int, partitions=2, key_serializer="raw", value_serializer="json")
+    counts = app.Table("counts", default=int, partitions=2, key_type=bytes, value_type=int)
 
     @app.agent(lines)  # type: ignore[misc]
     async def split(stream: Any) -> None:

@@ -1,7 +1,7 @@
-"""streams: run a topology on Spark, or reset its application.
+"""streams: run a topology on Spark, explain it, or reset its application.
 
 In: the name of a topology (`module:attribute`), an application id, settings of Kafka Streams. Out: the
-application runs until it is stopped; or what a reset deleted.
+application runs until it is stopped; or how it would run; or what a reset deleted.
 """
 
 import argparse
@@ -13,6 +13,7 @@ EXAMPLES = (
     "run words:topology --application-id words --bootstrap-server localhost:9092",
     "run words:topology --application-id words --config processing.guarantee=exactly_once_v2",
     "run words:topology --application-id words --port 7070",
+    "explain words:topology --application-id words",
     "reset --application-id words --dry-run",
 )
 
@@ -36,21 +37,28 @@ def add_arguments(parser: ToolParser) -> None:
     running.add_argument("--standby", action="store_true", help="wait while another host runs it")
     running.add_argument("--port", type=int, metavar="N", help="answer interactive queries over HTTP")
     running.add_argument("--seconds", type=float, metavar="N", help="stop after so many seconds")
+    explaining = command(
+        "explain", "print the topology, and the road of each step: columns or record by record"
+    )
+    explaining.add_argument("topology", metavar="MODULE:ATTRIBUTE", help="where the topology is")
+    explaining.add_argument("--dot", action="store_true", help="as a graph for Graphviz")
     resetting = command("reset", "delete internal topics, offsets and state of an application")
     resetting.add_argument("--dry-run", action="store_true", help="print what would be deleted")
 
 
 def run(options: argparse.Namespace, out: Output) -> int | None:
     if options.command is None:
-        raise UsageError("a command is needed: run or reset")
+        raise UsageError("a command is needed: run, explain or reset")
     from barnabas.engine.lock import LakeIsBusy
     from barnabas.engine.upgrades import IncompatibleState
+    from barnabas.plans.description import dot
     from barnabas.plans.plan import PlanError
     from barnabas.settings.errors import SettingsError
     from barnabas.spark.basics.settings import OptionError
+    from barnabas.streams.columns.roads import explain
     from barnabas.streams.run.application import reset_streams, run_streams
     from barnabas.streams.run.settings import streams_settings
-    from barnabas.streams.run.topologies import TopologyError
+    from barnabas.streams.run.topologies import TopologyError, load_plan
 
     given = pairs(options.config)
     try:
@@ -64,6 +72,10 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
                 standby=options.standby,
                 seconds=options.seconds,
             )
+            return None
+        if options.command == "explain":
+            plan = load_plan(options.topology, options.application_id)
+            out.line((dot(plan) if options.dot else explain(plan)).rstrip())
             return None
         settings = streams_settings(options.application_id, options.bootstrap_server, given)
         verb = "would delete" if options.dry_run else "deleted"

@@ -25,7 +25,7 @@ def run_by_columns(make: Callable[[], Task], parts: Sequence[Part]) -> list[pa.T
     """The results of a batch, state written to the task's backend; None where columns cannot take it."""
     task = make()
     try:
-        return ColumnTask(task).process(parts)
+        return ColumnTask.built(task).process(parts)
     except NotColumnar as error:
         log.debug("sub-topology %d runs record by record: %s", task.subtopology.number, error)
     except Exception as error:

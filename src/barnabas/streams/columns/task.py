@@ -68,7 +68,14 @@ class ColumnTask:
         self.results: dict[str, Results] = {}
         self.sides: dict[str, Any] = {}  # what stores of joins got, by store
         self.pending: list[Callable[[], None]] = []  # what writes to the backend, when all steps are done
-        self._steps = {node.name: self._step(node) for node in task.subtopology.nodes}
+        self._steps: dict[str, Step] = {}
+
+    @classmethod
+    def built(cls, task: Task) -> ColumnTask:
+        """With the steps of all nodes."""
+        found = cls(task)
+        found._steps = {node.name: found._step(node) for node in task.subtopology.nodes}
+        return found
 
     def _step(self, node: Node) -> Step:
         try:

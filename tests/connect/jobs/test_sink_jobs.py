@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
+from audit.counted import counts
+from barnabas.audit import sink
 from connect.jobs.job_runner import Tasks, produce, until
 
 MODULE = "spark_sink_parts"
@@ -125,3 +127,18 @@ def with_schema(value: dict[str, Any]) -> str:
     kinds = {int: "int32", str: "string"}
     fields = [{"field": name, "type": kinds[type(each)]} for name, each in value.items()]
     return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": value})
+
+
+def test_a_sink_counts_what_it_wrote_for_the_audit(spark: Any, barnabas_broker: Any, tmp_path: Path) -> None:
+    """A write fails once; its records count once."""
+    (tmp_path / f"{MODULE}.py").write_text(SOURCE)
+    bootstrap = barnabas_broker.bootstrap
+    found = Tasks(bootstrap, spark, tmp_path, barnabas_audit_enable="true")
+    try:
+        produce(bootstrap, "audited", [(None, json.dumps({"n": n})) for n in range(30)])
+        seen("audited-sink")["fails"] = 1
+        found.start("audited-sink", config("audited"))
+        until(lambda: sum(counts(bootstrap, "audited", sink("audited-sink")).values()) == 30)
+        assert found.progress("audited-sink").retries >= 1
+    finally:
+        found.stop()

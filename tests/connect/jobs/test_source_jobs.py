@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
+from audit.counted import counts
+from barnabas.audit import PRODUCER
 from connect.jobs.job_runner import Tasks, read_topic, until
 
 MODULE = "spark_source_parts"
@@ -102,7 +104,11 @@ def test_slices_are_written_once_and_a_restart_goes_on_behind_them(
         assert all([n for _, n in seen] == sorted(n for _, n in seen) for seen in by_key.values())
 
 
-@pytest.mark.parametrize("tasks", [{"exactly_once_source_support": "enabled"}], indirect=True)
+@pytest.mark.parametrize(
+    "tasks",
+    [{"exactly_once_source_support": "enabled", "barnabas_audit_enable": "true"}],
+    indirect=True,
+)
 def test_a_slice_that_fails_on_executors_leaves_nothing_and_comes_again(
     tasks: Tasks, barnabas_broker: Any
 ) -> None:
@@ -116,6 +122,8 @@ def test_a_slice_that_fails_on_executors_leaves_nothing_and_comes_again(
     assert tasks.progress("failing").retries == 2
     found = read_topic(barnabas_broker.bootstrap, "failing")
     assert Counter(value["n"] for _, _, _, value in found) == Counter(range(900))
+    tasks.runner.stop("failing", 0, 60)  # a counter sends its last counts when it closes
+    until(lambda: sum(counts(barnabas_broker.bootstrap, "failing", PRODUCER).values()) == 900)
 
 
 def test_a_record_that_the_converter_refuses_fails_the_task_with_its_text(tasks: Tasks) -> None:

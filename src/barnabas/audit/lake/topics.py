@@ -190,22 +190,24 @@ def add(
     if not len(stamps):
         return
     seen_ms = int(time.time() * 1000) if now_ms is None else now_ms
-    width = window.width_ms
-    buckets = np.where(stamps < 0, NO_TIME, stamps - stamps % width)
+    for stamp, count in by_bucket(stamps, window.width_ms):
+        window.add(topic, partition, stamp, seen_ms, count)
+
+
+def by_bucket(stamps: Numbers, width_ms: int) -> list[tuple[int, int]]:
+    """For each bucket the mean of its timestamps, and how many there are."""
+    buckets = np.where(stamps < 0, NO_TIME, stamps - stamps % width_ms)
     found, places, counts = np.unique(buckets, return_inverse=True, return_counts=True)
     sums = np.bincount(places, weights=stamps.astype(np.float64))
-    for bucket, count, total in zip(found.tolist(), counts.tolist(), sums.tolist(), strict=True):
-        stamp = NO_TIME if bucket < 0 else min(max(int(total / count), bucket), bucket + width - 1)
-        window.add(topic, partition, stamp, seen_ms, count)
+    return [
+        (NO_TIME if bucket < 0 else min(max(int(total / count), bucket), bucket + width_ms - 1), count)
+        for bucket, count, total in zip(found.tolist(), counts.tolist(), sums.tolist(), strict=True)
+    ]
 
 
 def add_table(window: Window, table: pa.Table, topic: str | None, now_ms: int) -> None:
     """Count rows that are written: those without a timestamp get `now_ms`, those without a topic `topic`."""
-    stamps = np.full(table.num_rows, now_ms, np.int64)
-    if "timestamp" in table.column_names:
-        column = table.column("timestamp").combine_chunks()
-        given = milliseconds(column.fill_null(0))
-        stamps = np.where(column.is_valid().to_numpy(zero_copy_only=False), given, stamps)
+    stamps = stamps_of(table, now_ms)
     if "topic" not in table.column_names:
         add(window, topic or "", NO_PARTITION, stamps, now_ms)
         return
@@ -214,6 +216,16 @@ def add_table(window: Window, table: pa.Table, topic: str | None, now_ms: int) -
     codes = names.indices.to_numpy(zero_copy_only=False)
     for code, name in enumerate(names.dictionary.to_pylist()):
         add(window, name, NO_PARTITION, stamps[codes == code], now_ms)
+
+
+def stamps_of(table: pa.Table, now_ms: int) -> Numbers:
+    """The timestamps of rows that are written, in milliseconds; `now_ms` for those that have none."""
+    stamps = np.full(table.num_rows, now_ms, np.int64)
+    if "timestamp" not in table.column_names:
+        return stamps
+    column = table.column("timestamp").combine_chunks()
+    is_given = column.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(is_given, milliseconds(column.fill_null(0)), stamps)
 
 
 def width_of(text: str) -> int:

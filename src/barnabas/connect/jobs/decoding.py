@@ -13,13 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.audit.core.buckets import WIDTH_MS
+from barnabas.audit.lake.topics import by_bucket
 from barnabas.connect.data import Column, Records, Schema
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.jobs.pieces import Piece
-from barnabas.connect.jobs.reports import Report
+from barnabas.connect.jobs.reports import Counts, Report
 from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.chain import by_topic
 from barnabas.connect.tasks.raw_records import RawRecords
@@ -62,17 +65,22 @@ class Decoding:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         opened = self.piece.open()
         read = written = 0
+        counts: list[Counts] = []
         failure: BaseException | None = None
         try:
             for batch in batches:
                 for place in batch.column(0).to_pylist():
                     asked = self.ranges[place]
+                    stamps = []
                     for raw in fetched(self.client, asked):
                         read += len(raw)
+                        stamps.append(raw.timestamps.to_numpy(zero_copy_only=False))
                         for records, origin in opened.chain.decoded(asked.topic, raw):
                             for part in opened.chain.transformed(records, origin):
                                 written += len(part)
                                 yield from packets(asked, part)
+                    found = by_bucket(np.concatenate([np.empty(0, np.int64), *stamps]), WIDTH_MS)
+                    counts.append((asked.topic, asked.partition, asked.start, asked.stop, found))
             if opened.dead_letters is not None:
                 opened.dead_letters.flush()
         except ConnectError as error:
@@ -82,7 +90,7 @@ class Decoding:
         finally:
             opened.close()
         report: Report = opened.report()
-        report.records_in, report.records_out = read, written
+        report.records_in, report.records_out, report.counts = read, written, counts
         if failure is not None:
             report.failed(failure)
         worker.settle()

@@ -8,18 +8,22 @@ partition, because sequences of a producer id belong to it. Does not know: where
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from barnabas.audit.core.buckets import WIDTH_MS
+from barnabas.audit.lake.topics import by_bucket, stamps_of
 from barnabas.connect.data import Column, Header, Records, Schema
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.data.records import Headers
 from barnabas.connect.jobs.pieces import OpenPiece, Piece
-from barnabas.connect.jobs.reports import Report
+from barnabas.connect.jobs.reports import Counts, Report
 from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.chain import HEADER_TYPE
 from barnabas.connect.tasks.producing import TaskProducer
@@ -47,6 +51,12 @@ ENCODED_ARROW = pa.schema(
 )
 
 
+def counted(table: pa.Table) -> Counts:
+    """Rows of one topic, by their timestamps."""
+    stamps = stamps_of(table, int(time.time() * 1000))
+    return table.column("topic")[0].as_py(), -1, -1, -1, by_bucket(stamps, WIDTH_MS)
+
+
 @dataclass(frozen=True)
 class Encoding:
     """How rows of a slice become records. `joined` is the producer id and epoch of a transaction."""
@@ -68,6 +78,7 @@ class Encoding:
         report = Report()
         count_in = count_out = 0
         topics: set[str] = set()
+        counts: list[Counts] = []
         failure: BaseException | None = None
         try:
             producer.start()
@@ -76,6 +87,7 @@ class Encoding:
                 if table is not None:
                     topics.add(table.column("topic")[0].as_py())
                     count_out += producer.write([table])
+                    counts.append(counted(table))
             producer.flush()
         except ConnectError as error:
             failure = error
@@ -84,6 +96,7 @@ class Encoding:
             opened.close()
         report = opened.report()
         report.records_in, report.records_out, report.topics = count_in, count_out, sorted(topics)
+        report.counts = counts
         if failure is not None:
             report.failed(failure)
         worker.settle()
@@ -138,7 +151,10 @@ class Encoding:
                 places.update(zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True))
                 stamps = table.column("timestamp_ms").cast(pa.timestamp("ms"))
                 table = table.drop_columns(["timestamp_ms", "piece", "place", "report"])
-                report.records_out += producer.write([table.append_column("timestamp", stamps)])
+                table = table.append_column("timestamp", stamps)
+                report.records_out += producer.write([table])
+                for topic in table["topic"].unique().to_pylist():
+                    report.counts.append(counted(table.filter(pc.equal(table["topic"], topic))))
             producer.flush()
         except ConnectError as error:
             report.failed(error)

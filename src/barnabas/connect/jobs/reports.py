@@ -19,6 +19,11 @@ HOSTS_SHOWN_MAX = 5
 KINDS = {"failed": ConnectError, "retry": RetriableError, "fenced": FencedError}
 
 
+# Of what was read or written: topic, partition, first offset and the one behind the last (-1: not known),
+# timestamps, each with a number of records.
+Counts = tuple[str, int, int, int, list[tuple[int, int]]]
+
+
 @dataclass(slots=True)
 class Report:
     host: str = ""
@@ -27,6 +32,7 @@ class Report:
     records_out: int = 0
     topics: list[str] = field(default_factory=list)
     places: list[tuple[str, int]] = field(default_factory=list)  # partitions that were written to
+    counts: list[Counts] = field(default_factory=list)
     errors: int = 0
     skipped: int = 0
     retries: int = 0

@@ -28,6 +28,7 @@ from barnabas.connect.plugins import (
     SparkSink,
     SparkSource,
 )
+from barnabas.connect.tasks.auditing import SinkAudit, SourceAudit, audit_settings
 from barnabas.connect.tasks.client_properties import connection_settings
 from barnabas.connect.tasks.consuming import SinkConsumer
 from barnabas.connect.tasks.job_parts import TaskParts
@@ -101,7 +102,11 @@ class SparkRoad:
         runner = self._runner(parts)
         parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
         piece = Piece.of(parts, SOURCE, properties)
-        told(runner, SourceJob(task, parts, runner, producer, store, piece, groups).run)
+        counting = audit_settings(parts.worker, properties)
+        audit = None if counting is None else SourceAudit(counting)
+        if audit is not None:
+            parts.closers.append(audit.close)
+        told(runner, SourceJob(task, parts, runner, producer, store, piece, groups, audit).run)
 
     def _sink(self, task: SparkSink, settings: Settings, parts: TaskParts) -> None:
         properties = parts.properties("consumer", f"connector-consumer-{parts.name}")
@@ -124,7 +129,11 @@ class SparkRoad:
         client = replace(connection_settings(properties), client_id=f"connector-consumer-{parts.name}")
         parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
         piece = Piece.of(parts, SINK, letters)
-        told(runner, SinkJob(task, context, parts, runner, consumer, piece, client).run)
+        counting = audit_settings(parts.worker, letters)
+        audit = None if counting is None else SinkAudit(counting, parts.connector)
+        if audit is not None:
+            parts.closers.append(audit.close)
+        told(runner, SinkJob(task, context, parts, runner, consumer, piece, client, audit).run)
 
 
 def told(runner: JobRunner, run: Callable[[], None]) -> None:

@@ -22,6 +22,7 @@ from barnabas.connect.jobs.reports import check, note
 from barnabas.connect.jobs.running import JobRunner, plan_of, short
 from barnabas.connect.plugins import Batch, ConnectError, RetriableError, SinkContext, SparkSink
 from barnabas.connect.plugins.spark import Ranges
+from barnabas.connect.tasks.auditing import SinkAudit
 from barnabas.connect.tasks.consuming import SinkConsumer
 from barnabas.connect.tasks.errors import FIRST_DELAY_MS, Stage, Stopped
 from barnabas.connect.tasks.job_parts import TaskParts
@@ -53,7 +54,9 @@ class SinkJob:
         consumer: SinkConsumer,
         piece: Piece,
         client: ClientSettings,
+        audit: SinkAudit | None = None,
     ) -> None:
+        self._audit = audit
         self._task = task
         self._context = context
         self._parts = parts
@@ -199,9 +202,20 @@ class SinkJob:
         self._progress.batches.add(read)
         self._progress.records_in += read
         self._progress.records_out += sum(decoded.shapes.counts.values())
-        self._commit(number, {where: end for where, (_, end) in decoded.ranges.items()})
+        ends = {where: end for where, (_, end) in decoded.ranges.items()}
+        if self._audit is not None:
+            self._count(decoded, ends, self._audit)
+        self._commit(number, ends)
         written = sum(decoded.shapes.counts.values())
         self._runner.report(number, read, written, time.monotonic() - started)
+
+    def _count(self, decoded: DecodedRange, ends: Mapping[TopicPartition, int], audit: SinkAudit) -> None:
+        """Count what the sink has written, but not pieces that were cut."""
+        audit.forget(ends)
+        pieces = [each for report in decoded.reports for each in report.counts]
+        for topic, partition, start, end, counts in sorted(pieces, key=lambda piece: piece[:3]):
+            audit.has(TopicPartition(topic, partition), start, end, counts)
+        audit.flushed(ends, self._consumer.topic_ids())
 
     def _decoded(self, spark: SparkSession, ranges: Ranges) -> DecodedRange:
         return decode(spark, self._piece, self._client, ranges, self._consumer.topic_ids())

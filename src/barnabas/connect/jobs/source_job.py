@@ -18,6 +18,7 @@ from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.reports import Report, check, note
 from barnabas.connect.jobs.running import JobRunner, plan_of
 from barnabas.connect.plugins import ConnectError, RetriableError, Slice, SparkSource
+from barnabas.connect.tasks.auditing import SourceAudit
 from barnabas.connect.tasks.errors import FIRST_DELAY_MS, Stage, Stopped
 from barnabas.connect.tasks.job_parts import TaskParts
 from barnabas.connect.tasks.offsets import OffsetMemory
@@ -47,6 +48,7 @@ class SourceJob:
         store: OffsetMemory,
         piece: Piece,
         groups: tuple[CreationGroup, ...] = (),
+        audit: SourceAudit | None = None,
     ) -> None:
         """`producer` is transactional if the source is exactly once."""
         self._task = task
@@ -56,6 +58,7 @@ class SourceJob:
         self._store = store
         self._piece = piece
         self._groups = groups
+        self._audit = audit
         self._progress = parts.progress
         self._delay_ms = FIRST_DELAY_MS
 
@@ -161,6 +164,10 @@ class SourceJob:
             if positions and self._store.topic is not None:
                 self._producer.write([self._store.table(positions)])
             self._producer.commit()
+            if self._audit is not None:
+                for topic, _, _, _, counts in (each for report in reports for each in report.counts):
+                    self._audit.has(topic, counts)
+                self._audit.settled()
             self._store.save(positions)
         except BaseException:
             progress.commit_failures += 1

@@ -12,18 +12,18 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from barnabas.audit.core.messages import ENTRIES_MAX, CountMessage, StreamKind
+from barnabas.audit.core.messages import ENTRIES_MAX, NO_PARTITION, CountMessage, StreamKind
 from barnabas.audit.core.tiers import PRODUCER, sink
 from barnabas.audit.core.window import ABORTED, COUNT, Window
 from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, is_counted
 from barnabas.audit.counters.publisher import Publisher
-from barnabas.audit.lake.topics import add, add_table
+from barnabas.audit.lake.topics import add_table, by_bucket
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
@@ -77,13 +77,18 @@ class SinkAudit:
     def delivered(self, polled: Iterable[Polled]) -> None:
         """Records that the task has taken."""
         for each in polled:
-            if each.next_offset <= each.first or not is_counted(each.where.topic, self._settings.topic):
-                continue
-            window = Window(self._settings.width_ms, CELLS_MAX)
             stamps = each.raw.timestamps.to_numpy(zero_copy_only=False)
-            add(window, each.where.topic, each.where.partition, stamps)
-            pieces = self._delivered.setdefault(each.where, deque())
-            pieces.append(Counted(each.first, each.next_offset, window))
+            found = by_bucket(stamps, self._settings.width_ms)
+            self.has(each.where, each.first, each.next_offset, found)
+
+    def has(self, where: TopicPartition, start: int, end: int, counts: Iterable[Sequence[int]]) -> None:
+        """The task has taken the records between two offsets: timestamps, each with a number of records."""
+        if end <= start or not is_counted(where.topic, self._settings.topic):
+            return
+        window, now_ms = Window(self._settings.width_ms, CELLS_MAX), int(time.time() * 1000)
+        for stamp, count in counts:
+            window.add(where.topic, where.partition, stamp, now_ms, count)
+        self._delivered.setdefault(where, deque()).append(Counted(start, end, window))
 
     def flushed(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes]) -> None:
         """The task has everything below these offsets for good. Called before they are committed: if they
@@ -187,6 +192,12 @@ class SourceAudit:
     def written(self, table: pa.Table) -> None:
         """Rows that are on their way."""
         add_table(self._window, table, None, int(time.time() * 1000))
+
+    def has(self, topic: str, counts: Iterable[Sequence[int]]) -> None:
+        """Rows that somebody else has written: timestamps, each with a number of rows."""
+        now_ms = int(time.time() * 1000)
+        for stamp, count in counts:
+            self._window.add(topic, NO_PARTITION, stamp, now_ms, count)
 
     def settled(self, *, is_aborted: bool = False) -> None:
         """Brokers have acknowledged all rows, or the transaction with them has ended."""

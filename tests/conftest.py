@@ -13,6 +13,7 @@ pytest_plugins = ["lanes.plugin"]
 
 # How long a property takes is the machine's business.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", settings.get_profile("patient"), max_examples=50)
 settings.load_profile("patient")
 
 # A shell lets what it starts in the background ignore interrupts, and so would all that tests start.
@@ -35,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="also what takes a minute and more and is tested shorter elsewhere",
     )
     group.addoption("--record", action="store_true", help="write Apache Kafka's answers anew (tests/interop)")
-    group.addoption("--kills", type=int, default=3, help="how often the crash tests kill -9 the broker")
+    group.addoption("--kills", type=int, default=2, help="how often the crash tests kill -9 the broker")
     group.addoption("--soak-seconds", type=float, default=4.0, help="how long the soak tests run")
     group.addoption(
         "--histories", type=int, default=1, help="how many random histories pipelines live through"
@@ -44,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--long"):
+        settings.load_profile("short")
     # Warnings are errors, those inside client libraries apart: they are not ours to mend.
     for package in ("kafka", "aiokafka", r"importlib\.resources"):
         config.addinivalue_line("filterwarnings", rf"ignore::DeprecationWarning:{package}\..*")

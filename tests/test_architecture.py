@@ -56,14 +56,31 @@ def folders() -> list[str]:
     return sorted(found - {"."})
 
 
+class Facts(NamedTuple):
+    """Of a module: what it imports, also apart from `if TYPE_CHECKING` blocks, its docstring and lines."""
+
+    imports: list[str]
+    imports_at_run_time: list[str]
+    docstring: str | None
+    lines: int
+
+
 @functools.cache
+def facts(path: Path) -> Facts:
+    """A file is parsed once for all tests."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    both = (list(found_imports(tree, only_at_run_time)) for only_at_run_time in (False, True))
+    return Facts(*both, ast.get_docstring(tree), text.count("\n"))
+
+
 def imports(path: Path, *, only_at_run_time: bool = False) -> list[str]:
     """Modules that a file imports, function bodies included; `if TYPE_CHECKING` blocks too, unless told."""
-    return list(found_imports(ast.parse(path.read_text()), only_at_run_time))
+    return facts(path).imports_at_run_time if only_at_run_time else facts(path).imports
 
 
 def found_imports(tree: ast.AST, only_at_run_time: bool) -> Iterator[str]:
-    for node in ast.iter_child_nodes(tree):
+    for node in statements_of(tree):
         if only_at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         yield from found_imports(node, only_at_run_time)
@@ -75,11 +92,20 @@ def found_imports(tree: ast.AST, only_at_run_time: bool) -> Iterator[str]:
                 yield inner if folder_of(inner) and is_module(inner) else node.module
 
 
+def statements_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Those directly below: expressions hold no import, and are most of a tree."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        below = getattr(node, name, None)
+        yield from below if isinstance(below, list) else ()
+
+
+@functools.cache
 def is_module(name: str) -> bool:
     place = PACKAGE.parent / name.replace(".", "/")
     return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
 
 
+@functools.cache
 def folder_of(module: str) -> str | None:
     """The folder that a module of ours lies in: `groups/classic`. None for the modules of others, and for the
     package itself."""
@@ -224,9 +250,8 @@ def test_packages_hold_no_logic() -> None:
 
 def test_modules_have_a_docstring_and_a_size_that_can_be_read() -> None:
     for path in PACKAGE.rglob("*.py"):
-        text = path.read_text()
-        assert ast.get_docstring(ast.parse(text)), f"{path.relative_to(PACKAGE)} has no docstring"
-        assert text.count("\n") <= 500, f"{path.relative_to(PACKAGE)} is longer than 500 lines"
+        assert facts(path).docstring, f"{path.relative_to(PACKAGE)} has no docstring"
+        assert facts(path).lines <= 500, f"{path.relative_to(PACKAGE)} is longer than 500 lines"
 
 
 def test_no_drawers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bench.rounds import Comparison, Result
 from bench.rows import ROWS
 
@@ -10,6 +11,7 @@ from barnabas.records.record import read_records
 from bench import cleaner, loads, report
 
 
+@pytest.mark.long
 def test_every_row_has_a_value() -> None:
     names = ["cleaner", "cleaner-p99"]
     found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(names)

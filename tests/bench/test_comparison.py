@@ -63,6 +63,7 @@ def test_the_error_of_an_unknown_row_lists_the_known_names(capsys: pytest.Captur
     assert "no such row: produce-9k; there are produce-880k" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_rows_about_metrics_have_values() -> None:
     names = ["metrics-cost", "metrics-scrape"]
     found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(names)
@@ -70,6 +71,7 @@ def test_the_rows_about_metrics_have_values() -> None:
     assert all(result.ours[0] > 0 for result in found)
 
 
+@pytest.mark.long
 def test_the_rows_about_acls_have_values() -> None:
     names = ["acls-produce", "acls-cost"]
     found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(names)

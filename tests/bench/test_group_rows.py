@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bench.rounds import Comparison
 
 from barnabas.protocol.headers import RequestHeader
@@ -22,6 +23,7 @@ def body(frame: bytes) -> bytes:
     return frame[4 + len(RequestHeader(client_id="bench").encode(1)) :]
 
 
+@pytest.mark.long
 def test_every_row_has_a_value() -> None:
     found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(NAMES)
 

@@ -10,6 +10,7 @@ from bench import generator, loads
 NAMES = ["tls-produce-880k", "tls-produce-15k", "tls-fetch", "tls-connections"]
 
 
+@pytest.mark.long
 def test_every_row_has_a_value() -> None:
     comparison = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas")
     found = comparison.run(NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bench.rounds import Comparison
 
 from barnabas.protocol.headers import RequestHeader
@@ -23,6 +24,7 @@ def body(frame: bytes, header_version: int = 1) -> bytes:
     return frame[4 + len(RequestHeader(client_id="bench").encode(header_version)) :]
 
 
+@pytest.mark.long
 def test_every_row_has_a_value() -> None:
     found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(NAMES)
 

@@ -409,7 +409,9 @@ class History:
         return bytes(changed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 20))]
+)
 def test_both_produce_paths_respond_and_write_the_same(seed: int) -> None:
     history = History(seed)
     for _ in range(250):

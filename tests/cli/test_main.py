@@ -1,5 +1,6 @@
 """The entry point: names, help, errors, and imports."""
 
+import os
 import re
 import subprocess
 import sys
@@ -138,3 +139,21 @@ def test_the_error_of_a_misspelt_command_lists_the_commands(run_tool: RunTool) -
     assert re.match(
         r"'foo' is not one of '?cluster-id'?, '?unregister'?, '?list-endpoints'? \(see ", ran.errors
     )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["topics", "--help"], ["no-such-tool"]])
+def test_a_closed_pipe_ends_every_tool_quietly(words: list[str]) -> None:
+    """As in `barnabas --help | head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "barnabas", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=write,
+            stderr=write if words == ["no-such-tool"] else subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr or b"") == (0, b"")

@@ -120,6 +120,7 @@ def test_our_tools_print_what_kafkas_do(talk: str, our_node: Node, run_tool: Run
 
 
 @pytest.mark.java
+@pytest.mark.recorded()
 @pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_the_same_on_apache_kafka(talk: str, apache_node: Node, run_tool: RunTool) -> None:
     replay(talk, apache_node, run_tool)

@@ -46,7 +46,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("way", ["range", "cooperative-sticky", "consumer"])
+@pytest.mark.parametrize(
+    "way", [pytest.param("range", marks=pytest.mark.long), "cooperative-sticky", "consumer"]
+)
 def test_members_are_added_paused_and_killed(served: Served, way: str, tmp_path: Path) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 

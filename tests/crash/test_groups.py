@@ -35,7 +35,9 @@ COMMIT, FETCH = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize("way", ["range", "cooperative-sticky", "consumer"])
+@pytest.mark.parametrize(
+    "way", [pytest.param("range", marks=pytest.mark.long), "cooperative-sticky", "consumer"]
+)
 def test_a_group_works_on_while_its_broker_is_killed(
     broker: Broker, kills: int, way: str, tmp_path: Path
 ) -> None:

@@ -138,7 +138,16 @@ def test_topics_and_settings_that_were_acknowledged_are_there(broker: Broker, ki
     assert [name for name in made if name not in known or len(known[name].partitions) != 2] == []
 
 
-@pytest.mark.parametrize("damage", ["half a batch", "garbage", "zeros", "indexes gone", "snapshots gone"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "half a batch",
+        pytest.param("garbage", marks=pytest.mark.long),
+        pytest.param("zeros", marks=pytest.mark.long),
+        "indexes gone",
+        pytest.param("snapshots gone", marks=pytest.mark.long),
+    ],
+)
 def test_a_damaged_tail_is_cut_and_the_rest_is_kept(broker: Broker, damage: str) -> None:
     broker.create_topic("torn")
     writer = RawWriter(broker.port, "torn", 0, acks=-1)

@@ -69,7 +69,7 @@ def commands(path: Path) -> list[str]:
     return [line for head in heads for line in head if not line.startswith("#")]
 
 
-@pytest.mark.recorded("classic_joining")
+@pytest.mark.recorded()
 @pytest.mark.parametrize("path", COMPARED, ids=lambda path: path.stem)
 def test_apache_kafka_responds_alike_and_writes_the_same_records(
     path: Path, kafka: ApacheKafka, side: ApacheSide

@@ -123,7 +123,7 @@ def create_topic(admin: AdminClient, name: str) -> None:
     admin.create_topics([NewTopic(name, 3, 1)])[name].result(30)
 
 
-@pytest.mark.parametrize("limit", [256, 1024, 65_536])
+@pytest.mark.parametrize("limit", [256, 1024, pytest.param(65_536, marks=pytest.mark.long)])
 def test_no_number_of_connections_harms_a_producer(limit: int) -> None:
     limit = min(limit, HARD)
     clients = Shares.of(limit).clients.limit

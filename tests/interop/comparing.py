@@ -73,12 +73,18 @@ class Ports:
     authorized: int
 
     def of(self, name: str) -> int:
-        module = name.partition(".")[0]
-        if module.startswith("authorized"):
-            return self.authorized
-        if module.endswith("configured"):
-            return self.configured
-        return self.controller if module == "controller" else self.broker
+        port: int = getattr(self, role_of(name))
+        return port
+
+
+def role_of(name: str) -> str:
+    """Which of the ports a scenario talks to."""
+    module = name.partition(".")[0]
+    if module.startswith("authorized"):
+        return "authorized"
+    if module.endswith("configured"):
+        return "configured"
+    return "controller" if module == "controller" else "broker"
 
 
 def converse(port: int, name: str) -> Transcript:

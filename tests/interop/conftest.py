@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from barnabas.testing import Broker
 from barnabas.testing.apache import ApacheKafka
 
-from .comparing import AUTHORIZED, CONFIGURED, Conversations, Ports
+from .comparing import AUTHORIZED, CONFIGURED, Conversations, Ports, role_of
 
 # As the Apache Kafka node has it.
 ALIKE = {
@@ -21,6 +21,9 @@ ALIKE = {
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+
+
+NODES = {"configured": "apache_configured", "authorized": "apache_authorized"}  # other roles share one
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,27 @@ def our_answers(our_ports: Ports) -> Iterator[Conversations]:
 
 
 @pytest.fixture(scope="session")
-def apache_ports(apache_kafka: ApacheKafka) -> Iterator[Ports]:
-    with (
-        ApacheKafka(overrides=CONFIGURED, heap="512M") as configured,
-        ApacheKafka(overrides=AUTHORIZED, heap="512M") as authorized,
-    ):
-        yield Ports(apache_kafka.port, apache_kafka.controller_port, configured.port, authorized.port)
+def apache_configured(java: None) -> Iterator[ApacheKafka]:
+    with ApacheKafka(overrides=CONFIGURED, heap="512M") as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def apache_authorized(java: None) -> Iterator[ApacheKafka]:
+    with ApacheKafka(overrides=AUTHORIZED, heap="512M") as node:
+        yield node
+
+
+@pytest.fixture
+def apache_port(request: pytest.FixtureRequest) -> Callable[[str], int]:
+    """Where a scenario finds Apache Kafka. A node starts when the first scenario asks for it."""
+
+    def of(name: str) -> int:
+        role = role_of(name)
+        node: ApacheKafka = request.getfixturevalue(NODES.get(role, "apache_kafka"))
+        return node.controller_port if role == "controller" else node.port
+
+    return of
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -238,6 +238,7 @@ def test_each_reads_what_the_other_has_cleaned(folders: Folders) -> None:
     assert [offset for offset, _, _ in from_ours] == [record.offset for record in committed]
 
 
+@pytest.mark.long
 def test_apache_kafka_goes_on_with_groups_whose_topic_we_have_cleaned(java: None, tmp_path: Path) -> None:
     data, notes = tmp_path / "data", "n" * 4000
     settings = {**AT_ONCE, "log.cleaner.min.cleanable.ratio": "0.01", "offsets.topic.num.partitions": "1"}

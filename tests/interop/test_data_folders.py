@@ -172,7 +172,7 @@ def descriptions(bootstrap: str) -> dict[str, Any]:
         pytest.param(apache, ours, marks=pytest.mark.long, id="apache then ours"),
         pytest.param(ours, apache, marks=pytest.mark.long, id="ours then apache"),
         pytest.param(apache_killed, ours, id="apache killed, then ours"),
-        pytest.param(ours_killed, apache, id="ours killed, then apache"),
+        pytest.param(ours_killed, apache, marks=pytest.mark.long, id="ours killed, then apache"),
     ],
 )
 def test_a_folder_goes_back_and_forth(

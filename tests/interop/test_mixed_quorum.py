@@ -120,7 +120,7 @@ def test_brokers_of_both_products_leave_and_come_back_under_any_leader(cluster: 
         cluster.create_topic(name, partitions=2)
 
 
-@pytest.mark.parametrize("first", ["barnabas", APACHE])
+@pytest.mark.parametrize("first", ["barnabas", pytest.param(APACHE, marks=pytest.mark.long)])
 def test_a_dynamic_quorum_takes_in_a_voter_of_the_other_product(first: str) -> None:
     made = Cluster(brokers=1, controllers=1, dynamic=True, overrides=ONE_REPLICA)
     made[101].product = first

@@ -6,6 +6,7 @@ there, the recordings are checked against it first. `--record` writes them anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -24,10 +25,14 @@ NAMES = sorted(everything())
 @pytest.mark.recorded("producing.every_version_takes_records")
 @pytest.mark.parametrize("name", NAMES)
 def test_apache_kafka_still_answers_as_recorded(
-    request: pytest.FixtureRequest, apache_ports: Ports, our_answers: Conversations, name: str
+    request: pytest.FixtureRequest,
+    apache_port: Callable[[str], int],
+    our_answers: Conversations,
+    name: str,
 ) -> None:
+    port = apache_port(name)
     our_answers.begin(name)  # looked at below
-    answers = converse(apache_ports.of(name), name)
+    answers = converse(port, name)
     if request.config.getoption("--record"):
         record(name, answers)
     assert not (found := differences(name, recorded(name), answers)), found

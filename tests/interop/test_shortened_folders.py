@@ -136,7 +136,13 @@ def kept_alive(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(ours, apache), (ours_killed, apache), (apache, ours)], ids=lambda f: f.__name__
+    ("first", "second"),
+    [
+        pytest.param(ours, apache, marks=pytest.mark.long),
+        (ours_killed, apache),
+        pytest.param(apache, ours, marks=pytest.mark.long),
+    ],
+    ids=lambda f: f.__name__,
 )
 def test_what_one_has_shortened_and_moved_the_other_opens(
     first: Serve, second: Serve, tmp_path: Path

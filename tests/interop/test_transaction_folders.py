@@ -121,7 +121,7 @@ def talk_to(port: int) -> Talk:
     [
         pytest.param(apache, ours, marks=pytest.mark.long, id="apache then ours"),
         pytest.param(ours, apache, marks=pytest.mark.long, id="ours then apache"),
-        pytest.param(apache_killed, ours_killed, id="apache killed, then ours"),
+        pytest.param(apache_killed, ours_killed, marks=pytest.mark.long, id="apache killed, then ours"),
         pytest.param(ours_killed, apache_killed, id="ours killed, then apache"),
     ],
 )

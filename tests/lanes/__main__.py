@@ -83,18 +83,30 @@ def slowest() -> int:
     if not last:
         say("No run was kept yet: `make test` keeps one.")
         return 1
-    seconds = kept.seconds()
+    seconds, processor = kept.seconds(), kept.processor()
     folders: dict[str, list[float]] = defaultdict(list)
+    used: dict[str, float] = defaultdict(float)
     for test in last:
-        folders["/".join(test.partition("::")[0].split("/")[:2])].append(seconds[test])
+        folders[folder_of(test)].append(seconds[test])
+    for file, used_s in processor.items():
+        used[folder_of(file)] += used_s
     in_tests_s = sum(map(sum, folders.values()))
-    say(f"The last run: {len(last)} tests in {minutes(wall_s)}; all tests together {minutes(in_tests_s)}.\n")
+    say(f"The last run: {len(last)} tests in {minutes(wall_s)}; all tests together {minutes(in_tests_s)},")
+    say(f"{sum(used.values()):.0f} s of processors apart from the reading of tests.\n\nBy folder:")
     for folder in sorted(folders, key=lambda name: -sum(folders[name])):
-        say(f"{sum(folders[folder]):8.1f} s {len(folders[folder]):6} tests  {folder}")
-    say("")
+        tests = folders[folder]
+        say(f"{sum(tests):8.1f} s {used[folder]:8.1f} s of processors {len(tests):6} tests  {folder}")
+    say("\nFiles with most processor time:")
+    for file in sorted(processor, key=lambda name: -processor[name])[:SLOWEST]:
+        say(f"{processor[file]:8.1f} s  {file}")
+    say("\nSlowest tests:")
     for test in sorted(last, key=lambda name: -seconds[name])[:SLOWEST]:
         say(f"{seconds[test]:8.1f} s  {test}")
     return 0
+
+
+def folder_of(test: str) -> str:
+    return "/".join(test.partition("::")[0].split("/")[:2])
 
 
 if __name__ == "__main__":

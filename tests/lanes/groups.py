@@ -10,16 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 # Tests that share what takes long to start: one worker starts it, once. The longest prefix decides.
-ZONES, VIEWS, TOPICS = "Spark: zones", "Spark: views", "Spark: topics"  # a session each
+#
+# A Java machine for Spark takes ten seconds of a processor to start and many more until its code is compiled,
+# so all tests with a session go to two workers. A worker keeps its machine when folders have sessions of
+# their own; its class path stays that of the first.
+PIPELINES, QUERIES = "Spark: pipelines", "Spark: queries"
+APACHE = "Apache Kafka"  # the node of all tests
 TOGETHER = {
-    "tests/connect/jobs/": TOPICS,
-    "tests/pipeline/test_zones_": ZONES,
-    "tests/pipeline/test_sources_": VIEWS,
-    "tests/pipeline/test_views_": VIEWS,
-    "tests/spark/test_batch": TOPICS,
-    "tests/spark/test_formats_in_queries": TOPICS,
-    "tests/spark/test_sink": TOPICS,
-    "tests/spark/test_stream": TOPICS,
+    "tests/cli/test_transcripts.py": APACHE,
+    "tests/connect/jobs/": QUERIES,
+    "tests/engine/test_isolated_cluster.py": QUERIES,
+    "tests/engine/test_running_queries.py": QUERIES,
+    "tests/interop/test_same_answers.py": APACHE,
+    "tests/interop/test_streams_records.py": APACHE,
+    "tests/pipeline/test_change_types.py": PIPELINES,
+    "tests/pipeline/test_cli_rewriting.py": PIPELINES,
+    "tests/pipeline/test_fencing.py": PIPELINES,
+    "tests/pipeline/test_field_protection.py": PIPELINES,
+    "tests/pipeline/test_judging.py": PIPELINES,
+    "tests/pipeline/test_re": PIPELINES,  # refined, registry, rewriting; a report too
+    "tests/pipeline/test_sources_": PIPELINES,
+    "tests/pipeline/test_views_": PIPELINES,
+    "tests/pipeline/test_zones_": PIPELINES,
+    "tests/spark/test_audit": QUERIES,
+    "tests/spark/test_batch": QUERIES,
+    "tests/spark/test_counting": QUERIES,
+    "tests/spark/test_formats_in_queries": QUERIES,
+    "tests/spark/test_security": QUERIES,
+    "tests/spark/test_sink": QUERIES,
+    "tests/spark/test_stream": QUERIES,
+    "tests/streams/spark/test_conductor.py": QUERIES,
 }
 
 # Tests that share nothing: a file of these is cut into tests, which any worker may run.
@@ -28,9 +48,9 @@ APART = ("tests/soak/",)
 # Without the durations of an earlier run: what takes longest begins first, so that no worker ends alone.
 BEGIN_FIRST = (
     *(
-        ZONES,
-        VIEWS,
-        TOPICS,
+        PIPELINES,
+        QUERIES,
+        APACHE,
         "tests/pipeline/test_example",
         "tests/simulation/test_cluster",
         "tests/mutations/",

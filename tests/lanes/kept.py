@@ -39,9 +39,23 @@ class Kept:
         except (OSError, ValueError, KeyError, TypeError):
             return 0.0, []
 
-    def save_durations(self, wall_s: float, seconds: Mapping[str, float]) -> None:
+    def processor(self) -> dict[str, float]:
+        """Processor seconds of each file of the last run."""
+        try:
+            return {str(file): float(used) for file, used in self._load()["processor"].items()}
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            return {}
+
+    def save_durations(
+        self, wall_s: float, seconds: Mapping[str, float], processor: Mapping[str, float]
+    ) -> None:
         new = {test: round(took, 3) for test, took in sorted(seconds.items())}
-        kept = {"wall_s": round(wall_s, 1), "last": list(new), "seconds": self.seconds() | new}
+        kept = {
+            "wall_s": round(wall_s, 1),
+            "last": list(new),
+            "seconds": self.seconds() | new,
+            "processor": dict(sorted(processor.items())),
+        }
         self._folder.mkdir(parents=True, exist_ok=True)
         beside = self._durations.with_suffix(f".{os.getpid()}")
         beside.write_text(json.dumps(kept, indent=0))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from lanes.groups import group_of, in_order
+from lanes.groups import PIPELINES, QUERIES, group_of, in_order
 from lanes.kept import Kept
+from lanes.preparing import parts, without_byte_code
 
 MAIN = Path(__file__).parent
 BARE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # starts in half the time
@@ -102,9 +105,56 @@ def test_durations_are_kept_for_every_test_that_ever_ran(project: Path) -> None:
     assert kept.last_run()[1] == ["test_two.py::test_two"]
 
 
+def test_processor_seconds_of_a_file_include_the_processes_that_it_starts(project: Path) -> None:
+    (project / "test_busy.py").write_text(
+        "import subprocess, sys\nBUSY = 'import time\\nwhile time.process_time() < 0.3: pass'\n"
+        "def test_busy():\n    subprocess.run([sys.executable, '-c', BUSY])\n"
+    )
+    (project / "test_idle.py").write_text("def test_idle():\n    pass\n")
+
+    assert run(project, "-n2").returncode == 0
+
+    used = Kept(project / "kept").processor()
+    assert used["test_busy.py"] >= 0.29 > used["test_idle.py"]
+
+
+def test_modules_are_read_again_when_they_changed(tmp_path: Path) -> None:
+    new, read, changed = (tmp_path / f"test_{name}.py" for name in ("new", "read", "changed"))
+    (tmp_path / "__pycache__").mkdir()
+    for path in (new, read, changed):
+        path.touch()
+        if path != new:
+            kept = f"{path.stem}.{sys.implementation.cache_tag}-pytest-9.0.0.pyc"
+            (tmp_path / "__pycache__" / kept).touch()
+    os.utime(changed, (time.time() + 60,) * 2)
+
+    assert without_byte_code(tmp_path) == [changed, new]
+    assert parts([new, read, changed], 2) == [[new, changed], [read]]
+
+
 def test_a_file_is_a_group_where_no_rule_says_otherwise() -> None:
     assert group_of("tests/new/test_a.py::test_x[1-2]") == "tests/new/test_a.py"
     assert group_of("tests/spark/test_sink.py::test_x") == group_of("tests/spark/test_batch.py::test_y")
+
+
+# Has a session of its own, in a process that it starts or to look at it alone.
+ALONE = {"tests/engine/test_references.py", "tests/pipeline/test_lake_at_s3.py"}
+ASKS_FOR_SPARK = re.compile(
+    r"^def test_\w+\([^)]*\bspark: |^from barnabas\.engine\.session import .*\bsession\b", re.MULTILINE
+)
+
+
+def test_all_tests_with_a_session_of_spark_share_two_java_machines() -> None:
+    """A new file with such tests gets a line in `groups.py`: otherwise any worker starts Java for it."""
+    root = MAIN.parents[1]
+    asking = {
+        str(path.relative_to(root))
+        for path in (root / "tests").rglob("test_*.py")
+        if ASKS_FOR_SPARK.search(path.read_text())
+    }
+    assert {
+        path for path in asking - ALONE if group_of(f"{path}::test_x") not in (PIPELINES, QUERIES)
+    } == set()
 
 
 def test_groups_stay_whole_and_the_longest_comes_first() -> None:

@@ -37,8 +37,9 @@ IN_KIO = [cls for cls in MESSAGES if "log_records" not in cls.__module__]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 QUICK = settings(
-    max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=2, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
+LONG = settings(QUICK, max_examples=8)
 
 
 def test_kio_has_every_message_and_version_that_is_not_a_record_of_an_internal_topic() -> None:
@@ -47,8 +48,10 @@ def test_kio_has_every_message_and_version_that_is_not_a_record_of_an_internal_t
 
 
 @pytest.mark.parametrize("cls", IN_KIO, ids=lambda cls: cls.__name__)
-def test_kio_decodes_our_bytes_and_encodes_the_same(cls: type[Message]) -> None:
-    @QUICK
+def test_kio_decodes_our_bytes_and_encodes_the_same(
+    cls: type[Message], request: pytest.FixtureRequest
+) -> None:
+    @(LONG if request.config.getoption("--long") else QUICK)
     @given(st.data())
     def same_bytes(data: st.DataObject) -> None:
         for version in cls.schema.versions:

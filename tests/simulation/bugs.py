@@ -108,14 +108,14 @@ def forget_to_sync_the_folder(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SyncWork, "_sync_folder", lambda *_: None)
 
 
-@bug("records", first=840)
+@bug("records", first=846)
 def show_what_is_not_synced(patch: pytest.MonkeyPatch) -> None:
     """What this simulation found: a sync let readers see what came while it was under way."""
     advance = Partition.advance
     patch.setattr(Partition, "advance", lambda partition, end_offset=None: advance(partition))
 
 
-@bug("records")
+@bug("records", first=5)
 def trust_a_log_that_was_not_closed(patch: pytest.MonkeyPatch) -> None:
     open_log = opening.open_log
 
@@ -125,7 +125,7 @@ def trust_a_log_that_was_not_closed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(opening, "open_log", open_as_clean)
 
 
-@bug("records")
+@bug("records", first=4)
 def forget_the_sequences_of_producers(patch: pytest.MonkeyPatch) -> None:
     """A batch that is sent again is taken again."""
     patch.setattr(ProducerStates, "check", lambda *_: None)
@@ -145,7 +145,7 @@ def skip_the_replay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoordinatorHost, "start", start)
 
 
-@bug("groups", first=10)
+@bug("groups", first=14)
 def take_commits_of_members_that_are_gone(patch: pytest.MonkeyPatch) -> None:
     check = classic.ClassicGroups.check_commit
 
@@ -160,12 +160,12 @@ def take_commits_of_members_that_are_gone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic.ClassicGroups, "check_commit", check_commit)
 
 
-@bug("groups")
+@bug("groups", first=1)
 def take_commits_of_members_that_were_replaced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(commits, "check_commit", lambda *_: None)
 
 
-@bug("groups")
+@bug("groups", first=1)
 def forget_that_a_partition_is_still_owned(patch: pytest.MonkeyPatch) -> None:
     advance = reconciliation.advance
 
@@ -176,7 +176,7 @@ def forget_that_a_partition_is_still_owned(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconciliation, "advance", take_everything)
 
 
-@bug("groups")
+@bug("groups", first=1)
 def end_sessions_too_early(patch: pytest.MonkeyPatch) -> None:
     set_timer = MemberTimers.set
 
@@ -200,7 +200,7 @@ def start_tasks_that_others_still_run(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(streams_reconciliation, "advance", take_everything)
 
 
-@bug("streams")
+@bug("streams", first=5)
 def take_commits_of_tasks_that_moved(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(streams_commits, "check_commit", lambda *_: None)
 

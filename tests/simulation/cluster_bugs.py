@@ -64,6 +64,7 @@ class ClusterBug:
     name: str
     plant: Plant
     make: Make
+    first: int = 0  # a seed to begin with: one that finds it is not far
     is_long: bool = False  # it takes too long for `make test`
 
 
@@ -81,6 +82,7 @@ def bug(
     producers: int = 5,
     *,
     changes_voters: bool = False,
+    first: int = 0,
     is_long: bool = False,
 ) -> Callable[[Plant], Plant]:
     def make(seed: int) -> Any:
@@ -93,7 +95,7 @@ def bug(
         return made
 
     def register(plant: Plant) -> Plant:
-        CLUSTER_BUGS.append(ClusterBug(plant.__name__.replace("_", " "), plant, make, is_long))
+        CLUSTER_BUGS.append(ClusterBug(plant.__name__.replace("_", " "), plant, make, first, is_long))
         return plant
 
     return register
@@ -266,7 +268,7 @@ def forget_the_high_watermark_of_the_last_leader(patch: pytest.MonkeyPatch) -> N
     patch.setattr(PartitionState, "become_leader", begin)
 
 
-@bug(one_after_another(Kind.KILL, 2.5))
+@bug(one_after_another(Kind.KILL, 2.5), first=1)
 def forget_the_producers_of_the_last_leader(patch: pytest.MonkeyPatch) -> None:
     """A follower copies batches and not what they say of their producers."""
 
@@ -288,7 +290,7 @@ def answer_followers_before_the_sync(patch: pytest.MonkeyPatch) -> None:
 # -- the quorum --------------------------------------------------------------------------------------
 
 
-@bug(one_after_another(Kind.ISOLATE, 1.3, ALL), TOGETHER)
+@bug(one_after_another(Kind.ISOLATE, 1.3, ALL), TOGETHER, first=1)
 def commit_metadata_alone(patch: pytest.MonkeyPatch) -> None:
     """The active controller does not wait for the other voters."""
 
@@ -302,7 +304,7 @@ def commit_metadata_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leader, "_advance", advance)
 
 
-@bug(one_after_another(Kind.ISOLATE, 1.25, ALL, 0.1), TOGETHER)
+@bug(one_after_another(Kind.ISOLATE, 1.25, ALL, 0.1), TOGETHER, first=1)
 def accept_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
     """Whoever says to lead is followed, though there was an election since."""
     on_begin_epoch = Member.on_begin_epoch
@@ -315,7 +317,7 @@ def accept_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Member, "on_begin_epoch", believe)
 
 
-@bug(killed_after_a_vote, CONTROLLERS_APART, producers=1)
+@bug(killed_after_a_vote, CONTROLLERS_APART, producers=1, first=8)
 def lose_the_vote_on_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetadataReplica, "_load_election_state", lambda _: ElectionState())
 
@@ -345,7 +347,7 @@ def let_a_lost_disk_keep_its_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LocalVoterReporter, "_next", lambda _: None)
 
 
-@bug(lambda _: [], DYNAMIC, changes_voters=True)
+@bug(lambda _: [], DYNAMIC, changes_voters=True, first=1)
 def lead_on_without_a_vote(patch: pytest.MonkeyPatch) -> None:
     """A leader that was taken out of the voters does not go when that is committed."""
     patch.setattr(VoterChanges, "_removed", lambda _, committing: None)

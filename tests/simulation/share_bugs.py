@@ -41,7 +41,7 @@ def let_no_lock_run_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharePartition, "expire", lambda *_: [])
 
 
-@bug("shares", first=3)
+@bug("shares", first=5)
 def let_locks_run_out_early(patch: pytest.MonkeyPatch) -> None:
     expire = SharePartition.expire
     patch.setattr(SharePartition, "expire", lambda self, now_ms, limit: expire(self, now_ms + 300, limit))

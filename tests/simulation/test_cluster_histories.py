@@ -4,6 +4,7 @@ seeds, `make simulate HISTORY=cluster SEEDS=N` as many as one likes."""
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,7 @@ SEEDS = {
     "cluster-streams": 40,
     "cluster-shares": 80,
 }
-AT_ONCE = 2  # seeds of a test
-SEEDS_SHORT = AT_ONCE  # of each kind in `make test`
+AT_ONCE = 3  # seeds of a test; the first of each kind, which `make test` tries, is alone
 SEEDS_MAX = 20  # of a bug: most are found by the first
 REPLAYED = "cluster-records", 3
 
@@ -57,25 +57,35 @@ REMEMBERED = [
 
 @pytest.mark.timeout(600)  # ten seconds, where nothing else runs
 @pytest.mark.parametrize(
-    ("name", "first"),
-    [
-        pytest.param(name, first, marks=[pytest.mark.long] if first >= SEEDS_SHORT else [])
+    ("name", "first", "count"),
+    [(name, 0, 1) for name in SEEDS]
+    + [
+        pytest.param(name, first, AT_ONCE, marks=pytest.mark.long)
         for name, seeds in SEEDS.items()
-        for first in range(0, seeds, AT_ONCE)
+        for first in range(1, seeds, AT_ONCE)
     ],
 )
-def test_seeds_of_a_cluster_are_good(name: str, first: int) -> None:
+def test_seeds_of_a_cluster_are_good(name: str, first: int, count: int) -> None:
     """In a process of their own, whose exit status `make simulate` shows too."""
-    words = f"--history {name} --first {first} --seeds {AT_ONCE} --no-shrink".split()
+    words = f"--history {name} --first {first} --seeds {count} --no-shrink".split()
     told = subprocess.run(
         [sys.executable, "-m", "barnabas.simulation", *words], capture_output=True, text=True, check=False
     )
 
     assert told.returncode == 0, told.stdout + told.stderr
-    assert f"'{name} good': {AT_ONCE}" in told.stdout
+    assert f"'{name} good': {count}" in told.stdout
 
 
-@pytest.mark.parametrize(("name", "seed"), REMEMBERED)
+def remembered() -> list[Any]:
+    """`make test` lives through the first of each kind."""
+    firsts = dict(reversed(REMEMBERED))
+    return [
+        pytest.param(name, seed, marks=[] if firsts[name] == seed else [pytest.mark.long])
+        for name, seed in REMEMBERED
+    ]
+
+
+@pytest.mark.parametrize(("name", "seed"), remembered())
 def test_a_seed_that_found_a_bug_finds_it_no_more(name: str, seed: int) -> None:
     result = live(CLUSTER_HISTORIES[name], seed)
 
@@ -107,7 +117,7 @@ def test_another_process_lives_through_the_same_history_of_a_cluster() -> None:
 def test_a_bug_of_a_cluster_is_found(bug: ClusterBug, monkeypatch: pytest.MonkeyPatch) -> None:
     bug.plant(monkeypatch)
 
-    results = (live(bug.make, seed) for seed in range(SEEDS_MAX))
+    results = (live(bug.make, seed) for seed in range(bug.first, bug.first + SEEDS_MAX))
 
     found = next(result for result in results if result.verdict is not Verdict.GOOD)
     assert not is_badly_planted(found), found.details

@@ -246,7 +246,13 @@ def replicate(log: Log, batch: memoryview, header: BatchHeader) -> None:
     log.write_staged()
 
 
-@pytest.mark.parametrize("orderly", [True, False], ids=["after an orderly end", "after a crash"])
+@pytest.mark.parametrize(
+    "orderly",
+    [
+        pytest.param(True, marks=pytest.mark.long, id="after an orderly end"),
+        pytest.param(False, id="after a crash"),
+    ],
+)
 def test_kafka_starts_on_logs_that_we_wrote(java: None, tmp_path: Path, orderly: bool) -> None:
     data = tmp_path / "data"
     with apache.ApacheKafka(data, KEPT) as kafka:

@@ -330,9 +330,12 @@ def count_operations(life: Life) -> int:
 
 @pytest.mark.parametrize("life", [a_life, a_move])
 @pytest.mark.parametrize("lost_power", [False, True], ids=["killed", "without power"])
-def test_a_crash_at_every_operation_loses_nothing_that_was_promised(life: Life, lost_power: bool) -> None:
+def test_a_crash_at_every_operation_loses_nothing_that_was_promised(
+    life: Life, lost_power: bool, request: pytest.FixtureRequest
+) -> None:
+    seeds = 3 if lost_power and request.config.getoption("--long") else 1
     for stop_at in range(1, count_operations(life) + 1):
-        for seed in range(3 if lost_power else 1):
+        for seed in range(seeds):
             disk, promises = play(life, stop_at)
             after = disk.after_power_loss(Random(seed * 1000 + stop_at)) if lost_power else disk.after_kill()
             check(after, promises, lost_power=lost_power, where=f"stopped at {stop_at}, seed {seed}")

@@ -100,7 +100,7 @@ def wait_for_producer_ids(side: ApacheSide) -> None:
     wait_until(are_there, TIMEOUT_S, "producer ids")
 
 
-@pytest.mark.recorded("newer_clients")
+@pytest.mark.recorded()
 @pytest.mark.parametrize("path", COMPARED, ids=lambda path: path.stem)
 def test_apache_kafka_responds_alike_and_writes_the_same_records(
     path: Path, kafka: ApacheKafka, side: ApacheSide

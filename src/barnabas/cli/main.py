@@ -18,7 +18,21 @@ INTERRUPTED = 130  # the status that a shell reports for a program ended by Ctrl
 
 
 def main(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
-    """The entry point of `barnabas` and of every `kafka-*` command."""
+    """The entry point of `barnabas` and of every `kafka-*` command. A closed pipe (`| head`) ends it quietly,
+    in help, versions and errors too."""
+    try:
+        status = run_command(arguments, program)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        from barnabas.cli.frame.output import discard_output
+
+        discard_output()
+        return 0
+    return status
+
+
+def run_command(arguments: Sequence[str] | None, program: str | None) -> int:
+    """Find the tool that is meant and run it."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     called = PurePath(sys.argv[0] if program is None else program).name.removesuffix(".sh")
     tool = BY_KAFKA_NAME.get(called)
@@ -61,7 +75,7 @@ def run_class(arguments: list[str]) -> int:
 
 def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) -> int:
     """Read the options and run the tool. Errors become one line on standard error and an exit status."""
-    from barnabas.cli.frame.output import Output, discard_output
+    from barnabas.cli.frame.output import Output
     from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, version_text
 
     module = import_module(f"barnabas.cli.{tool.module}")
@@ -99,8 +113,7 @@ def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) ->
         out.flush()
         return end.code if isinstance(end.code, int) else 1
     except BrokenPipeError:
-        discard_output()
-        return 0
+        raise  # no error of the tool: `main` knows what to do
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:

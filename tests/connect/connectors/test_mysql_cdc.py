@@ -134,27 +134,39 @@ def rows_of(server: mysql.MySqlServer, table: str) -> dict[Any, Any]:
         return dict(cursor.fetchall())
 
 
+DEADLOCK = 1213
+
+
 def churn(server: mysql.MySqlServer, tables: list[str], seed: int, transactions: int) -> None:
     """Random transactions of several tables: key changes, many rows at once, some rolled back."""
     chosen = random.Random(seed)
     base = seed * 1000
     with closing(connected(server, autocommit=False)) as connection, connection.cursor() as cursor:
         for _ in range(transactions):
-            for _ in range(chosen.randint(1, 8)):
-                table, key, value = chosen.choice(tables), base + chosen.randint(0, 60), chosen.random()
-                statement, values = chosen.choice(
-                    [
-                        (
-                            f"INSERT INTO {table} VALUES (%s, %s) ON DUPLICATE KEY UPDATE v = VALUES(v)",
-                            (key, value),
-                        ),
-                        (f"UPDATE {table} SET v = %s WHERE id BETWEEN %s AND %s", (value, key, key + 30)),
-                        (f"UPDATE IGNORE {table} SET id = %s WHERE id = %s", (base + 61 + key % 40, key)),
-                        (f"DELETE FROM {table} WHERE id = %s", (key,)),
-                    ]
-                )
-                cursor.execute(statement, values)
-            connection.rollback() if chosen.random() < 0.2 else connection.commit()
+            try:
+                transact(connection, cursor, tables, chosen, base)
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != DEADLOCK:
+                    raise
+                connection.rollback()  # the server has done so: the other writer goes first
+
+
+def transact(connection: Any, cursor: Any, tables: list[str], chosen: random.Random, base: int) -> None:
+    for _ in range(chosen.randint(1, 8)):
+        table, key, value = chosen.choice(tables), base + chosen.randint(0, 60), chosen.random()
+        statement, values = chosen.choice(
+            [
+                (
+                    f"INSERT INTO {table} VALUES (%s, %s) ON DUPLICATE KEY UPDATE v = VALUES(v)",
+                    (key, value),
+                ),
+                (f"UPDATE {table} SET v = %s WHERE id BETWEEN %s AND %s", (value, key, key + 30)),
+                (f"UPDATE IGNORE {table} SET id = %s WHERE id = %s", (base + 61 + key % 40, key)),
+                (f"DELETE FROM {table} WHERE id = %s", (key,)),
+            ]
+        )
+        cursor.execute(statement, values)
+    connection.rollback() if chosen.random() < 0.2 else connection.commit()
 
 
 def test_random_transactions_during_the_snapshot_and_restarts_replay_to_the_tables(

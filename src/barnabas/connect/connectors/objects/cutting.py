@@ -1,9 +1,10 @@
 """Cuts the records of one partition into files, by rules that depend on the records alone.
 
 In: records in the order of their offsets. Out: finished groups of files. One ends at `flush.size` records,
-at a span of record timestamps, or at a change of schema, for all folders together. The same records from the
-same offset on give the same files with the same names, however they come: a file that is written again after
-a crash replaces itself. Records that came before are dropped. Does not know: storage, formats.
+at a span of record timestamps, or at a change of schema that `schema.compatibility` does not bridge, for all
+folders together. The same records from the same offset on give the same files with the same names, however
+they come: a file that is written again after a crash replaces itself. Records that came before are dropped.
+Does not know: storage, formats.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.connect.data import Column, Records, Schema
+from barnabas.connect.connectors.objects.compatibility import closes, projected
+from barnabas.connect.data import Records, Schema
 
 
 @dataclass(slots=True)
 class OpenFile:
-    """Records of one folder."""
+    """Records of one folder. `waiting` are those that no spool has yet."""
 
     folder: str
     start: int
     end: int = 0
-    columns: list[Column] = field(default_factory=list)
+    waiting: list[Records] = field(default_factory=list)
+    spool: Any = None  # of the sink: what was written out already
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Rules:
     flush_size: int
     rotate_interval_ms: int = -1
     rotates_on_folder: bool = True
+    compatibility: str = "NONE"
+    stores_keys: bool = False
 
 
 class Cutter:
@@ -46,6 +51,7 @@ class Cutter:
         self._base_ms = 0
         self._folder = ""
         self._schema: Schema | None = None
+        self._key_schema: Schema | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -60,11 +66,11 @@ class Cutter:
         first = int(np.searchsorted(offsets, self.next_offset)) if self.next_offset >= 0 else 0
         if first == len(records):
             return first
-        schema = records.values.schema
-        if self._count and schema != self._schema:
+        if self._count and self._closes(records):
             self.is_full = True
             return first
-        self._schema = schema
+        if not self._count:
+            self._schema, self._key_schema = records.values.schema, records.keys.schema
         end = min(len(records), first + self._rules.flush_size - self._count)
         if times is not None:
             end = self._end_by_time(folders, times, first, end)
@@ -72,6 +78,11 @@ class Cutter:
             self._take(records, folders, offsets, first, end)
         self.is_full = self.is_full or self._count >= self._rules.flush_size
         return end
+
+    def _closes(self, records: Records) -> bool:
+        if self._rules.stores_keys and records.keys.schema != self._key_schema:
+            return True
+        return closes(self._rules.compatibility, self._schema, records.values.schema)
 
     def _end_by_time(self, folders: Any, times: Any, first: int, end: int) -> int:
         if self._count == 0:
@@ -89,12 +100,16 @@ class Cutter:
         for code, folder in enumerate(unique):
             chosen = first + np.flatnonzero(codes == code)
             file = self.files.setdefault(str(folder), OpenFile(str(folder), int(offsets[chosen[0]])))
-            column = (
-                records.values.slice(first, end - first)
-                if len(unique) == 1
-                else records.values.take(chosen.tolist())
-            )
-            file.columns.append(column)
+            part = records if len(chosen) == len(records) else records.take(chosen.tolist())
+            if self._schema is not None and part.values.schema != self._schema:
+                part = with_values(part, projected(part.values, self._schema))
+            file.waiting.append(part)
             file.end = int(offsets[chosen[-1]])
         self._count += end - first
         self.next_offset = int(offsets[end - 1]) + 1
+
+
+def with_values(records: Records, values: Any) -> Records:
+    from dataclasses import replace
+
+    return replace(records, values=values)

@@ -9,7 +9,7 @@ import base64
 import csv
 import gzip
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from barnabas.connect.connectors.objects.avro_schemas import avro_schema
+from barnabas.connect.connectors.objects.avro_schemas import avro_schema, schema_of_avro
 from barnabas.connect.data import BYTES, STRING, Column, Schema, Type
 from barnabas.connect.plugins import ConnectError
 
@@ -50,49 +50,12 @@ class Format:
 
     def encode(self, columns: Sequence[Column]) -> bytes:
         """A file of these values. Columns have the same schema; the first names it."""
-        schema = columns[0].schema
-        if self.name in ("parquet", "avro", "csv") and (schema is None or schema.type is not Type.STRUCT):
-            kind = "no schema" if schema is None else f"a schema of type {schema.type}"
-            raise ConnectError(
-                f"format {self.name} needs structs with a schema, but values have {kind}: use a converter"
-                " with schemas (JSON with schemas.enable=true, Avro), or format.class JSON"
-            )
-        data: bytes = getattr(self, f"_{self.name}")(columns, schema)
-        return gzip.compress(data, mtime=0) if self.gzipped else data
-
-    def _parquet(self, columns: Sequence[Column], schema: Schema) -> bytes:
         out = io.BytesIO()
-        pq.write_table(table_of(columns), out, compression=self.codec or "none")
-        return out.getvalue()
-
-    def _csv(self, columns: Sequence[Column], schema: Schema) -> bytes:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(schema.field_names)
+        encoder = FileEncoder(self, columns[0].schema, out)
         for column in columns:
-            for value in column.pylist():
-                writer.writerow(["" if one is None else csv_cell(one) for one in value.values()])
-        return out.getvalue().encode()
-
-    def _avro(self, columns: Sequence[Column], schema: Schema) -> bytes:
-        import fastavro
-
-        out = io.BytesIO()
-        rows = (value for column in columns for value in column.pylist())
-        fastavro.writer(out, fastavro.parse_schema(avro_schema(schema)), rows, codec=self.codec or "null")
+            encoder.write(column)
+        encoder.close()
         return out.getvalue()
-
-    def _json(self, columns: Sequence[Column], schema: Schema | None) -> bytes:
-        return b"".join(orjson.dumps(plain(v)) + b"\n" for column in columns for v in column.pylist())
-
-    def _string(self, columns: Sequence[Column], schema: Schema | None) -> bytes:
-        return "".join(f"{value}\n" for column in columns for value in column.pylist()).encode()
-
-    def _bytearray(self, columns: Sequence[Column], schema: Schema | None) -> bytes:
-        values = [value for column in columns for value in column.pylist()]
-        if not all(isinstance(value, bytes) for value in values):
-            raise ConnectError("format bytearray needs bytes: set value.converter to ByteArrayConverter")
-        return b"".join(value + b"\n" for value in values)
 
     def decode(self, data: bytes) -> Column:
         """The values of a file."""
@@ -105,8 +68,9 @@ class Format:
         if self.name == "avro":
             import fastavro
 
-            rows = pa.array(list(fastavro.reader(io.BytesIO(data))))
-            return Column(Schema.of_arrow(rows.type), rows)
+            found = fastavro.reader(io.BytesIO(data))
+            schema = schema_of_avro(found.writer_schema)
+            return Column.of(list(found), schema)
         if self.name == "csv":
             return Column(None, [dict(row) for row in csv.DictReader(io.StringIO(data.decode()))])
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
@@ -119,13 +83,73 @@ class Format:
         )
 
 
-def table_of(columns: Sequence[Column]) -> pa.Table:
-    schema = columns[0].schema
-    assert schema is not None
-    kind = pa.schema(list(schema.arrow))
-    return pa.Table.from_batches(
-        [pa.RecordBatch.from_arrays(column.data.flatten(), schema=kind) for column in columns], kind
-    )
+class FileEncoder:
+    """Writes one file piece by piece, so that it need not be in memory as a whole."""
+
+    def __init__(self, form: Format, schema: Schema | None, out: Any) -> None:
+        if form.name in ("parquet", "avro", "csv") and (schema is None or schema.type is not Type.STRUCT):
+            kind = "no schema" if schema is None else f"a schema of type {schema.type}"
+            raise ConnectError(
+                f"format {form.name} needs structs with a schema, but values have {kind}: use a converter"
+                " with schemas (JSON with schemas.enable=true, Avro), or format.class JSON"
+            )
+        self._out: Any = gzip.GzipFile("", "wb", fileobj=out, mtime=0) if form.gzipped else out
+        self._form = form
+        self._writer: Any = None
+        if form.name == "parquet":
+            assert schema is not None
+            self._kind = pa.schema(list(schema.arrow))
+            self._writer = pq.ParquetWriter(self._out, self._kind, compression=form.codec or "none")
+        elif form.name == "avro":
+            from fastavro import parse_schema
+            from fastavro.write import Writer
+
+            assert schema is not None
+            parsed = parse_schema(avro_schema(schema))
+            to: Any = self._out
+            self._writer = Writer(to, parsed, form.codec or "null")
+        elif form.name == "csv":
+            assert schema is not None
+            self._out.write(csv_lines([schema.field_names]))
+
+    def write(self, column: Column) -> None:
+        if self._form.name == "parquet":
+            batch = pa.RecordBatch.from_arrays(column.data.flatten(), schema=self._kind)
+            self._writer.write_batch(batch)
+        elif self._form.name == "avro":
+            for value in column.pylist():
+                self._writer.write(value)
+        else:
+            self._out.write(getattr(self, f"_{self._form.name}")(column.pylist()))
+
+    def _csv(self, values: list[Any]) -> bytes:
+        return csv_lines(["" if one is None else csv_cell(one) for one in value.values()] for value in values)
+
+    def _json(self, values: list[Any]) -> bytes:
+        return b"".join(orjson.dumps(plain(value)) + b"\n" for value in values)
+
+    def _string(self, values: list[Any]) -> bytes:
+        return "".join(f"{value}\n" for value in values).encode()
+
+    def _bytearray(self, values: list[Any]) -> bytes:
+        if not all(isinstance(value, bytes) for value in values):
+            raise ConnectError("format bytearray needs bytes: set the converter to ByteArrayConverter")
+        return b"".join(value + b"\n" for value in values)
+
+    def close(self) -> None:
+        """End the file; what it was written into stays open."""
+        if self._form.name == "parquet":
+            self._writer.close()
+        elif self._form.name == "avro":
+            self._writer.flush()
+        if self._form.gzipped:
+            self._out.close()
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode()
 
 
 def csv_cell(value: Any) -> Any:

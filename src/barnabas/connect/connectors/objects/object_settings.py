@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from barnabas.connect.config import ConfigDef, Settings, at_least, non_empty, one_of
+from barnabas.connect.config import ConfigDef, Settings, at_least, non_empty, one_of, one_of_any_case
 from barnabas.connect.connectors.objects import partitioners
+from barnabas.connect.connectors.objects.compatibility import LEVELS
 from barnabas.connect.connectors.objects.cutting import Rules
 from barnabas.connect.connectors.objects.formats import Format
 from barnabas.connect.connectors.objects.storage import Storage, storage_at
 from barnabas.connect.plugins import ConnectError
 
 S3A = "spark.hadoop.fs.s3a"
+VALUES, KEYS, HEADERS = "values", "keys", "headers"
 FORMATS = {
     "Parquet": "parquet",
     "Avro": "avro",
@@ -37,6 +40,7 @@ class Layout:
 
     storage: Storage
     form: Format
+    parts: Mapping[str, Format]  # values, and keys and headers where they are stored
     rules: Rules
     encoder: partitioners.Encoder
     extract: partitioners.Extractor
@@ -49,16 +53,30 @@ class Layout:
     schedule_ms: int
     zone: tzinfo
 
+    def extension_of(self, part: str) -> str:
+        return f".{part}{self.parts[part].extension}" if part != VALUES else self.form.extension
+
 
 def simple(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
-def format_of(settings: Settings) -> Format:
-    found = FORMATS.get(simple(settings.text("format.class")).removesuffix("Format"))
+def parts_of(settings: Settings) -> dict[str, Format]:
+    found = {VALUES: format_of(settings)}
+    for part in (KEYS, HEADERS):
+        if settings.flag(f"store.kafka.{part}"):
+            found[part] = format_of(settings, f"{part}.format.class")
+            if found[part].name in ("string", "bytearray", "csv") and part == HEADERS:
+                raise ConnectError(f"{part}.format.class must be JSON, Avro or Parquet: headers are lists")
+    return found
+
+
+def format_of(settings: Settings, name: str = "format.class") -> Format:
+    text = settings.text(name) or settings.text("format.class")
+    found = FORMATS.get(simple(text).removesuffix("Format"))
     if found is None:
         known = ", ".join(f"{each}Format" for each in FORMATS)
-        raise ConnectError(f"format.class {settings.text('format.class')!r} is unknown; known are {known}")
+        raise ConnectError(f"{name} {text!r} is unknown; known are {known}")
     gzipped = settings.text("s3.compression.type") == "gzip" and found in (
         "json",
         "csv",
@@ -75,10 +93,13 @@ def layout_of(settings: Settings) -> Layout:
     return Layout(
         storage=storage_of(settings),
         form=format_of(settings),
+        parts=parts_of(settings),
         rules=Rules(
             settings.integer("flush.size"),
             settings.integer("rotate.interval.ms"),
             settings.flag("rotate.file.on.partition.change"),
+            settings.text("schema.compatibility").upper(),
+            settings.flag("store.kafka.keys"),
         ),
         encoder=encoder_of(settings, zone, extract),
         extract=extract,
@@ -250,10 +271,23 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
         "Records without a value: fail or ignore.",
         validator=one_of("fail", "ignore"),
     )
-    found.define("s3.region", "STRING", "us-west-2", "MEDIUM", "The region.")
     found.define(
-        "s3.part.size", "INT", 26214400, "HIGH", "Bytes of a part of an upload.", validator=at_least(5 << 20)
-    )
+        "schema.compatibility", "STRING", "NONE", "HIGH",
+        "NONE: every change of schema closes files; others fit records of another version to the open file.",
+        validator=one_of_any_case(*LEVELS),
+    )  # fmt: skip
+    for part in (KEYS, HEADERS):
+        found.define(f"store.kafka.{part}", "BOOLEAN", False, "LOW", f"Store {part} of records, too.")
+        found.define(f"{part}.format.class", "CLASS", None, "LOW", f"The format of {part}.")
+    return define_store(found)
+
+
+def define_store(found: ConfigDef, *, has_part_size: bool = True) -> ConfigDef:
+    """Where an object store is, and the key to it."""
+    found.define("s3.region", "STRING", "us-west-2", "MEDIUM", "The region.")
+    if has_part_size:
+        found.define("s3.part.size", "INT", 26214400, "HIGH", "Bytes of a part of an upload.",
+                     validator=at_least(5 << 20))  # fmt: skip
     found.define("store.url", "STRING", "", "LOW", "The address of a store that is not Amazon's.")
     found.define("s3.path.style.access.enabled", "BOOLEAN", True, "LOW", "The bucket is in the path.")
     found.define("aws.access.key.id", "STRING", "", "HIGH", "The id of the key; else from the environment.")

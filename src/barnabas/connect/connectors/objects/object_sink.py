@@ -16,8 +16,10 @@ from datetime import datetime, tzinfo
 import pyarrow.compute as pc
 
 from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.connectors.objects.companions import header_column, key_column
 from barnabas.connect.connectors.objects.cutting import Cutter, OpenFile
-from barnabas.connect.connectors.objects.object_settings import Layout, layout_of
+from barnabas.connect.connectors.objects.object_settings import KEYS, VALUES, Layout, layout_of
+from barnabas.connect.connectors.objects.spools import Spool, is_large
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, SinkContext, SinkOffsets, SinkTask
 
@@ -70,6 +72,7 @@ class ObjectSinkTask(SinkTask):
         while done < len(records):
             rest = records if done == 0 else records.take(list(range(done, len(records))))
             done += cutter.add(rest, folders[done:], None if times is None else times[done:])
+            self._spool(cutter)
             self._since.setdefault(where, time.time())
             if cutter.is_full:
                 self._write(where, cutter)
@@ -77,18 +80,51 @@ class ObjectSinkTask(SinkTask):
     def _write(self, where: TopicPartition, cutter: Cutter) -> None:
         cutter.is_full = True  # an error leaves it due
         for file in cutter.files.values():
-            self._layout.storage.put(self._name(where, file), self._layout.form.encode(file.columns))
+            spools = self._spools_of(file)
+            stem = self._stem(where, file)
+            for part, spool in reversed(
+                spools.items()
+            ):  # values last: a file of values has all its companions
+                spool.send(self._layout.storage, f"{stem}{self._layout.extension_of(part)}")
+        for file in cutter.files.values():
+            self._drop(file)
         cutter.done()
         self._since.pop(where, None)
         self._committed[where] = cutter.next_offset
 
-    def _name(self, where: TopicPartition, file: OpenFile) -> str:
+    def _spool(self, cutter: Cutter) -> None:
+        """Write out what became large."""
+        for file in cutter.files.values():
+            if is_large(file):
+                self._spools_of(file, is_large=True)
+
+    def _spools_of(self, file: OpenFile, *, is_large: bool = False) -> dict[str, Spool]:
+        """The files of a folder's records by part (values, keys, headers), with all records that waited."""
+        if file.spool is None:
+            file.spool = {part: Spool(form, is_large=is_large) for part, form in self._layout.parts.items()}
+        spools: dict[str, Spool] = file.spool
+        for records in file.waiting:
+            for part, spool in spools.items():
+                form = self._layout.parts[part].name
+                if part == VALUES:
+                    spool.write(records.values)
+                elif part == KEYS:
+                    spool.write(key_column(records, form))
+                else:
+                    spool.write(header_column(records, form))
+        file.waiting.clear()
+        return spools
+
+    def _drop(self, file: OpenFile) -> None:
+        for spool in (file.spool or {}).values():
+            spool.close()
+
+    def _stem(self, where: TopicPartition, file: OpenFile) -> str:
         layout, width = self._layout, self._layout.pad
         parts = [where.topic, str(where.partition), f"{file.start:0{width}d}"]
         if layout.ends_in_names:
             parts.append(f"{file.end:0{width}d}")
-        name = layout.file_delim.join(parts) + layout.form.extension
-        return "/".join((layout.topics_dir, where.topic, file.folder, name))
+        return "/".join((layout.topics_dir, where.topic, file.folder, layout.file_delim.join(parts)))
 
     def _next_of_names(self, where: TopicPartition) -> int | None:
         delim = re.escape(self._layout.file_delim)
@@ -112,9 +148,16 @@ class ObjectSinkTask(SinkTask):
         midnight = midnight_before(since, self._layout.zone)
         return (since - midnight) // interval_s < (now - midnight) // interval_s
 
+    def stop(self) -> None:
+        for cutter in getattr(self, "_cutters", {}).values():
+            for file in cutter.files.values():
+                self._drop(file)
+
     def close(self, partitions: Iterable[TopicPartition]) -> None:
         """Open files are dropped: their records come again, to the next owner."""
         for where in list(partitions):
+            for file in self._cutters[where].files.values() if where in self._cutters else ():
+                self._drop(file)
             for kept in (self._cutters, self._committed, self._since):
                 kept.pop(where, None)
 

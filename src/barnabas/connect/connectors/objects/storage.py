@@ -5,7 +5,9 @@ In: names below the root, bytes. Out: files that appear as a whole or not at all
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,11 +16,15 @@ from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.engine.places.object_store import NoRecords, open_store
 
 TEMPORARY = "+tmp"
+COPY_BYTES = 1 << 20
 
 
 class Storage(Protocol):
     def put(self, name: str, data: bytes) -> None:
         """Write or replace a file."""
+
+    def put_file(self, name: str, file: Any) -> None:
+        """The same from a local file that is open for reading, piece by piece."""
 
     def get(self, name: str) -> bytes:
         """The content of a file."""
@@ -32,16 +38,19 @@ class FolderStorage:
         self._root = root
 
     def put(self, name: str, data: bytes) -> None:
+        self.put_file(name, io.BytesIO(data))
+
+    def put_file(self, name: str, file: Any) -> None:
         path = self._root / name
         top = name.split("/", 1)[0]
         beside = self._root / top / TEMPORARY / f"{path.name}.{os.getpid()}"
         try:
             beside.parent.mkdir(parents=True, exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            with beside.open("wb") as out:
+                shutil.copyfileobj(file, out, COPY_BYTES)
+                out.flush()
+                os.fsync(out.fileno())
             beside.replace(path)
         except OSError as error:  # a full disk may have room again later
             beside.unlink(missing_ok=True)
@@ -74,6 +83,13 @@ class ObjectStorage:
     def put(self, name: str, data: bytes) -> None:
         try:
             self._client.put(self._store, self._path(name), data, chunk_size=self._part_bytes)
+        except Exception as error:
+            raise unavailable(self._url, name, error) from error
+
+    def put_file(self, name: str, file: Any) -> None:
+        """In parts of `s3.part.size`, as a multipart upload."""
+        try:
+            self._client.put(self._store, self._path(name), file, chunk_size=self._part_bytes)
         except Exception as error:
             raise unavailable(self._url, name, error) from error
 

@@ -1,0 +1,258 @@
+"""The source of object stores and folders: reads what the objects sink wrote, or files of others.
+
+Files of one folder and partition are read in the order of their first offsets; the offset of such a lane is
+the last file and how many of its records are read. Keys and headers come from the files beside. Lanes are
+shared among tasks. Does not know: topics, converters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import fastavro
+import pyarrow as pa
+
+from barnabas.connect.config import ConfigDef
+from barnabas.connect.connectors.objects.companions import headers_in, keys_in
+from barnabas.connect.connectors.objects.formats import EXTENSIONS, Format
+from barnabas.connect.connectors.objects.object_settings import HEADERS, KEYS
+from barnabas.connect.connectors.objects.source_settings import SourcePlan, definitions, plan_of
+from barnabas.connect.connectors.stores.checks import errors_of
+from barnabas.connect.data import Column, DataError, Headers, Records
+from barnabas.connect.plugins import ConnectError, Connector, SourceContext, SourceTask
+
+log = logging.getLogger("barnabas.connect")
+
+TASK, TASKS = "barnabas.objects.task", "barnabas.objects.tasks"
+COMPANION = re.compile(rf"\.({KEYS}|{HEADERS})\.")
+BROKEN = (pa.ArrowException, DataError, ValueError, EOFError, KeyError, OSError, StopIteration)
+
+
+@dataclass(slots=True)
+class Lane:
+    """Files that are read one after the other."""
+
+    topic: str
+    folder: str
+    partition: int | None
+    files: list[str] = field(default_factory=list)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"topic": self.topic, "folder": self.folder}
+        return found if self.partition is None else {**found, "partition": self.partition}
+
+
+@dataclass(slots=True)
+class OpenFile:
+    lane: Lane
+    name: str
+    values: Column
+    keys: Column | None
+    headers: list[Headers] | None
+    done: int
+
+
+class ObjectSourceTask(SourceTask):
+    def start(self, context: SourceContext) -> None:
+        super().start(context)
+        self._plan: SourcePlan = plan_of(context.settings)
+        self._mine = int(context.config.get(TASK, "0")), int(context.config.get(TASKS, "1"))
+        self._reached: dict[str, dict[str, Any]] = {}  # by lane
+        self._waiting: Iterator[OpenFile] = iter(())
+        self._open: OpenFile | None = None
+        self._not_before = 0.0
+
+    def poll(self) -> Records | None:
+        if self._open is None:
+            self._open = next(self._waiting, None)
+        if self._open is None:
+            wait_s = self._not_before - time.monotonic()
+            if wait_s > 0:
+                self.context.stopping.wait(min(wait_s, self.context.poll_seconds))
+                return None
+            self._not_before = time.monotonic() + self._plan.interval_s
+            self._waiting = self._unread()
+            self._open = next(self._waiting, None)
+        if self._open is None:
+            return None
+        return self._batch(self._open)
+
+    def _batch(self, file: OpenFile) -> Records:
+        lane, first = file.lane, file.done
+        count = min(self._plan.batch, len(file.values) - first)
+        file.done += count
+        offset = {"file": file.name, "records": file.done}
+        self._reached[key_of(lane)] = offset
+        if file.done == len(file.values):
+            self._open = None
+        keeps = self._plan.keeps_partitions and lane.partition is not None
+        return Records.of(
+            lane.topic,
+            file.values.slice(first, count),
+            None if file.keys is None else file.keys.slice(first, count),
+            partitions=[lane.partition] * count if keeps else None,
+            headers=None if file.headers is None else file.headers[first : first + count],
+            positions=[(lane.source, offset)],
+        )
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _unread(self) -> Iterator[OpenFile]:
+        """Files that have records which were not read, lane after lane."""
+        lanes = self._lanes()
+        unknown = [each for each in lanes if key_of(each) not in self._reached]
+        for lane, offset in zip(
+            unknown, self.context.offsets.read([each.source for each in unknown]), strict=True
+        ):
+            if offset is not None:
+                self._reached[key_of(lane)] = dict(offset)
+        for lane in lanes:
+            at = self._reached.get(key_of(lane))
+            names = lane.files
+            done = 0
+            if at is not None:
+                order = self._order(str(at["file"]))
+                names = [each for each in lane.files if self._order(each) >= order]
+                done = int(at["records"])
+            for name in names:
+                skip = done if at is not None and name == at["file"] else 0
+                if self.context.stopping.is_set():
+                    return
+                found = self._opened(lane, name, skip)
+                if found is not None:
+                    yield found
+
+    def _opened(self, lane: Lane, name: str, skip: int) -> OpenFile | None:
+        plan = self._plan
+        beside = self._beside.get(name, {})
+        try:
+            values = decoded(plan.form, plan.storage.get(name), name)
+            if skip >= len(values):
+                return None
+            keys = headers = None
+            if KEYS in beside:
+                keys = keys_in(decoded(plan.parts[KEYS], plan.storage.get(beside[KEYS]), beside[KEYS]))
+            if HEADERS in beside:
+                column = decoded(plan.parts[HEADERS], plan.storage.get(beside[HEADERS]), beside[HEADERS])
+                headers = headers_in(column)
+            for found in (keys, headers):
+                if found is not None and len(found) != len(values):
+                    raise ValueError(f"it has {len(values)} values and {len(found)} keys or headers")
+        except BROKEN as error:
+            if plan.skips_errors:
+                log.error("the file %s is left out (behavior.on.error=ignore): %s", name, error)
+                return None
+            raise ConnectError(
+                f"the file {name} cannot be read as {plan.form.name}: {error}."
+                " behavior.on.error=ignore leaves such files out"
+            ) from error
+        return OpenFile(lane, name, values, keys, headers, skip)
+
+    def _lanes(self) -> list[Lane]:
+        plan = self._plan
+        names = plan.storage.names("" if plan.generic else plan.topics_dir)
+        self._beside: dict[str, dict[str, str]] = {}
+        lanes: dict[tuple[str, str, int | None], Lane] = {}
+        by_stem: dict[str, str] = {}
+        for name in names:
+            if COMPANION.search(name.rpartition("/")[2]):
+                continue
+            place = self._place(name)
+            if place is not None:
+                lanes.setdefault(place, Lane(*place)).files.append(name)
+                by_stem[stem_of(name)] = name
+        for name in names:
+            found = COMPANION.search(name.rpartition("/")[2])
+            if found and (value := by_stem.get(name[: name.rindex(found[0])])):
+                self._beside.setdefault(value, {})[found[1]] = name
+        mine, count = self._mine
+        own = [each for each in lanes.values() if share_of(each, count) == mine]
+        for lane in own:
+            lane.files.sort(key=self._order)
+        return sorted(own, key=key_of)
+
+    def _place(self, name: str) -> tuple[str, str, int | None] | None:
+        folder, _, base = name.rpartition("/")
+        if self._plan.generic:
+            for topic, pattern in self._plan.generic:
+                if pattern.fullmatch(name):
+                    return topic, folder, None
+            return None
+        found = self._plan.name.fullmatch(base)
+        if found is None or folder.split("/")[: self._plan.topics_dir.count("/") + 2][-1] != found["topic"]:
+            return None
+        return found["topic"], folder, int(found["partition"])
+
+    def _order(self, name: str) -> tuple[int, str]:
+        found = None if self._plan.generic else self._plan.name.fullmatch(name.rpartition("/")[2])
+        return (int(found["start"]) if found else 0, name)
+
+
+def decoded(form: Format, data: bytes, name: str) -> Column:
+    try:
+        return replace(form, gzipped=name.endswith(".gz")).decode(data)
+    except fastavro.schema.SchemaParseException as error:
+        raise ValueError(str(error)) from error
+
+
+def stem_of(name: str) -> str:
+    """A name without its extensions."""
+    name = name.removesuffix(".gz")
+    for extension in EXTENSIONS.values():
+        if name.endswith(extension):
+            name = name.removesuffix(extension)
+            if extension == EXTENSIONS["parquet"]:
+                name = re.sub(r"\.(snappy|gzip|zstd|lz4|brotli)$", "", name)
+            return name
+    return name
+
+
+def key_of(lane: Lane) -> str:
+    return f"{lane.topic}\0{lane.folder}\0{lane.partition}"
+
+
+def share_of(lane: Lane, tasks: int) -> int:
+    return int.from_bytes(hashlib.sha256(key_of(lane).encode()).digest()[:8]) % tasks
+
+
+class S3SourceConnector(Connector):
+    KIND = "source"
+    JAVA_NAMES: ClassVar[tuple[str, ...]] = ("io.confluent.connect.s3.source.S3SourceConnector",)
+    CONFIG: ClassVar[ConfigDef] = definitions(for_hdfs=False)
+    task = ObjectSourceTask
+
+    def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
+        return errors_of(self.CONFIG, config, plan_of)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        shared = {**self.context.config, TASKS: str(max_tasks)}
+        return [{**shared, TASK: str(number)} for number in range(max_tasks)]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        return True
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
+        for partition, offset in offsets:
+            if not isinstance(partition, Mapping) or not {"topic", "folder"} <= set(partition):
+                raise ConnectError(
+                    f'a partition looks like {{"topic", "folder", "partition"}}, not {partition!r}'
+                )
+            if offset is not None and not (
+                isinstance(offset, Mapping)
+                and isinstance(offset.get("file"), str)
+                and isinstance(offset.get("records"), int)
+            ):
+                raise ConnectError(f'an offset looks like {{"file": name, "records": 5}}, not {offset!r}')
+        return True
+
+
+class HdfsSourceConnector(S3SourceConnector):
+    JAVA_NAMES = ("io.confluent.connect.hdfs3.Hdfs3SourceConnector",)
+    CONFIG = definitions(for_hdfs=True)

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
-from barnabas.connect.connectors.lake.lake_sink import IcebergSinkConnector, LakeSinkConnector
+from barnabas.connect.connectors.lake.lake_sink import LakeSinkConnector
 from barnabas.engine.delta import commits
 from connect.jobs.job_runner import Tasks, produce, until
 
@@ -124,7 +124,7 @@ def test_a_column_of_another_type_fails_with_what_to_do(
 
 
 def test_settings_that_do_not_fit_are_named() -> None:
-    assert "runtimes" in IcebergSinkConnector().check({"lake.path": "x"})["lake.format"][0]
+    assert "IcebergSink" in LakeSinkConnector().check({"lake.format": "iceberg"})["lake.format"][0]
     wrong = LakeSinkConnector().check({"insert.mode": "upsert", "delete.enabled": "true"})
     assert set(wrong) == {"pk.mode", "delete.enabled"}
     assert not LakeSinkConnector().check({"insert.mode": "upsert", "pk.mode": "record_key"})

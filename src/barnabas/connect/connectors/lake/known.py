@@ -17,7 +17,7 @@ PLUGINS = (
     ),
     Known(
         Kind.SINK,
-        f"{HERE}.lake_sink:IcebergSinkConnector",
+        f"{HERE}.iceberg_sink:IcebergSinkConnector",
         (
             "org.apache.iceberg.connect.IcebergSinkConnector",
             "io.tabular.iceberg.connect.IcebergSinkConnector",

@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from barnabas.connect.config import ConfigDef, non_empty, one_of
 
 TABLE, ROWS = "Tables", "Rows"
-ICEBERG = (
-    "Iceberg cannot be written: its runtimes for Spark 4.0 and 4.1 fail in Spark 4.2, and there is none for"
-    " 4.2 yet. Use lake.format=delta"
-)
+ICEBERG = "Iceberg tables have a connector of their own: org.apache.iceberg.connect.IcebergSinkConnector"
 
 
-def definitions(default_format: str) -> ConfigDef:
+def definitions() -> ConfigDef:
     return (
         ConfigDef()
         .define(
@@ -21,7 +18,7 @@ def definitions(default_format: str) -> ConfigDef:
             validator=non_empty(),
         )
         .define(
-            "lake.format", "STRING", default_format, "HIGH", "The format of tables: delta.", TABLE,
+            "lake.format", "STRING", "delta", "HIGH", "The format of tables: delta.", TABLE,
             validator=one_of("delta", "iceberg"),
         )
         .define(
@@ -55,10 +52,10 @@ def definitions(default_format: str) -> ConfigDef:
     )  # fmt: skip
 
 
-def lake_errors(config: Mapping[str, str], default_format: str) -> dict[str, list[str]]:
+def lake_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     """Settings that do not fit together."""
     errors: dict[str, list[str]] = {}
-    if config.get("lake.format", default_format) == "iceberg":
+    if config.get("lake.format") == "iceberg":
         errors["lake.format"] = [ICEBERG]
     keys = [each for each in config.get("pk.fields", "").split(",") if each.strip()]
     mode, source = config.get("insert.mode", "insert"), config.get("pk.mode", "none")

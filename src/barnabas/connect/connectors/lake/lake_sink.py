@@ -196,12 +196,11 @@ def ranges_in(metadata: str) -> Ranges:
 
 class LakeSinkConnector(Connector):
     KIND = SINK
-    FORMAT: ClassVar[str] = "delta"
-    CONFIG: ClassVar[ConfigDef] = definitions("delta")
+    CONFIG: ClassVar[ConfigDef] = definitions()
     task = LakeSink
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
-        return lake_errors(config, self.FORMAT)
+        return lake_errors(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """One task, however many are allowed: executors share the rows, and one writer numbers batches."""
@@ -210,8 +209,3 @@ class LakeSinkConnector(Connector):
 
 class DeltaSinkConnector(LakeSinkConnector):
     pass
-
-
-class IcebergSinkConnector(LakeSinkConnector):
-    FORMAT = "iceberg"
-    CONFIG = definitions("iceberg")

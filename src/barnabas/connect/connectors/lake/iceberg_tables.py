@@ -1,0 +1,216 @@
+"""Iceberg tables of a catalog: creation, evolution, and commits that carry the number of a batch.
+
+The summary of a snapshot has the connector, the batch and its ranges. A commit succeeds only on top of the
+snapshot that was read, so no batch is there twice, whoever else writes. Does not know: Spark, records.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.table import Table
+from pyiceberg.transforms import parse_transform
+
+from barnabas.connect.connectors.lake.iceberg_files import write_files
+from barnabas.connect.connectors.lake.iceberg_settings import TableRule
+from barnabas.connect.connectors.lake.iceberg_types import fitted_batch, lacks
+from barnabas.connect.connectors.lake.lake_sink import noted_of, ranges_in, ranges_text
+from barnabas.connect.plugins import ConnectError, RetriableError
+from barnabas.connect.plugins.spark import Ranges
+
+PROPERTY = "barnabas.connect"  # of a snapshot's summary
+HISTORY_MAX = 1000
+FIELD = re.compile(
+    r"(?P<transform>\w+)\(\s*(?P<column>[^,)]+?)\s*(?:,\s*(?P<number>\d+)\s*)?\)|(?P<plain>[^()]+)"
+)
+RETRIES = "commit.retry.num-retries"
+
+
+class Lake:
+    """The tables that one connector writes."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], app: str) -> None:
+        self.properties = dict(properties)
+        self._app = app
+        self._catalog: Catalog = load_catalog(name, **self.properties)
+
+    def close(self) -> None:
+        self._catalog.close()
+
+    def names(self) -> list[str]:
+        """All tables of the catalog."""
+        found: list[str] = []
+        for space in self._catalog.list_namespaces():
+            found += [".".join(each) for each in self._catalog.list_tables(space)]
+        return found
+
+    def table(self, name: str) -> Table | None:
+        try:
+            return self._catalog.load_table(name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def created(self, rule: TableRule, schema: pa.Schema, properties: Mapping[str, str]) -> Table:
+        space = rule.name.rpartition(".")[0]
+        try:
+            self._catalog.create_namespace(space)
+        except NamespaceAlreadyExistsError:
+            pass
+        try:
+            with (
+                self._catalog.create_table_transaction(
+                    rule.name, schema=schema, properties=dict(properties)
+                ) as made,
+                made.update_spec() as spec,
+            ):
+                for column, transform in map(partition_field, rule.partition_by):
+                    spec.add_field(column, parse_transform(transform))
+        except TableAlreadyExistsError:
+            pass
+        except ValueError as error:
+            raise ConnectError(f"the table {rule.name} cannot be created: {error}") from error
+        return self._catalog.load_table(rule.name)
+
+    def evolved(self, table: Table, schema: pa.Schema, *, any_case: bool) -> Table:
+        """The table with all columns of the schema."""
+        if not lacks(arrow_of(table), schema, any_case=any_case):
+            return table
+        try:
+            with table.update_schema(case_sensitive=not any_case) as update:
+                update.union_by_name(schema)
+        except CommitFailedException as error:
+            raise RetriableError(f"{name_of(table)}: another writer committed first: {error}") from error
+        except (ValueError, ValidationError) as error:
+            raise ConnectError(
+                f"{name_of(table)}: its columns cannot become those of the records: {error}"
+            ) from error
+        return self._catalog.load_table(name_of(table))
+
+    # -- batches -------------------------------------------------------------------------------------------
+
+    def last_batch(self, table: Table, branch: str) -> tuple[int, Ranges]:
+        """The last batch of this connector in the table; -1: none."""
+        at = table.metadata.snapshot_by_name(branch)
+        for _ in range(HISTORY_MAX):
+            if at is None:
+                break
+            noted = at.summary.additional_properties.get(PROPERTY) if at.summary else None
+            found = noted_of(noted)
+            if found.get("app") == self._app:
+                return int(found["batch"]), ranges_in(noted or "")
+            parent = at.parent_snapshot_id
+            at = None if parent is None else table.metadata.snapshot_by_id(parent)
+        return -1, {}
+
+    def commit(
+        self, table: Table, branch: str, number: int, ranges: Ranges, added: Sequence[Any], replaced: Replaced
+    ) -> None:
+        """Add files, and replace others, in one snapshot with the number of the batch."""
+        if branch != "main" and branch not in table.metadata.refs:
+            raise ConnectError(f"the table {name_of(table)} has no branch {branch}: create it")
+        noted = json.dumps({"app": self._app, "batch": number, "ranges": ranges_text(ranges)})
+        # A commit that fails must not be put on top of another writer's: that may be this batch.
+        own = {**table.metadata.properties, RETRIES: "0"}
+        table.metadata = table.metadata.model_copy(update={"properties": own})
+        try:
+            with table.transaction() as transaction:
+                update = transaction.update_snapshot({PROPERTY: noted}, branch)
+                with update.overwrite() if replaced else update.fast_append() as snapshot:
+                    for old, new in replaced:
+                        snapshot.delete_data_file(old)
+                        for each in new:
+                            snapshot.append_data_file(each)
+                    for each in added:
+                        snapshot.append_data_file(each)
+        except CommitFailedException as error:
+            raise RetriableError(f"{name_of(table)}: another writer committed first: {error}") from error
+
+    def without(self, table: Table, branch: str, keys: pa.Table, *, any_case: bool) -> Replaced:
+        """Files that hold rows of these keys, each with the files that hold its other rows."""
+        there = arrow_of(table)
+        key_schema = pa.schema([there.field(name) for name in keys.column_names])
+        fit = fitted_batch(keys, key_schema, name_of(table), any_case=any_case)
+        if any(column.null_count for column in fit.columns):
+            raise ConnectError(f"{name_of(table)}: {', '.join(keys.column_names)}: the key is null")
+        if table.metadata.snapshot_by_name(branch) is None or not fit.num_rows:
+            return []
+        scan = table.scan(row_filter=bounds(fit))
+        scan = scan if branch == "main" else scan.use_ref(branch)
+        found: Replaced = []
+        for task in scan.plan_files():
+            rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table([task])
+            kept = others(rows, fit)
+            if kept.num_rows == rows.num_rows:
+                continue
+            files: list[Any] = []
+            if kept.num_rows:
+                files = write_files(
+                    table.metadata.model_dump_json(), self.properties, table.location(), kept, name_of(table),
+                    any_case=any_case,
+                )  # fmt: skip
+            found.append((task.file, files))
+        return found
+
+
+Replaced = list[tuple[Any, list[Any]]]
+
+
+def name_of(table: Table) -> str:
+    return ".".join(table.name())
+
+
+def arrow_of(table: Table) -> pa.Schema:
+    return schema_to_pyarrow(table.schema(), include_field_ids=False)
+
+
+def partition_field(text: str) -> tuple[str, str]:
+    """`day(at)` as column and transform."""
+    found = FIELD.fullmatch(text.strip())
+    if found is None:
+        raise ConnectError(f"partition-by: {text!r} must be a column, or such as day(at) and bucket(id, 16)")
+    if found["plain"]:
+        return found["plain"].strip(), "identity"
+    word = found["transform"].lower()
+    name = {"years": "year", "months": "month", "days": "day", "hours": "hour"}.get(word, word)
+    return found["column"], f"{name}[{found['number']}]" if found["number"] else name
+
+
+def bounds(keys: pa.Table) -> BooleanExpression:
+    """A filter that leaves out files which cannot hold any of these keys."""
+    import pyarrow.compute as pc
+
+    found: BooleanExpression = AlwaysTrue()
+    for name in keys.column_names:
+        kind = keys.schema.field(name).type
+        if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            ends = pc.min_max(keys.column(name)).as_py()
+            lower: Any = GreaterThanOrEqual
+            upper: Any = LessThanOrEqual
+            found = And(found, lower(name, ends["min"]), upper(name, ends["max"]))
+    return found
+
+
+def others(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """Rows whose key is not among `keys`."""
+    names = keys.column_names
+    place = f"_place_{uuid.uuid4().hex}"
+    own = rows.select(names).append_column(place, pa.array(range(rows.num_rows), pa.int64()))
+    own = own.cast(pa.schema([*(keys.schema.field(name) for name in names), own.schema.field(place)]))
+    left = own.join(keys.group_by(names).aggregate([]), names, join_type="left anti")
+    return rows.take(left.column(place).sort())

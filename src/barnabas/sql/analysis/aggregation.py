@@ -30,6 +30,7 @@ from barnabas.sql.types.sql_types import BIGINT
 from barnabas.streams.dsl.streams import KStream
 
 DAY_MS = 86_400_000
+STORE = "Aggregate-Materialize"  # its name stays when a WHERE comes or goes
 RESULT, ARGUMENT = "KSQL_AGG_VARIABLE_", "KSQL_AGG_ARGUMENT_"
 
 
@@ -272,11 +273,11 @@ def _aggregated(stage: Stage, query: Query, known: Groups, logger: str, form: Fo
             groups = groups.windowed_by(windows)
             if query.emit == "FINAL":
                 groups = groups.final()
-        flow = groups.aggregate_with(calls, value=ROW_BYTES)
+        flow = groups.aggregate_with(calls, value=ROW_BYTES, store=STORE)
     else:
         _check_undo(known, query)
         flow = stage.flow.group_by((key, row), key=serde, value=ROW_BYTES).aggregate_with(
-            calls, value=ROW_BYTES
+            calls, value=ROW_BYTES, store=STORE
         )
     key_parts = tuple(
         KeyPart(name, typed.kind, (group,)) for name, (group, typed) in zip(names, known.groups, strict=True)

@@ -63,8 +63,6 @@ def check_query_replacement(before: DataSource, statement: CreateAs, context: Co
                 "differs. WHERE may change, and columns may be added at the end.",
                 statement.at,
             )
-    if (old.query.where is None) != (statement.query.where is None) and statement.query.group_by:
-        return
     added = statement.query.items[len(old.query.items) :]
     if added and statement.query.group_by:
         raise SqlError(

@@ -44,11 +44,7 @@ class Scope:
 
     def find(self, name: tree.Name, clause: str = "SELECT") -> Visible:
         """SqlError for a name that is unknown, or that several sources have."""
-        found = [
-            each
-            for each in self.columns
-            if each.name == name.name and (name.source is None or each.source == name.source)
-        ]
+        found = self._named(name)
         if len(found) == 1:
             return found[0]
         shown = name.name if name.source is None else f"{name.source}.{name.name}"
@@ -56,6 +52,15 @@ class Scope:
             options = " or ".join(f"{each.source}.{each.name}" for each in found)
             raise SqlError(f"{clause} column '{shown}' is ambiguous. Could be {options}.", name.at)
         raise SqlError(f"{clause} column '{shown}' cannot be resolved.{self._hint(name)}", name.at)
+
+    def _named(self, name: tree.Name) -> list[Visible]:
+        """The columns that a name may mean. A column without a source is that of the whole row: ROWTIME of a
+        join, ROWKEY."""
+        found = [
+            each for each in self.columns if each.name == name.name and name.source in (None, each.source)
+        ]
+        own = [each for each in found if each.source is None]
+        return own if name.source is None and len(own) == 1 else found
 
     def _hint(self, name: tree.Name) -> str:
         sources = {each.source for each in self.columns if each.source is not None}
@@ -73,11 +78,7 @@ class Scope:
     def canonical(self, expression: Any) -> Any:
         """The expression with every name written in full, so that equal ones are equal."""
         if isinstance(expression, tree.Name):
-            found = [
-                each
-                for each in self.columns
-                if each.name == expression.name and expression.source in (None, each.source)
-            ]
+            found = self._named(expression)
             return tree.Name(expression.name, found[0].source) if len(found) == 1 else expression
         if isinstance(expression, tuple):
             return tuple(self.canonical(each) for each in expression)

@@ -8,8 +8,9 @@
     assert driver.table("PAGES") == {("home",): {"N": 1}}
 
 Statements are analyzed as a server does it, and their plans run record by record. Topics have one partition
-and are read from their beginning. Rows are Python values by column; formats are not exercised unless
-`formats` gives their code. Does not know: threads.
+and are read from their beginning. Rows are Python values by column, and go through their formats; those of a
+registry are replaced by bytes that keep every value, unless `formats` gives their code. Does not know:
+threads.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from typing import Any
 
 from barnabas.plans.interpreter.records import Failure, Headers, Problem
 from barnabas.plans.interpreter.task import Handlers
+from barnabas.plans.serdes import Serde
 from barnabas.plans.windows import Windowed
 from barnabas.sql.analysis.analyzer import analyze, lookups_of
 from barnabas.sql.analysis.facts import Facts, InferredSchema, SchemaLookup, TopicFact
+from barnabas.sql.analysis.options import FORMATS
 from barnabas.sql.analysis.pulls import puller
 from barnabas.sql.analysis.serdes import ROW_BYTES, MakeSerde, RowSerde, bind
 from barnabas.sql.analysis.stages import key_serde, rows_of
 from barnabas.sql.analysis.work import RESULT_TOPIC, QueryWork, TopicRows, WorkKind, result_row
 from barnabas.sql.errors import SqlError, did_you_mean
 from barnabas.sql.execution.port import Prepared, Row
+from barnabas.sql.formats.serdes import ColumnsSerde
 from barnabas.sql.metastore.metastore import Metastore, RemoveQuery
 from barnabas.sql.syntax.parsing import parse_statement
 from barnabas.sql.syntax.splitting import split
@@ -72,6 +76,13 @@ class _Running:
     work: QueryWork
     driver: TestDriver
     topics: frozenset[str]
+
+
+def plain_formats(named: RowSerde) -> Serde:
+    """The code of formats without a registry; other rows are written as they are."""
+    if FORMATS[named.row_format.name].registry:
+        return ROW_BYTES
+    return ColumnsSerde(named.row_format, named.columns, named.is_key)
 
 
 class PushRows:
@@ -121,7 +132,7 @@ class SqlTestDriver:
         self.topics: dict[str, TopicFact] = {}
         self.problems: list[Problem | Failure] = []
         self.properties: dict[str, str] = {}
-        self._make: MakeSerde = formats or (lambda named: ROW_BYTES)
+        self._make: MakeSerde = formats or plain_formats
         self._log: list[_Record] = []
         self._read: dict[str, int] = {}
         self._queries: dict[str, _Running] = {}

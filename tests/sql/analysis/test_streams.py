@@ -5,6 +5,9 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import pytest
+
+from barnabas.plans.description import describe
 from barnabas.sql.analysis.work import QueryWork
 from barnabas.sql.testing import SqlTestDriver
 
@@ -164,12 +167,53 @@ def test_push_queries_have_limits_and_reads_of_streams_end() -> None:
     assert list(read) == [[2], [3]]
 
 
-def test_a_plan_survives_the_way_to_an_executor() -> None:
-    prepared = driver_of().prepare(
+@pytest.mark.parametrize(
+    "text",
+    [
         "CREATE TABLE t AS SELECT item, SUM(qty) AS n, MAX(LEN(item)) AS l FROM orders"
-        " WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 5 SECONDS) WHERE item LIKE 'a%' GROUP BY item;"
+        " WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 5 SECONDS) WHERE item LIKE 'a%' GROUP BY item;",
+        "CREATE STREAM x WITH (TIMESTAMP='t') AS SELECT item, EXPLODE(tags) AS tag, ROWTIME AS t FROM orders"
+        " PARTITION BY item;",
+        "CREATE STREAM x AS SELECT o.id AS id, v, TRANSFORM(tags, x => UCASE(x)) AS tags FROM orders o"
+        " LEFT JOIN other r WITHIN 1 DAY ON o.id = r.id;",
+        "CREATE TABLE t AS SELECT l.id AS id, v FROM l LEFT JOIN r ON l.f = r.id;",
+    ],
+)
+def test_a_plan_survives_the_way_to_an_executor(text: str) -> None:
+    driver = driver_of(
+        "CREATE STREAM other (id INT KEY, v INT) WITH (KAFKA_TOPIC='other', PARTITIONS=1);"
+        "CREATE TABLE l (id INT PRIMARY KEY, f INT) WITH (KAFKA_TOPIC='l', PARTITIONS=1);"
+        "CREATE TABLE r (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);"
     )
-    work = prepared.work
-    assert isinstance(work, QueryWork)
-    copy = pickle.loads(pickle.dumps(work.plan))
-    assert [node.name for node in copy.nodes] == [node.name for node in work.plan.nodes]  # type: ignore[union-attr]
+    work = driver.prepare(text).work
+    assert isinstance(work, QueryWork) and work.plan is not None
+    copy = pickle.loads(pickle.dumps(work))
+    assert copy.topology == describe(copy.plan) == describe(work.plan)
+
+
+def test_windowed_tables_are_read_as_tables_again() -> None:
+    driver = driver_of(
+        "CREATE TABLE w AS SELECT item, COUNT(*) AS n FROM orders WINDOW TUMBLING (SIZE 10 SECONDS)"
+        " GROUP BY item;"
+        "CREATE TABLE again AS SELECT item, n * 10 AS n FROM w WHERE n > 1;"
+    )
+    push = driver.push("SELECT item, WINDOWSTART, n FROM w WHERE n < 2 EMIT CHANGES;")
+    for second in (1, 2, 11):
+        driver.pipe("ORDERS", {"ID": 1, "ITEM": "a"}, timestamp=second * 1000)
+    assert driver.table("AGAIN") == {(("a",), 0, 10_000): {"N": 20}}
+    assert [(row.values, row.is_tombstone) for row in push.rows] == [
+        (["a", 0, 1], False),
+        (["a", 0, None], True),
+        (["a", 10_000, 1], False),
+    ]
+
+
+def test_explain_has_a_plan_and_no_effects() -> None:
+    prepared = driver_of().prepare("EXPLAIN CREATE STREAM x AS SELECT id, item FROM orders WHERE qty > 1;")
+    assert (prepared.changes, prepared.topics, prepared.starts) == ((), (), None)
+    assert [line.split("|")[0].strip() for line in prepared.work.execution_plan.splitlines()] == [
+        "> [ PROJECT ]",
+        "> [ FILTER ]",
+        "> [ SOURCE ]",
+    ]
+    assert prepared.work.topology.startswith("Topologies:")

@@ -11,6 +11,7 @@ right.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from barnabas.sql.analysis.changing import alter, create_type, drop, drop_type
 from barnabas.sql.analysis.context import Context
@@ -65,8 +66,8 @@ def analyze(
     """The statement, checked. `Prepared.work` is a `QueryWork` (`analysis/work.py`) or None.
 
     `Prepared.topics` has topics that are missing; `Prepared.schemas` is empty: schemas of sinks are texts of
-    a format, so the engine adds them from `work.sink` or the source that the changes put. An EXPLAIN gives
-    what its statement would: the plan is in `work`, and nothing of it is to be carried out. A CREATE OR
+    a format, so the engine adds them from `work.sink` or the source that the changes put. An EXPLAIN has
+    the plan of its statement in `work`, and no effects. A CREATE OR
     REPLACE of a running query has the id of that query in `starts`, and no `stops`: it goes on, changed."""
     context = Context(statement, text, metastore, facts, properties, number)
     try:
@@ -99,5 +100,6 @@ def _prepared(statement: s.Statement, context: Context) -> Prepared:
         case s.Query():
             return query(statement, context)
         case s.Explain(statement=inner) if inner is not None:
-            return _prepared(inner, context)
+            found = _prepared(inner, context)
+            return replace(found, changes=(), topics=(), starts=None, stops=(), drops_topics=())
     raise SqlError(f"{type(statement).__name__} is no statement of the analysis", statement.at)

@@ -350,7 +350,9 @@ def _foreign(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stage:
     value = Guarded(one.typed.node, f"Error computing join expression {expression_text(one.on)}", logger)
     add = left.join if join.kind == "INNER" else left.left_join
     row = row_of(one.stage, two.stage)
-    flow = add(right, row, foreign_key=NewKey((value,)), value=ROW_BYTES)
+    # Kept, because nodes below need the old values: a row that stops passing WHERE is deleted.
+    store = f"{'-'.join((*one.stage.aliases, *two.stage.aliases))}-ForeignKeyJoin"
+    flow = add(right, row, foreign_key=NewKey((value,)), value=ROW_BYTES, store=store)
     stage = after_join(one, two, join, flow, logger)
     return replace(
         stage,

@@ -17,7 +17,7 @@ from barnabas.sql.analysis.projection import Divided, Selected, check_reserved, 
 from barnabas.sql.analysis.serdes import ROW_BYTES, RowSerde
 from barnabas.sql.analysis.stages import KeyPart, Stage, carried, filtered, read
 from barnabas.sql.errors import SqlError
-from barnabas.sql.expressions.nodes import ExplodedRows, Guarded, NewKey
+from barnabas.sql.expressions.nodes import ExplodedRows, Guarded, KeyColumn, NewKey
 from barnabas.sql.expressions.resolving import Resolver, is_table_function
 from barnabas.sql.expressions.scopes import Scope, Visible, calls_in, names_in
 from barnabas.sql.expressions.typed import Typed
@@ -220,7 +220,7 @@ def _projected(stage: Stage, parts: Divided, key: e.Expression | None, query_id:
     for index, each in enumerate(parts.value):
         message = f"Error computing expression {each.text} for column {each.name} with index {index}"
         node = each.typed.node
-        is_plain = isinstance(node, e.Column | e.Literal_ | e.Meta)
+        is_plain = isinstance(node, e.Column | e.Literal_ | e.Meta | KeyColumn)
         fields.append((each.name, node if is_plain else Guarded(node, message, logger)))
     row = e.Struct(tuple(fields))
     keys = parts.key or None

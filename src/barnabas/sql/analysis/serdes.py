@@ -67,10 +67,12 @@ def bind(plan: Plan, make: MakeSerde) -> Plan:
 
 def _bound(value: Any, make: MakeSerde) -> Any:
     """The value with its serdes replaced, those inside of other serdes too."""
+    if value is None or isinstance(value, str | int | tuple | PlainSerde):
+        return value
     if isinstance(value, RowSerde):
         return make(value)
     is_owner = isinstance(value, Serde | Node) or type(value).__name__ == "StoreSpec"
-    if not is_owner or not dataclasses.is_dataclass(value) or isinstance(value, type | PlainSerde):
+    if not is_owner or not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     changes = {}
     for field in dataclasses.fields(value):
@@ -102,7 +104,9 @@ def _plain(value: Any) -> Any:
         return {"$m": [[_plain(name), _plain(each)] for name, each in value.items()]}
     if kind is list:
         return [_plain(each) for each in value]
-    if kind is tuple or kind is Windowed:
+    if kind is Windowed:
+        return {"$w": [_plain(each) for each in value]}
+    if kind is tuple:
         return {"$u": [_plain(each) for each in value]}
     if kind is decimal.Decimal:
         return {"$n": str(value)}
@@ -121,6 +125,7 @@ _TAGGED: Mapping[str, Callable[[Any], Any]] = {
     "$f": float,
     "$m": lambda pairs: {_rich(name): _rich(each) for name, each in pairs},
     "$u": lambda items: tuple(_rich(each) for each in items),
+    "$w": lambda parts: Windowed(*(_rich(each) for each in parts)),
     "$n": decimal.Decimal,
     "$b": base64.b64decode,
     "$s": dt.datetime.fromisoformat,

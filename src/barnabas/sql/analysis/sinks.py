@@ -76,7 +76,9 @@ def create_as(statement: CreateAs, context: Context) -> Prepared:
     fact = context.facts.topics.get(source.topic)
     topics: tuple[TopicNeeded, ...] = ()
     if fact is None:
-        topics = (_topic(source, context, options, leftmost.topic),)
+        window = statement.query.window
+        kept = window.retention.ms if window is not None and window.retention is not None else None
+        topics = (_topic(source, context, options, leftmost.topic, kept),)
     else:
         check_topic(source.topic, options, fact.partitions, statement)
     rows = rows_of(source)
@@ -196,7 +198,9 @@ def check_timestamp(timestamp: TimestampColumn, schema: Schema, statement: Any) 
         raise SqlError("TIMESTAMP_FORMAT is for columns of type STRING", statement.at)
 
 
-def _topic(source: DataSource, context: Context, options: Options, leftmost: str) -> TopicNeeded:
+def _topic(
+    source: DataSource, context: Context, options: Options, leftmost: str, window_retention_ms: int | None
+) -> TopicNeeded:
     before = context.facts.topics.get(leftmost)
     partitions = options.number("PARTITIONS")
     if partitions is None:
@@ -212,6 +216,8 @@ def _topic(source: DataSource, context: Context, options: Options, leftmost: str
     if policy is not None:
         settings["cleanup.policy"] = policy
     retention = options.number("RETENTION_MS")
+    if retention is None:
+        retention = window_retention_ms
     if retention is None and before is not None and not source.is_table:
         retention = before.retention_ms
     if retention is not None:

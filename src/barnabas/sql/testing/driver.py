@@ -241,7 +241,7 @@ class SqlTestDriver:
         for each in running.driver.written.pop(RESULT_TOPIC, []):
             key = None if each.key is None else ROW_BYTES.from_bytes(each.key)
             value = None if each.value is None else ROW_BYTES.from_bytes(each.value)
-            self._pushes[query_id].add(result_row(running.work.result, _window_of(key), value))
+            self._pushes[query_id].add(result_row(running.work.result, key, value))
 
     def pull(self, text: str) -> list[list[Any]]:
         """The rows of a pull query."""
@@ -407,10 +407,3 @@ class SqlTestDriver:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _window_of(key: Any) -> Any:
-    """Windowed keys go through `ROW_BYTES` as tuples of (key, start, end)."""
-    if isinstance(key, tuple) and len(key) == 3 and (key[0] is None or isinstance(key[0], tuple)):
-        return Windowed(*key)
-    return key

@@ -241,3 +241,23 @@ def test_inserted_rows_are_converted() -> None:
     table = SqlTestDriver("CREATE TABLE t (k INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);")
     with pytest.raises(SqlError, match="primary key column"):
         table.run("INSERT INTO t (v) VALUES (1);")
+
+
+def test_properties_of_the_session_come_before_the_servers() -> None:
+    driver = SqlTestDriver("SET 'ksql.persistence.default.format.value' = 'DELIMITED';", S)
+    assert driver.metastore.source("S").value_format.name == "DELIMITED"
+
+
+def test_streams_without_keys_join_by_their_columns() -> None:
+    driver = SqlTestDriver(
+        "CREATE STREAM a (x INT, v VARCHAR) WITH (KAFKA_TOPIC='a', PARTITIONS=1);"
+        "CREATE STREAM b (x INT, w VARCHAR) WITH (KAFKA_TOPIC='b', PARTITIONS=1);"
+        "CREATE STREAM j AS SELECT a.x AS x, v, w FROM a JOIN b WITHIN 1 DAY ON a.x = b.x;"
+    )
+    assert driver.metastore.source("A").key_format.name == "NONE"
+    driver.pipe("A", {"X": 1, "V": "v"})
+    driver.pipe("B", {"X": 1, "W": "w"})
+    assert driver.values("J") == [{"X": 1, "V": "v", "W": "w"}]
+    assert driver.metastore.source("J").key_format.name == "KAFKA"
+    push = driver.push("SELECT v, x, COUNT(*) AS n FROM a GROUP BY v, x EMIT CHANGES;")
+    assert push.read() == [["v", 1, 1]]

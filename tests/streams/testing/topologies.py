@@ -201,6 +201,8 @@ TOPOLOGIES: dict[str, Build] = {
     "time_limit_bound": time_limit(30, 2),
     "stream_inner": lambda b: out(stream(b).join(stream(b, "two"), pair, JOINED)),
     "stream_left": lambda b: out(stream(b).left_join(stream(b, "two"), pair, JOINED)),
+    "stream_left_eager": lambda b: out(stream(b).left_join(stream(b, "two"), pair, JOINED, is_eager=True)),
+    "stream_outer_eager": lambda b: out(stream(b).outer_join(stream(b, "two"), pair, JOINED, is_eager=True)),
     "stream_outer": lambda b: out(stream(b).outer_join(stream(b, "two"), pair, JOINED)),
     "stream_self": self_join,
     "stream_table": lambda b: out(stream(b).join(table(b, "two"), pair)),

@@ -11,6 +11,7 @@ from typing import Any
 
 from barnabas.plans import expressions as e
 from barnabas.plans.windows import SessionWindows, TimeWindows
+from barnabas.sql.analysis.options import KAFKA_TYPES
 from barnabas.sql.analysis.serdes import ROW_BYTES, RowSerde
 from barnabas.sql.analysis.stages import KeyPart, Stage, filtered
 from barnabas.sql.errors import SqlError
@@ -222,9 +223,10 @@ def grouped(
 
 
 def group_format(form: Format, groups: list[tuple[tree.Expression, Typed]], must_fit: bool) -> Format:
+    if not must_fit and form.name == "KAFKA":
+        is_plain = len(groups) == 1 and groups[0][1].kind.base in KAFKA_TYPES
+        return form if is_plain else Format("JSON", {}, is_wrapped=False)
     if form.name == "KAFKA" and len(groups) > 1:
-        if not must_fit:
-            return Format("JSON", {}, is_wrapped=False)
         shown = ", ".join(
             f"`{n}` {t.kind} KEY" for n, (_, t) in zip(group_names(groups), groups, strict=True)
         )

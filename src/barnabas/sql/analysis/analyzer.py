@@ -69,6 +69,7 @@ def analyze(
     a format, so the engine adds them from `work.sink` or the source that the changes put. An EXPLAIN has
     the plan of its statement in `work`, and no effects. A CREATE OR
     REPLACE of a running query has the id of that query in `starts`, and no `stops`: it goes on, changed."""
+    facts = replace(facts, settings={**facts.settings, **properties})
     context = Context(statement, text, metastore, facts, properties, number)
     try:
         return _prepared(statement, context)

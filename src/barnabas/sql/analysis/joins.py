@@ -12,6 +12,7 @@ from typing import Any
 from barnabas.plans import expressions as e
 from barnabas.plans.windows import JoinWindows
 from barnabas.sql.analysis.explaining import Step
+from barnabas.sql.analysis.options import check_columns
 from barnabas.sql.analysis.serdes import ROW_BYTES, RowSerde
 from barnabas.sql.analysis.stages import KeyPart, Stage, schema_text
 from barnabas.sql.errors import SqlError
@@ -205,6 +206,11 @@ def names_of(stage: Stage) -> list[str]:
 # ---------------------------------------------------------------------------------------------- of streams
 
 
+def first_format(*forms: Format) -> Format:
+    """The first format that has keys."""
+    return next((form for form in forms if form.name != "NONE"), Format("KAFKA", {}, is_wrapped=False))
+
+
 def keyed(side: JoinSide, form: Format, logger: str, must: bool = False) -> KStream:
     """The stream by the expression that it is joined by; it moves only where that is not its key."""
     flow = side.stage.flow
@@ -218,7 +224,9 @@ def keyed(side: JoinSide, form: Format, logger: str, must: bool = False) -> KStr
             side.on.at,
         )
     name = side.on.name if isinstance(side.on, tree.Name) else SYNTHETIC_KEY
-    serde = RowSerde(form, (Column(name, side.typed.kind, Role.KEY),), True)
+    columns = (Column(name, side.typed.kind, Role.KEY),)
+    check_columns(form, columns, True, side.on.at)
+    serde = RowSerde(form, columns, True)
     value = Guarded(side.typed.node, f"Error computing join expression {expression_text(side.on)}", logger)
     return flow.select_key(NewKey((value,)), key=serde)
 
@@ -235,8 +243,8 @@ def _streams(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stage:
     # The window is that of the left row: a right row may be `before` earlier and `after` later.
     is_eager = join.grace is None
     grace = join.grace.ms if join.grace is not None else max(DAY_MS - before - after, 0)
-    form = one.stage.key_format
-    left = keyed(one, form, logger)
+    form = first_format(one.stage.key_format, two.stage.key_format)
+    left = keyed(one, form, logger, must=one.stage.key_format.name != form.name)
     right = keyed(two, form, logger, must=two.stage.key_format.name != form.name)
     if not left.needs_repartition and not right.needs_repartition:
         check_partitions(one.stage, two.stage, join)

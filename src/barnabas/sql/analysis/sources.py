@@ -65,10 +65,9 @@ def _lookup(
     if name is None or traits is None or not traits.registry:
         return None
     roles = (Role.KEY, Role.PRIMARY_KEY) if is_key else (Role.VALUE,)
-    given = [each for each in statement.columns or () if each.role in roles]
-    schema_id = options.number(f"{side}_SCHEMA_ID")
-    if given and schema_id is None:
+    if any(each.role in roles for each in statement.columns or ()):
         return None
+    schema_id = options.number(f"{side}_SCHEMA_ID")
     full_name = options.text(f"{side}_SCHEMA_FULL_NAME")
     return SchemaLookup(topic, is_key, name.upper(), schema_id, full_name)
 

@@ -76,6 +76,8 @@ def _check(task: ColumnTask, node: n.TableNode) -> None:
 @builds(n.TableFilter)
 def table_filter(task: ColumnTask, node: n.TableFilter) -> Step:
     _check(task, node)
+    if node.is_quiet:
+        raise NotColumnar("a filter that has to know whether a row passed before")
     passes = of_key_and_value(node.predicate)
 
     def run(rows: Rows) -> Results:

@@ -95,6 +95,18 @@ public class Oracle {
         }
     }
 
+    /** Windows without the wait for the close: what deprecated constructors made, and ksqlDB still has. */
+    static JoinWindows eager(JoinWindows windows) {
+        try {
+            java.lang.reflect.Field field = JoinWindows.class.getDeclaredField("enableSpuriousResultFix");
+            field.setAccessible(true);
+            field.set(windows, false);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+        return windows;
+    }
+
     static void more(String name, StreamsBuilder b, ValueJoiner<String, String, String> join, JoinWindows w, StreamJoined<String, String, String> sj,
             TimeWindows tumbling, TimeWindows hopping, SlidingWindows sliding, SessionWindows sessions, Aggregator<String, String, String> add) {
         Merger<String, String> merge = (k, x, y) -> x + y;
@@ -115,6 +127,8 @@ public class Oracle {
             case "stream_inner" -> out(s(b, "one").join(s(b, "two"), join, w, sj), Serdes.String());
             case "stream_left" -> out(s(b, "one").leftJoin(s(b, "two"), join, w, sj), Serdes.String());
             case "stream_outer" -> out(s(b, "one").outerJoin(s(b, "two"), join, w, sj), Serdes.String());
+            case "stream_left_eager" -> out(s(b, "one").leftJoin(s(b, "two"), join, eager(w), sj), Serdes.String());
+            case "stream_outer_eager" -> out(s(b, "one").outerJoin(s(b, "two"), join, eager(w), sj), Serdes.String());
             case "stream_self" -> { KStream<String, String> one = s(b, "one"); out(one.join(one, join, w, sj), Serdes.String()); }
             case "stream_table" -> out(s(b, "one").join(t(b, "two"), join), Serdes.String());
             case "stream_table_left" -> out(s(b, "one").leftJoin(t(b, "two"), join), Serdes.String());

@@ -266,7 +266,12 @@ class TableAggregate(TableNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePassThrough(TableNode):
-    """The results of a cogroup brought together."""
+    """The results of a cogroup brought together. `store` is that of the aggregations before it: joins look
+    rows up there."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return ()
 
 
 # ------------------------------------------------------------------------------------------------- joins

@@ -107,8 +107,8 @@ class Plan:
             if not self.stores[store].is_global:
                 for user in users[1:]:
                     groups.unite(users[0], user)
-        # Kafka Streams numbers by the names of sources first, then by those of the others.
-        sources = sorted(node.name for node in self.nodes if isinstance(node, Source))
+        # Kafka Streams numbers by sources in the order in which they were added, then by names of others.
+        sources = [node.name for node in self.nodes if isinstance(node, Source)]
         others = sorted(node.name for node in self.nodes if not isinstance(node, Source))
         numbers: dict[str, int] = {}
         for name in (*sources, *others):

@@ -47,7 +47,9 @@ def steps(name: str, seed: int, count: int) -> list[Step]:
         topic = rng.choice(topics)
         keys = ["a", "b", "c"] if rng.random() < 0.95 or not takes_null_key(name, topic) else [None]
         value = f"{rng.choice('abcd')}{number}"
-        is_null = rng.random() < (0.2 if name.startswith(("table", "foreign", "to_table")) else 0.05)
+        is_null = rng.random() < (
+            0.2 if name.startswith(("table", "foreign", "to_table", "versioned")) else 0.05
+        )
         found.append(
             [
                 "record",
@@ -61,13 +63,14 @@ def steps(name: str, seed: int, count: int) -> list[Step]:
 
 
 def takes_two(name: str) -> bool:
-    return name.startswith(("stream_", "global", "table_inner", "table_left", "table_outer", "foreign")) and (
-        name != "stream_self"
-    )
+    prefixes = ("stream_", "global", "table_inner", "table_left", "table_outer", "foreign", "cogroup")
+    more = ("versioned_join", "versioned_grace", "values_flat")
+    return name.startswith((*prefixes, *more)) and name != "stream_self"
 
 
 def takes_null_key(name: str, topic: str) -> bool:
-    return not (name.startswith("global") and topic == "two")
+    # Kafka Streams cannot keep a record without a key in the buffer of a join with a grace.
+    return not ((name.startswith("global") and topic == "two") or name.startswith("versioned_grace"))
 
 
 def takes_null_value(name: str, topic: str) -> bool:

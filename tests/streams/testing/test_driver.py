@@ -248,3 +248,15 @@ def test_wrong_arguments_are_refused_where_the_topology_is_built() -> None:
         stream.to("out", value="yaml")
     with pytest.raises(ValueError, match="records would be lost"):
         TimeWindows(5, 10)
+
+
+def test_a_join_with_a_grace_needs_versions() -> None:
+    builder = StreamsBuilder("grace")
+    with pytest.raises(TypeError, match="needs a versioned table"):
+        builder.stream("s").join(builder.table("t"), lambda one, two: two, grace_ms=5)
+
+
+def test_windows_belong_to_the_cogroup() -> None:
+    grouped = StreamsBuilder("cogroup").stream("s").group_by_key()
+    with pytest.raises(TypeError, match="windows belong to the cogroup"):
+        grouped.windowed_by(TimeWindows(5, 5)).cogroup(lambda key, value, sofar: sofar)

@@ -12,7 +12,7 @@ from tests.streams.testing.topologies import TOPOLOGIES, plan_of
 
 from barnabas.plans.interpreter.records import Output
 from barnabas.plans.interpreter.task import NUMBERS, TASK_STORE, TIME, Task, state_of
-from barnabas.plans.stores import MemoryBackend
+from barnabas.plans.stores import MemoryBackend, StoreKind
 from barnabas.streams import TestDriver
 
 RECORDED = json.loads(oracle.RECORDED.read_text())
@@ -25,10 +25,14 @@ class LosesState(TestDriver):
     rng = random.Random(7)
 
     def lose(self) -> None:
-        compacted: dict[tuple[str, bytes | None], Output] = {}
-        for each in self.changelog:
-            compacted.pop((each.topic, each.key), None)
-            compacted[each.topic, each.key] = each
+        # Changelogs of versioned stores keep their history: min.compaction.lag.ms.
+        stores = [spec for task in self.tasks for spec in task.subtopology.stores]
+        kept = {spec.changelog_topic("app") for spec in stores if spec.kind == StoreKind.VERSIONED}
+        compacted: dict[tuple[str, bytes | None, int], Output] = {}
+        for at, each in enumerate(self.changelog):
+            place = (each.topic, each.key, at if each.topic in kept else 0)
+            compacted.pop(place, None)
+            compacted[place] = each
         states: dict[str, Any] = {}
         for at, old in enumerate(self.tasks):
             if old.subtopology.is_global:
@@ -38,7 +42,7 @@ class LosesState(TestDriver):
             for spec in old.subtopology.stores:
                 state = state_of(spec, backend, old.application_id)
                 topic = spec.changelog_topic(old.application_id)
-                for (name, _), each in compacted.items():
+                for (name, _, _), each in compacted.items():
                     if name == topic and each.key is not None:
                         state.restore(each.key, each.value, each.timestamp)
                 state.flush()

@@ -8,7 +8,9 @@ from typing import Any
 from barnabas.plans.interpreter.records import Message
 from barnabas.plans.plan import Plan
 from barnabas.plans.stores import StoreKind, StoreSpec
+from barnabas.plans.windows import UnlimitedWindows
 from barnabas.streams import JoinWindows, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from barnabas.streams.dsl.cogroups import CogroupedStream
 from barnabas.streams.dsl.streams import GroupedStream, until_time_limit, until_window_closes
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.serdes.formats import STRING
@@ -166,6 +168,51 @@ def global_join(builder: StreamsBuilder, is_left: bool) -> None:
         out(one.join(found, pair, on=lambda key, value: None if value is None else value[:1]))
 
 
+def add_marked(key: Any, value: Any, aggregate: str) -> str:
+    return aggregate + "/" + text(value)
+
+
+def both(builder: StreamsBuilder) -> CogroupedStream:
+    return grouped(builder).cogroup(add).cogroup(stream(builder, "two").group_by_key(), add_marked)
+
+
+def cogroup_keys(builder: StreamsBuilder) -> None:
+    letters = stream(builder, "two").group_by(lambda k, v: k if v is None else v[:1], key=str)
+    one = grouped(builder)
+    out(one.cogroup(add).cogroup(letters, add_marked).aggregate(lambda: "", value=str))
+
+
+def versions(builder: StreamsBuilder, topic: str = "one") -> Any:
+    return builder.table(topic, value=str, store=f"{topic}-versions", history_ms=20)
+
+
+def no_a(key: Any, value: Any) -> bool:
+    return not value.startswith("a")
+
+
+def versioned_group(builder: StreamsBuilder) -> None:
+    letters = versions(builder).group_by(lambda key, value: (value[:1], value), key=str, value=str)
+    out(letters.aggregate(lambda: "", add, remove, value=str))
+
+
+def versioned_to_table(builder: StreamsBuilder) -> None:
+    keyed = stream(builder).select_key(lambda k, v: k if v is None else v[:1], key=str)
+    out(keyed.to_table(store="kept", history_ms=20))
+
+
+def values_flat(builder: StreamsBuilder) -> None:
+    one = stream(builder).map_values(lambda k, v: text(k) + text(v), with_key=True)
+    one = one.flat_map_values(lambda k, v: [v, text(k)], with_key=True)
+    out(one.merge(stream(builder, "two")).filter_not(lambda key, value: value is None))
+
+
+def chained_windows(builder: StreamsBuilder) -> None:
+    keyed = stream(builder).select_key(lambda k, v: k if v is None else v[:1], key=str)
+    counts = keyed.group_by_key().windowed_by(TUMBLING).count().to_stream()
+    again = counts.select_key(lambda key, value: key.key, key=str).map_values(str, value=str).group_by_key()
+    windows(again.windowed_by(TimeWindows(20, 20, grace_ms=9)).aggregate(lambda: "", add, value=str))
+
+
 SEEN = StoreSpec("seen", StoreKind.KEY_VALUE, STRING, STRING)
 TOPOLOGIES: dict[str, Build] = {
     "stateless": stateless,
@@ -226,6 +273,34 @@ TOPOLOGIES: dict[str, Build] = {
     "table_group_count": lambda b: numbers(by_letter(b).count()),
     "to_table": to_table,
     "repartition": lambda b: out(stream(b).repartition("again")),
+    "cogroup": lambda b: out(both(b).aggregate(lambda: "", value=str)),
+    "cogroup_tumbling": lambda b: windows(both(b).windowed_by(TUMBLING).aggregate(lambda: "", value=str)),
+    "cogroup_session": lambda b: windows(
+        both(b).windowed_by(SESSIONS).aggregate(lambda: "", merge, value=str)
+    ),
+    "cogroup_keys": cogroup_keys,
+    "versioned_table": lambda b: out(versions(b)),
+    "versioned_filter": lambda b: out(versions(b).filter(no_a).map_values(lambda v: v + "!")),
+    "versioned_join": lambda b: out(stream(b).join(versions(b, "two"), pair)),
+    "versioned_join_left": lambda b: out(stream(b).left_join(versions(b, "two"), pair)),
+    "versioned_join_filter": lambda b: out(stream(b).join(versions(b, "two").filter(no_a), pair)),
+    "versioned_grace": lambda b: out(stream(b).join(versions(b, "two"), pair, grace_ms=9)),
+    "versioned_grace_left": lambda b: out(stream(b).left_join(versions(b, "two"), pair, grace_ms=9)),
+    "versioned_group": versioned_group,
+    "versioned_join_tables": lambda b: out(versions(b).outer_join(versions(b, "two"), pair)),
+    "versioned_to_table": versioned_to_table,
+    "unlimited": lambda b: windows(aggregated(b, UnlimitedWindows(5))),
+    "hopping_final": lambda b: windows(aggregated(b, HOPPING, True)),
+    "session_reduce": lambda b: windows(
+        stream(b)
+        .filter(lambda key, value: value is not None)
+        .group_by_key()
+        .windowed_by(SESSIONS)
+        .reduce(lambda one, two: one + two)
+    ),
+    "sliding_reduce": lambda b: windows(grouped(b).windowed_by(SLIDING).reduce(lambda one, two: one + two)),
+    "values_flat": values_flat,
+    "chained_windows": chained_windows,
     "process": lambda b: out(stream(b).process(Summing, SEEN)),
 }
 

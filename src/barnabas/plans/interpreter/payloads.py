@@ -17,7 +17,7 @@ _SUPPRESSED = struct.Struct(">qq?")
 _SIZE = struct.Struct(">i")
 _NONE = -1
 SIDE_AT, KEY_AT = 8, 9  # of an entry of an outer join: its time, its side, its key
-WAITING_KEY_AT = 16  # of an entry of a join with a grace: its time, its number, its key
+NUMBER_SIZE = 8  # of an entry of a join with a grace: its time, its key, its number
 
 
 def sized(data: bytes | None) -> bytes:
@@ -98,6 +98,6 @@ def delayed(write: ToBytes, read: FromBytes, read_key: FromBytes) -> PayloadForm
     def from_bytes(entry: bytes, data: bytes) -> Any:
         headers, at = read_headers(data, 1)
         value, _ = unsized(data, at)
-        return read_key(entry[WAITING_KEY_AT:]) if data[0] else None, read(value or b""), headers
+        return read_key(entry[SIDE_AT:-NUMBER_SIZE]) if data[0] else None, read(value or b""), headers
 
     return PayloadFormat(to_bytes, from_bytes)

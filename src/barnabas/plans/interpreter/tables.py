@@ -20,7 +20,7 @@ from barnabas.plans.interpreter.records import Change
 from barnabas.plans.interpreter.state.tables import VersionedState
 from barnabas.plans.interpreter.task import Process, Task, builds
 
-Getter = Callable[[Any], tuple[Any, int] | None]
+Getter = Callable[..., tuple[Any, int] | None]  # of a key; of a versioned table also as of a time
 
 
 def sends_old_values(task: Task, name: str) -> bool:
@@ -42,18 +42,30 @@ def sends_old_values(task: Task, name: str) -> bool:
     return False
 
 
+def is_versioned(task: Task, name: str) -> bool:
+    """Whether rows of a table can be looked up as of a time: it, or the table that it is computed from, has a
+    store with versions."""
+    node = task.by_name[name]
+    store = getattr(node, "store", None)
+    if store is not None:
+        return isinstance(task.state(store), VersionedState)
+    return isinstance(node, n.TableFilter | n.TableMapValues) and is_versioned(task, node.parents[0])
+
+
 def getter(task: Task, name: str) -> Getter:
     """How a row of a table is looked up: in its store, or computed from the table before it."""
     node = task.by_name[name]
     store = getattr(node, "store", None)
     if store is not None:
         state, write = task.state(store), task.key_writer(store)
+        if isinstance(state, VersionedState):
+            return lambda key, *time: state.as_of(write(key), *time) if time else state.get(write(key))
         return lambda key: state.get(write(key))
     if isinstance(node, n.TableFilter):
         before, passes = getter(task, node.parents[0]), key_value_function(task, node.predicate)
 
-        def filtered(key: Any) -> tuple[Any, int] | None:
-            row = before(key)
+        def filtered(key: Any, *time: int) -> tuple[Any, int] | None:
+            row = before(key, *time)
             if row is None or bool(passes(key, row[0], row[1])) is node.is_negated:
                 return None
             return row
@@ -63,8 +75,8 @@ def getter(task: Task, name: str) -> Getter:
         before = getter(task, node.parents[0])
         function = value_function(task, node.function, node.takes_key)
 
-        def mapped(key: Any) -> tuple[Any, int] | None:
-            row = before(key)
+        def mapped(key: Any, *time: int) -> tuple[Any, int] | None:
+            row = before(key, *time)
             return None if row is None else (function(key, row[0], row[1]), row[1])
 
         return mapped
@@ -125,12 +137,12 @@ def _versioned(task: Task, state: VersionedState, write: Any, forward: Process) 
             task.drop("null key")
             return
         data = write(key)
-        newest = state.get(data)
+        newest = state.newest_time(data)
         old = state.as_of(data, timestamp)
         if not state.put(data, value, timestamp):
             task.drop("expired")
             return
-        is_latest = newest is None or timestamp >= newest[1]
+        is_latest = newest is None or timestamp >= newest
         forward(key, Change(value, None if old is None else old[0], is_latest), timestamp)
 
     return process

@@ -55,11 +55,13 @@ class StreamsBuilder:
         key: Any = STRING,
         value: Any = JSON,
         store: str | None = None,
+        history_ms: int | None = None,
         timestamp: Callable[[Any, int], int] | None = None,
         name: str | None = None,
     ) -> KTable:
-        """A topic as a table: the last value of each key."""
-        source, table, spec = self._table_nodes(topic, key, value, store, name, False, timestamp)
+        """A topic as a table: the last value of each key. `history_ms` makes it versioned: the newest value
+        by time, not by arrival, and joins with streams see the value of the record's time, so far back."""
+        source, table, spec = self._table_nodes(topic, key, value, store, name, False, history_ms, timestamp)
         return KTable(
             self._graph, table, spec.key_serde, spec.value_serde, sources=(source,), store=spec.name
         )
@@ -85,14 +87,16 @@ class StreamsBuilder:
         store: str | None,
         name: str | None,
         is_global: bool,
+        history_ms: int | None = None,
         timestamp: Callable[[Any, int], int] | None = None,
     ) -> tuple[str, str, StoreSpec]:
         graph, key_serde, value_serde = self._graph, serde_of(key), serde_of(value)
         spec = StoreSpec(
             graph.store_name(f"{topic}-", store),
-            StoreKind.TIMESTAMPED,
+            StoreKind.TIMESTAMPED if history_ms is None else StoreKind.VERSIONED,
             key_serde,
             value_serde,
+            history_ms=history_ms or 0,
             is_global=is_global,
         )
         graph.add_store(spec)
@@ -111,6 +115,7 @@ class StreamsBuilder:
                 name=graph.name("KTABLE-SOURCE-", name),
                 parents=(source.name,),
                 store=spec.name,
+                is_versioned=history_ms is not None,
                 is_global=is_global,
             )
         )

@@ -22,11 +22,12 @@ def join_stream(
     on: n.Function | None = None,
     with_key: bool = False,
     value: Any = None,
+    grace_ms: int | None = None,
     name: str | None = None,
     is_eager: bool = False,
 ) -> Any:
     """Join a stream with a stream (`windows` needed), a table, or a global table (`on(key, value)`
-    needed)."""
+    needed). `grace_ms`: records wait so long for rows of a versioned table."""
     from dataclasses import replace
 
     graph = stream.graph
@@ -49,7 +50,13 @@ def join_stream(
             raise TypeError("a join with a table has no windows")
         prefix = "KSTREAM-JOIN-" if kind == "inner" else "KSTREAM-LEFTJOIN-"
         given = graph.name(prefix, name)
+        buffer = None
         left = stream.partitioned(given)
+        if grace_ms is not None:
+            if not versioned(graph, other.node):
+                raise TypeError("a join with a grace needs a versioned table: table(…, history_ms=…)")
+            buffer = f"{given}-Buffer"
+            graph.add_store(StoreSpec(buffer, StoreKind.JOIN_BUFFER, left._key(None), left._value(None)))
         graph.copartitioned.append(frozenset((*left.sources, *other.sources)))
         node = n.StreamTableJoin(
             name=given,
@@ -59,11 +66,19 @@ def join_stream(
             joiner=joiner,
             table_stores=stores_of(graph, other.node),
             takes_key=with_key,
+            buffer=buffer,
+            grace_ms=grace_ms,
         )
         return replace(left, node=graph.add(node).name, value_serde=serde)
     if windows is None:
         raise TypeError("a join of two streams needs windows: JoinWindows(before_ms, after_ms, grace_ms)")
     return _stream_stream(stream, other, joiner, kind, windows, with_key, serde, is_eager)
+
+
+def versioned(graph: Any, name: str) -> bool:
+    """Whether the rows of a table have versions."""
+    kinds = {graph.stores[store].kind for store in stores_of(graph, name)}
+    return kinds == {StoreKind.VERSIONED}
 
 
 def stores_of(graph: Any, name: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
@@ -19,6 +19,9 @@ from barnabas.plans.windows import JoinWindows, SessionWindows, SlidingWindows, 
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.serdes.formats import LONG, WindowedSerde, serde_of
+
+if TYPE_CHECKING:
+    from barnabas.streams.dsl.cogroups import CogroupedStream
 
 
 @dataclass(frozen=True)
@@ -201,11 +204,11 @@ class KStream:
         )
         return KStream(self.graph, source.name, key, value, (source.name,))
 
-    def partitioned(self, prefix: str) -> KStream:
+    def partitioned(self, prefix: str, name: str | None = None) -> KStream:
         """This stream, through a repartition topic if its keys have changed."""
         if not self.needs_repartition:
             return self
-        return self._through_internal(prefix, self._key(None), self._value(None))
+        return self._through_internal(prefix, self._key(None), self._value(None), name=name)
 
     def group_by_key(self, *, key: Any = None, value: Any = None, name: str | None = None) -> GroupedStream:
         return GroupedStream(replace(self, key_serde=self._key(key), value_serde=self._value(value)), name)
@@ -216,14 +219,21 @@ class KStream:
         """Group by a new key; a null one drops the record."""
         return self.select_key(function, key=key).group_by_key(value=value, name=name)
 
-    def to_table(self, *, store: str | None = None, name: str | None = None) -> KTable:
+    def to_table(
+        self, *, store: str | None = None, history_ms: int | None = None, name: str | None = None
+    ) -> KTable:
+        """The last value of each key; a null value deletes. `history_ms`: as in `StreamsBuilder.table`."""
         graph = self.graph
         kept = graph.store_name("KSTREAM-TOTABLE-", store)
         node_name = graph.name("KSTREAM-TOTABLE-", name)
         stream = self.partitioned(node_name)
-        spec = StoreSpec(kept, StoreKind.TIMESTAMPED, stream._key(None), stream._value(None))
+        kind = StoreKind.TIMESTAMPED if history_ms is None else StoreKind.VERSIONED
+        spec = StoreSpec(kept, kind, stream._key(None), stream._value(None), history_ms=history_ms or 0)
         graph.add_store(spec)
-        graph.add(n.TableSource(name=node_name, parents=(stream.node,), store=kept))
+        is_versioned = history_ms is not None
+        graph.add(
+            n.TableSource(name=node_name, parents=(stream.node,), store=kept, is_versioned=is_versioned)
+        )
         return KTable(graph, node_name, spec.key_serde, spec.value_serde, stream.sources, kept)
 
     def join(
@@ -313,6 +323,12 @@ class GroupedStream:
         """Call `hook(windowed key, value)` for each window that closes; results come as with `final()`."""
         return replace(self, emit="close", close_hook=checked(hook, "the hook of on_close"))
 
+    def cogroup(self, adder: Any) -> CogroupedStream:
+        """Aggregate this stream together with others: `cogroup(adder).cogroup(other, adder).aggregate(…)`."""
+        from barnabas.streams.dsl.cogroups import CogroupedStream
+
+        return CogroupedStream().cogroup(self, adder)
+
     def count(self, *, store: str | None = None, name: str | None = None) -> KTable:
         return self._add(BuiltIns(((None, BuiltIn("count")),)), LONG, store, name, "AGGREGATE")
 
@@ -367,20 +383,7 @@ class GroupedStream:
             graph.add_store(StoreSpec(kept, StoreKind.TIMESTAMPED, key_serde, serde))
             graph.add(n.StreamAggregate(**given, aggregate=aggregate))
             return KTable(graph, function, key_serde, serde, stream.sources, kept)
-        is_session = isinstance(windows, SessionWindows)
-        size = windows.size_ms if isinstance(windows, TimeWindows) else 0
-        size = windows.difference_ms if isinstance(windows, SlidingWindows) else size
-        graph.add_store(
-            StoreSpec(
-                kept,
-                StoreKind.SESSION if is_session else StoreKind.WINDOW,
-                key_serde,
-                serde,
-                retention_ms=windows.retention_ms if self.retention_ms is None else self.retention_ms,
-                window_size_ms=size,
-                log_config={"cleanup.policy": "compact,delete"},
-            )
-        )
+        graph.add_store(window_store(kept, windows, key_serde, serde, self.retention_ms))
         graph.add(
             n.WindowAggregate(
                 **given, aggregate=aggregate, windows=windows, emit=self.emit, on_close=self.close_hook
@@ -388,6 +391,23 @@ class GroupedStream:
         )
         keys = WindowedSerde(key_serde, windows)
         return KTable(graph, function, keys, serde, stream.sources, kept, windows)
+
+
+def window_store(
+    name: str, windows: Windows, key: Serde, value: Serde, retention_ms: int | None = None
+) -> StoreSpec:
+    """The store of an aggregation in windows."""
+    size = windows.size_ms if isinstance(windows, TimeWindows) else 0
+    size = windows.difference_ms if isinstance(windows, SlidingWindows) else size
+    return StoreSpec(
+        name,
+        StoreKind.SESSION if isinstance(windows, SessionWindows) else StoreKind.WINDOW,
+        key,
+        value,
+        retention_ms=windows.retention_ms if retention_ms is None else retention_ms,
+        window_size_ms=size,
+        log_config={"cleanup.policy": "compact,delete"},
+    )
 
 
 def until_window_closes() -> n.Suppression:

@@ -104,4 +104,6 @@ def changelog_settings(store: StoreSpec) -> dict[str, str]:
     if store.kind in WINDOWED:
         settings["cleanup.policy"] = "compact,delete"
         settings["retention.ms"] = str(min(store.retention_ms + DAY_MS, 2**63 - 1))
+    if store.kind == StoreKind.VERSIONED:  # compaction must leave the history
+        settings["min.compaction.lag.ms"] = str(store.history_ms + DAY_MS)
     return {**settings, **store.log_config}

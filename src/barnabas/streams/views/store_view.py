@@ -65,8 +65,10 @@ class StoreView:
         for node in plan.nodes:
             if getattr(node, "store", None) == name and not isinstance(node, TableSource):
                 aggregate = getattr(node, "aggregate", None)
-                self._finish = None if aggregate is None else functions_of(aggregate).finish
-                self._windows = node.windows if isinstance(node, WindowAggregate) else None
+                if aggregate is not None:
+                    self._finish = functions_of(aggregate).finish
+                if isinstance(node, WindowAggregate):
+                    self._windows = node.windows
         self.partitions: list[PartitionView] = []
 
     @property

@@ -154,6 +154,53 @@ public class Oracle {
                 b.addStateStore(Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore("seen"), Serdes.String(), Serdes.String()));
                 out(s(b, "one").process(Summing::new, "seen"), Serdes.String());
             }
+            default -> newer(name, b, join, tumbling, sessions, add, merge);
+        }
+    }
+
+    static KTable<String, String> v(StreamsBuilder b, String t) {
+        return b.table(t, Materialized.<String, String>as(Stores.persistentVersionedKeyValueStore(t + "-versions", ms(20)))
+            .withKeySerde(Serdes.String()).withValueSerde(Serdes.String()));
+    }
+    static CogroupedKStream<String, String> both(StreamsBuilder b) {
+        Aggregator<String, String, String> first = (k, v, a) -> a + v, second = (k, v, a) -> a + "/" + v;
+        return g(b).cogroup(first).cogroup(s(b, "two").groupByKey(), second);
+    }
+
+    static void newer(String name, StreamsBuilder b, ValueJoiner<String, String, String> join, TimeWindows tumbling, SessionWindows sessions,
+            Aggregator<String, String, String> add, Merger<String, String> merge) {
+        Joined<String, String, String> grace = Joined.with(Serdes.String(), Serdes.String(), Serdes.String()).withGracePeriod(ms(9));
+        switch (name) {
+            case "cogroup" -> out(both(b).aggregate(() -> "", km()));
+            case "cogroup_tumbling" -> win(both(b).windowedBy(tumbling).aggregate(() -> "", m()));
+            case "cogroup_session" -> win(both(b).windowedBy(sessions).aggregate(() -> "", merge, sm()));
+            case "cogroup_keys" -> {
+                Aggregator<String, String, String> first = (k, v, a) -> a + v, second = (k, v, a) -> a + "/" + v;
+                KGroupedStream<String, String> letters = s(b, "two").groupBy((k, v) -> v == null ? k : v.substring(0, 1), Grouped.with(Serdes.String(), Serdes.String()));
+                out(g(b).cogroup(first).cogroup(letters, second).aggregate(() -> "", km()));
+            }
+            case "versioned_table" -> out(v(b, "one"));
+            case "versioned_filter" -> out(v(b, "one").filter((k, v) -> !v.startsWith("a")).mapValues(v -> v + "!"));
+            case "versioned_join" -> out(s(b, "one").join(v(b, "two"), join), Serdes.String());
+            case "versioned_join_left" -> out(s(b, "one").leftJoin(v(b, "two"), join), Serdes.String());
+            case "versioned_join_filter" -> out(s(b, "one").join(v(b, "two").filter((k, v) -> !v.startsWith("a")), join), Serdes.String());
+            case "versioned_grace" -> out(s(b, "one").join(v(b, "two"), join, grace), Serdes.String());
+            case "versioned_grace_left" -> out(s(b, "one").leftJoin(v(b, "two"), join, grace), Serdes.String());
+            case "versioned_group" -> out(v(b, "one").groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), v), Grouped.with(Serdes.String(), Serdes.String()))
+                .aggregate(() -> "", add, (k, v, a) -> a.replaceFirst(v, ""), km()));
+            case "versioned_join_tables" -> out(v(b, "one").outerJoin(v(b, "two"), join));
+            case "versioned_to_table" -> out(s(b, "one").selectKey((k, v) -> v == null ? k : v.substring(0, 1)).toTable(
+                Materialized.<String, String>as(Stores.persistentVersionedKeyValueStore("kept", ms(20))).withKeySerde(Serdes.String()).withValueSerde(Serdes.String())));
+            case "unlimited" -> win(g(b).windowedBy(UnlimitedWindows.of().startOn(java.time.Instant.ofEpochMilli(5))).aggregate(() -> "", add, m()));
+            case "hopping_final" -> win(g(b).windowedBy(TimeWindows.ofSizeAndGrace(ms(15), ms(4)).advanceBy(ms(5))).emitStrategy(EmitStrategy.onWindowClose())
+                .aggregate(() -> "", add, m().withRetention(ms(10000))));
+            case "session_reduce" -> win(s(b, "one").filter((k, v) -> v != null).groupByKey().windowedBy(sessions).reduce(Oracle::cat, sm()));
+            case "sliding_reduce" -> win(g(b).windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(ms(10), ms(8))).reduce(Oracle::cat, m()));
+            case "values_flat" -> out(s(b, "one").mapValues((k, v) -> k + v).flatMapValues((k, v) -> List.of(v, String.valueOf(k)))
+                .merge(s(b, "two")).filterNot((k, v) -> v == null), Serdes.String());
+            case "chained_windows" -> win(s(b, "one").selectKey((k, v) -> v == null ? k : v.substring(0, 1)).groupByKey().windowedBy(tumbling).count()
+                .toStream((w, c) -> w.key()).mapValues(c -> c.toString()).groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
+                .windowedBy(TimeWindows.ofSizeAndGrace(ms(20), ms(9))).aggregate(() -> "", add, m()));
             default -> throw new IllegalArgumentException(name);
         }
     }

@@ -128,6 +128,11 @@ class VersionedState:
         page = self._page(key)
         return (page[-1][1], page[-1][0]) if page and page[-1][1] is not None else None
 
+    def newest_time(self, key: bytes) -> int | None:
+        """The time of the newest version, a deletion too."""
+        page = self._page(key)
+        return page[-1][0] if page else None
+
     def as_of(self, key: bytes, time: int) -> Row | None:
         """The version that was valid at a time; None where that is older than the history."""
         page = self._page(key)

@@ -73,7 +73,8 @@ def sink(task: Task, node: Sink, forward: Process) -> Process:
             value_data = None if value is None else write_value(value)
         except Exception as error:
             failed = task.record or Record(None, None, timestamp, task.headers, task.partition, task.offset)
-            task.judge(Failure("production", name, topic, failed, error), task.handlers.production)
+            failure = Failure("production", name, task.topic or topic, failed, error)
+            task.judge(failure, task.handlers.production)
             return
         partition = None if partitioner is None else partitioner(topic, key, value)
         task.outputs.append(Output(topic, key_data, value_data, timestamp, task.headers, partition))

@@ -1,0 +1,131 @@
+"""Formats whose schemas a registry keeps: Avro, JSON Schema, Protobuf, in Confluent's wire format.
+
+In: the registry's address and settings, a schema, perhaps a class of the values. Out: serdes for the edges of
+a topology and for its stores; subjects follow from topics, also from changelogs, as in Kafka Streams. A serde
+is a value: it travels to executors, and each process has one client of a registry. Does not know: how schemas
+are compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from barnabas.plans.serdes import FromBytes, ToBytes
+from barnabas.schemas.client.faces import SchemaRegistryClient
+from barnabas.schemas.serdes.deserializers import AvroDeserializer, JSONDeserializer, ProtobufDeserializer
+from barnabas.schemas.serdes.serializers import AvroSerializer, JSONSerializer, ProtobufSerializer
+
+Registry = str | Mapping[str, Any]  # a URL, or settings under Confluent's names
+LATEST = {"auto.register.schemas": False, "use.latest.version": True}
+Pairs = tuple[tuple[str, Any], ...]
+
+
+def avro(
+    registry: Registry, schema: str | None = None, *, of: Any = None, conf: Mapping[str, Any] | None = None
+) -> RegisteredSerde:
+    """Avro. `schema` is registered when the first value is written; without one, values are written with the
+    latest version of the subject. `of`: a dataclass or pydantic model; otherwise values are dicts."""
+    return _serde("avro", registry, schema, of, conf)
+
+
+def json_schema(
+    registry: Registry, schema: str | None = None, *, of: Any = None, conf: Mapping[str, Any] | None = None
+) -> RegisteredSerde:
+    """JSON checked by a JSON Schema; the rest is as in `avro`."""
+    return _serde("json schema", registry, schema, of, conf)
+
+
+def protobuf(registry: Registry, message: Any, *, conf: Mapping[str, Any] | None = None) -> RegisteredSerde:
+    """Protobuf messages of one generated class."""
+    return _serde("protobuf", registry, None, message, conf)
+
+
+def _serde(
+    form: Literal["avro", "json schema", "protobuf"],
+    registry: Registry,
+    schema: str | None,
+    of: Any,
+    conf: Mapping[str, Any] | None,
+) -> RegisteredSerde:
+    address = {"url": registry} if isinstance(registry, str) else registry
+    if form != "protobuf" and of is not None and not (_is_dataclass(of) or hasattr(of, "model_validate")):
+        raise TypeError(f"{of!r} is neither a dataclass nor a pydantic model")
+    default = LATEST if schema is None and form != "protobuf" else {}
+    settings = {**default, **(conf or {})}
+    return RegisteredSerde(form, tuple(sorted(address.items())), schema, of, tuple(sorted(settings.items())))
+
+
+def _is_dataclass(kind: Any) -> bool:
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind)
+
+
+@dataclasses.dataclass(frozen=True)
+class RegisteredSerde:
+    """`registry` may hold a password, so it is not in the repr."""
+
+    format: str
+    registry: Pairs = dataclasses.field(repr=False)
+    schema: str | None = None
+    of: Any = None
+    conf: Pairs = ()
+
+    def serializer(self, topic: str, is_key: bool) -> ToBytes:
+        client, conf = client_of(self.registry), dict(self.conf)
+        if self.format == "protobuf":
+            return _bytes_of(ProtobufSerializer(client, self.of, conf, is_key=is_key).for_topic(topic))
+        to_dict = None if self.of is None else (lambda value, context: as_dict(value))
+        if self.format == "avro":
+            written = AvroSerializer(client, self.schema, to_dict, conf, is_key=is_key).for_topic(topic)
+        else:
+            written = JSONSerializer(client, self.schema, to_dict, conf, is_key=is_key).for_topic(topic)
+        return _bytes_of(written)
+
+    def deserializer(self, topic: str, is_key: bool) -> FromBytes:
+        client = client_of(self.registry)
+        if self.format == "protobuf":
+            return ProtobufDeserializer(client, self.of, is_key=is_key).for_topic(topic)
+        from_dict = None if self.of is None else (lambda value, context: self._object(value))
+        if self.format == "avro":
+            return AvroDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic)
+        return JSONDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic)
+
+    def _object(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        if hasattr(self.of, "model_validate"):
+            return self.of.model_validate(value)
+        names = {field.name for field in dataclasses.fields(self.of)}
+        return self.of(**{name: each for name, each in value.items() if name in names})
+
+
+def _bytes_of(write: Any) -> ToBytes:
+    def to_bytes(value: Any) -> bytes:
+        data: bytes = write(value)
+        return data
+
+    return to_bytes
+
+
+def as_dict(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value.model_dump() if hasattr(value, "model_dump") else value
+
+
+_clients: dict[Pairs, SchemaRegistryClient] = {}
+
+
+def client_of(registry: Pairs) -> SchemaRegistryClient:
+    """The client of this process for a registry; it keeps schemas that it has seen."""
+    found = _clients.get(registry)
+    if found is None:
+        found = _clients[registry] = SchemaRegistryClient(dict(registry))
+    return found
+
+
+def close_clients() -> None:
+    """Close the clients of this process."""
+    while _clients:
+        _clients.popitem()[1].close()

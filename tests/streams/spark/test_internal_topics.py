@@ -6,7 +6,8 @@ from barnabas.plans.aggregates import BuiltIns, F
 from barnabas.plans.nodes import Sink, Source, StreamAggregate
 from barnabas.plans.plan import Plan, PlanError
 from barnabas.plans.stores import StoreKind, StoreSpec
-from barnabas.streams.spark.internal_topics import internal_topics
+from barnabas.streams import StreamsBuilder
+from barnabas.streams.spark.internal_topics import internal_topics, repartition_counts
 
 COUNTS = BuiltIns(((None, F.count()),))
 
@@ -58,3 +59,14 @@ def test_topics_that_are_joined_must_have_the_same_partitions() -> None:
     )
     with pytest.raises(PlanError, match="left has 2, right has 3"):
         internal_topics(plan, {"left": 2, "right": 3})
+
+
+def test_topics_of_a_foreign_key_join_match_the_tables_that_they_lead_to() -> None:
+    builder = StreamsBuilder("fk")
+    orders, users = builder.table("orders"), builder.table("users")
+    orders.join(users, lambda order, user: order, foreign_key=lambda order: order["user"]).to_stream().to(
+        "out"
+    )
+    plan = builder.build()
+    counts = repartition_counts(plan, {"orders": 3, "users": 5})
+    assert {name.split("-")[5]: count for name, count in counts.items()} == {"REGISTRATION": 5, "RESPONSE": 3}

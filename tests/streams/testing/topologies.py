@@ -305,7 +305,7 @@ TOPOLOGIES: dict[str, Build] = {
 }
 
 
-def plan_of(name: str) -> Plan:
-    builder = StreamsBuilder("app", default_serde=STRING)
+def plan_of(name: str, application_id: str = "app") -> Plan:
+    builder = StreamsBuilder(application_id, default_serde=STRING)
     TOPOLOGIES[name](builder)
     return builder.build()

@@ -14,8 +14,12 @@ EXAMPLES = (
     "run words:topology --application-id words --config processing.guarantee=exactly_once_v2",
     "run words:topology --application-id words --port 7070",
     "explain words:topology --application-id words",
+    "explain words:topology --application-id words --as dot",
     "reset --application-id words --dry-run",
 )
+
+
+FORMS = ("text", "dot", "kafka")
 
 
 def add_arguments(parser: ToolParser) -> None:
@@ -41,7 +45,7 @@ def add_arguments(parser: ToolParser) -> None:
         "explain", "print the topology, and the road of each step: columns or record by record"
     )
     explaining.add_argument("topology", metavar="MODULE:ATTRIBUTE", help="where the topology is")
-    explaining.add_argument("--dot", action="store_true", help="as a graph for Graphviz")
+    explaining.add_argument("--as", dest="form", choices=FORMS, default="text", help="text, dot or kafka")
     resetting = command("reset", "delete internal topics, offsets and state of an application")
     resetting.add_argument("--dry-run", action="store_true", help="print what would be deleted")
 
@@ -51,7 +55,7 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
         raise UsageError("a command is needed: run, explain or reset")
     from barnabas.engine.lock import LakeIsBusy
     from barnabas.engine.upgrades import IncompatibleState
-    from barnabas.plans.description import dot
+    from barnabas.plans.description import describe, dot
     from barnabas.plans.plan import PlanError
     from barnabas.settings.errors import SettingsError
     from barnabas.spark.basics.settings import OptionError
@@ -74,8 +78,8 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
             )
             return None
         if options.command == "explain":
-            plan = load_plan(options.topology, options.application_id)
-            out.line((dot(plan) if options.dot else explain(plan)).rstrip())
+            forms = {"text": explain, "dot": dot, "kafka": describe}
+            out.line(forms[options.form](load_plan(options.topology, options.application_id)).rstrip())
             return None
         settings = streams_settings(options.application_id, options.bootstrap_server, given)
         verb = "would delete" if options.dry_run else "deleted"

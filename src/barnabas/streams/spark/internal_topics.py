@@ -6,7 +6,7 @@ co-partitioned topics differ. Pure. Does not know: clusters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.plans.nodes import Sink, Source
@@ -56,6 +56,7 @@ def repartition_counts(plan: Plan, existing: Mapping[str, int]) -> dict[str, int
     """Partitions of each repartition topic: as given, or as many as the sub-topology that writes it."""
     internal = {each.name: each.partitions for each in plan.repartition_topics}
     counts = {name: count for name, count in internal.items() if count is not None}
+    counts |= given_by_copartitions(plan, existing, internal)
     left = [name for name in internal if name not in counts]
     while left:
         known = {name: written_from(plan, name, {**existing, **counts}) for name in left}
@@ -74,6 +75,25 @@ def repartition_counts(plan: Plan, existing: Mapping[str, int]) -> dict[str, int
     return counts
 
 
+def given_by_copartitions(
+    plan: Plan, existing: Mapping[str, int], internal: Mapping[str, int | None]
+) -> dict[str, int]:
+    """Partitions of repartition topics that are joined with a topic whose number is known. The topics of a
+    foreign-key join are known no other way: each is written from what the other one brings."""
+    found: dict[str, int] = {}
+    for group in plan.copartitioned:
+        topics = topics_of_group(plan, group)
+        numbers = [number for topic in topics if (number := existing.get(topic) or internal.get(topic))]
+        if numbers:
+            found |= {topic: numbers[0] for topic in topics if topic in internal and internal[topic] is None}
+    return found
+
+
+def topics_of_group(plan: Plan, group: Iterable[str]) -> list[str]:
+    nodes = [plan.by_name[name] for name in group]
+    return sorted({topic for node in nodes if isinstance(node, Source) for topic in node.topics})
+
+
 def written_from(plan: Plan, topic: str, counts: Mapping[str, int]) -> list[int | None]:
     """Partitions of the topics from which a repartition topic's records come; None if not known."""
     found: list[int | None] = []
@@ -88,8 +108,7 @@ def match_copartitioned(
 ) -> None:
     """Give repartition topics the partitions of those that they are joined with."""
     for group in plan.copartitioned:
-        nodes = [plan.by_name[name] for name in group]
-        topics = sorted({topic for node in nodes if isinstance(node, Source) for topic in node.topics})
+        topics = topics_of_group(plan, group)
         fixed = {topic: existing.get(topic) or internal.get(topic) for topic in topics}
         numbers = {topic: number for topic, number in fixed.items() if number}
         if len(set(numbers.values())) > 1:

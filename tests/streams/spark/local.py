@@ -26,6 +26,9 @@ from barnabas.streams.spark.task_port import TaskSettings
 from barnabas.streams.spark.task_records import read_range
 from barnabas.testing.broker import Broker
 
+# Records of tests are from 1970: retention would delete them.
+KEEPS_OLD_RECORDS = {"log.retention.check.interval.ms": "86400000", "log.initial.task.delay.ms": "86400000"}
+
 
 class LocalApplication:
     """Topics must exist (`create`) before the first `run`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.streams.spark.local import LocalApplication
+from tests.streams.spark.local import KEEPS_OLD_RECORDS, LocalApplication
 
 from barnabas.client.admin.group_offsets import GroupOffsetAdmin
 from barnabas.client.blocking import run
@@ -29,7 +29,7 @@ from barnabas.testing.broker import Broker
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as found:
         yield found
 
 

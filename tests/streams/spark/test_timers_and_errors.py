@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.streams.spark.local import LocalApplication
+from tests.streams.spark.local import KEEPS_OLD_RECORDS, LocalApplication
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.plans.interpreter.records import Failure, Message, Output, TaskError, Verdict, log_and_continue
@@ -27,7 +27,7 @@ from barnabas.testing.broker import Broker
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as found:
         yield found
 
 

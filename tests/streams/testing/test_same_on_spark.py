@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.spark_sessions import STARTS_FAST
+from tests.streams.spark.local import KEEPS_OLD_RECORDS
 from tests.streams.testing import oracle
 from tests.streams.testing.topologies import TOPOLOGIES, plan_of
 
@@ -88,7 +89,7 @@ def test_all_topologies_on_spark(tmp_path: Path, guarantee: str) -> None:
     names = [name for name in TOPOLOGIES if name not in EXCLUDED]
     plans = {name: on_topics_of(plan_of(name, f"app-{name}"), name) for name in names}
     steps = {name: in_order_of_a_task(oracle.steps(name, 3, RECORDS)) for name in names}
-    with Broker(in_process=False) as broker:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as broker:
         client = ClientSettings(broker.bootstrap, isolation_level="read_committed")
         cluster = WorkerCluster(client)
         spark = session(SparkSettings("local[2]", settings=STARTS_FAST), sets=())
@@ -126,7 +127,7 @@ def test_all_topologies_on_spark(tmp_path: Path, guarantee: str) -> None:
             ]
             wanted = expected(name, plans[name], steps[name])
             if found != wanted and last(found) != last(wanted):
-                wrong[name] = (len(found), len(wanted))
+                wrong[name] = (len(found), len(wanted), found[:3], wanted[:3])
         conductor.close()
         run(cluster.close())
         assert wrong == {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.services.asgi import client_of
-from tests.streams.spark.local import LocalApplication
+from tests.streams.spark.local import KEEPS_OLD_RECORDS, LocalApplication
 
 from barnabas.plans.plan import Plan
 from barnabas.services.app import ServiceApp
@@ -40,7 +40,7 @@ def topology(application_id):
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as found:
         yield found
 
 

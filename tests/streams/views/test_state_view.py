@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.streams.spark.local import LocalApplication
+from tests.streams.spark.local import KEEPS_OLD_RECORDS, LocalApplication
 
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.blocking import run
@@ -22,7 +22,7 @@ NAMES = [f"k{number:02}" for number in range(30)]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as found:
         yield found
 
 

@@ -7,16 +7,19 @@ know: how nodes run.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.windows import SessionWindows, Windows
 from barnabas.streams.dsl.graph import checked
-from barnabas.streams.dsl.streams import GroupedStream, window_store
 from barnabas.streams.dsl.tables import KTable
+from barnabas.streams.dsl.window_stores import window_store
 from barnabas.streams.serdes.formats import WindowedSerde, serde_of
+
+if TYPE_CHECKING:
+    from barnabas.streams.dsl.streams import GroupedStream
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
 from barnabas.plans.expressions import key as key_
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
-from barnabas.plans.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, Windows
+from barnabas.plans.windows import JoinWindows, SessionWindows, Windows
+from barnabas.streams.dsl.cogroups import CogroupedStream
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.dsl.tables import KTable
+from barnabas.streams.dsl.window_stores import window_store
 from barnabas.streams.serdes.formats import LONG, WindowedSerde, serde_of
-
-if TYPE_CHECKING:
-    from barnabas.streams.dsl.cogroups import CogroupedStream
 
 
 @dataclass(frozen=True)
@@ -325,8 +324,6 @@ class GroupedStream:
 
     def cogroup(self, adder: Any) -> CogroupedStream:
         """Aggregate this stream together with others: `cogroup(adder).cogroup(other, adder).aggregate(…)`."""
-        from barnabas.streams.dsl.cogroups import CogroupedStream
-
         return CogroupedStream().cogroup(self, adder)
 
     def count(self, *, store: str | None = None, name: str | None = None) -> KTable:
@@ -391,23 +388,6 @@ class GroupedStream:
         )
         keys = WindowedSerde(key_serde, windows)
         return KTable(graph, function, keys, serde, stream.sources, kept, windows)
-
-
-def window_store(
-    name: str, windows: Windows, key: Serde, value: Serde, retention_ms: int | None = None
-) -> StoreSpec:
-    """The store of an aggregation in windows."""
-    size = windows.size_ms if isinstance(windows, TimeWindows) else 0
-    size = windows.difference_ms if isinstance(windows, SlidingWindows) else size
-    return StoreSpec(
-        name,
-        StoreKind.SESSION if isinstance(windows, SessionWindows) else StoreKind.WINDOW,
-        key,
-        value,
-        retention_ms=windows.retention_ms if retention_ms is None else retention_ms,
-        window_size_ms=size,
-        log_config={"cleanup.policy": "compact,delete"},
-    )
 
 
 def until_window_closes() -> n.Suppression:

@@ -261,3 +261,19 @@ def test_streams_without_keys_join_by_their_columns() -> None:
     assert driver.metastore.source("J").key_format.name == "KAFKA"
     push = driver.push("SELECT v, x, COUNT(*) AS n FROM a GROUP BY v, x EMIT CHANGES;")
     assert push.read() == [["v", 1, 1]]
+
+
+def test_a_statement_that_is_nested_too_deeply_is_refused() -> None:
+    driver = SqlTestDriver(S)
+    for depth in (150, 400, 900, 5000):
+        text = "SELECT " + " + ".join(["v"] * depth) + " AS total FROM s EMIT CHANGES;"
+        try:
+            driver.prepare(text)
+        except SqlError as error:
+            assert "nested too deeply" in error.message
+
+
+def test_a_value_that_cannot_be_computed_is_refused_with_its_column() -> None:
+    driver = SqlTestDriver(S)
+    with pytest.raises(SqlError, match="Failed to insert a value into V: / by zero"):
+        driver.prepare("INSERT INTO s (k, v) VALUES (1, 1 / 0);")

@@ -210,3 +210,11 @@ def test_partitions_of_both_sides_must_be_equal() -> None:
     with pytest.raises(SqlError, match=r"partitions don't match. `L` partitions = 1; `THREE` partitions = 3"):
         driver.prepare("SELECT * FROM l JOIN three ON l.id = three.id EMIT CHANGES;")
     driver.prepare("SELECT * FROM l JOIN three ON l.x = three.id EMIT CHANGES;")
+
+
+def test_the_synthetic_key_of_a_join_ends_where_rows_move_on() -> None:
+    driver = SqlTestDriver(STREAMS, TABLES)
+    rest = "FROM l FULL JOIN r WITHIN 1 DAY ON l.id = r.id JOIN t ON l.x = t.id"
+    driver.prepare(f"CREATE STREAM j AS SELECT t.id AS id, a, b, c {rest};")
+    with pytest.raises(SqlError, match="column 'ROWKEY' cannot be resolved"):
+        driver.prepare(f"CREATE STREAM j AS SELECT ROWKEY, a, b, c {rest};")

@@ -73,6 +73,8 @@ def analyze(
     context = Context(statement, text, metastore, facts, properties, number)
     try:
         return _prepared(statement, context)
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply", statement.at, text) from None
     except SqlError as error:
         if error.at is None:
             error.at = statement.at

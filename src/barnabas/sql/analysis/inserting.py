@@ -14,7 +14,7 @@ from barnabas.sql.analysis.context import Context
 from barnabas.sql.analysis.stages import rows_of
 from barnabas.sql.analysis.times import millis_of
 from barnabas.sql.analysis.work import InsertRow, QueryWork, WorkKind
-from barnabas.sql.errors import EvaluationError, SqlError, did_you_mean
+from barnabas.sql.errors import SqlError, did_you_mean
 from barnabas.sql.execution.port import Prepared
 from barnabas.sql.expressions.casting import total
 from barnabas.sql.expressions.resolving import Resolver
@@ -85,10 +85,10 @@ def evaluated(value: tree.Expression, wanted: SqlType, name: str, resolver: Reso
     try:
         fitted = fit(typed, wanted, name)
         return compile_expression(fitted.node)((None, None, 0, None, None))
-    except (EvaluationError, ArithmeticError, ValueError) as error:
-        raise SqlError(f"Failed to insert a value into {name}: {error}", value.at) from None
     except SqlError as error:
         raise SqlError(error.message, error.at or value.at) from None
+    except Exception as error:  # a function, perhaps of the user, has no value for these arguments
+        raise SqlError(f"Failed to insert a value into {name}: {error}", value.at) from None
 
 
 def fit(typed: Typed, wanted: SqlType, name: str) -> Typed:

@@ -173,7 +173,10 @@ def after_join(one: JoinSide, two: JoinSide, join: Join, flow: Any, logger: str,
     left, right = one.stage, two.stage
     # Both rows are one now. ROWTIME without a source is that of the joined row.
     rowtime = Visible(ROWTIME, PSEUDO_COLUMNS[ROWTIME], e.Meta("timestamp"), None, Place.PSEUDO)
-    scope = Scope((*left.scope.columns, *right.scope.columns))
+    columns = left.scope.columns
+    if not one.is_key:  # ROWKEY of a join before is gone with its key
+        columns = tuple(each for each in columns if each.place != Place.KEY or each.source is not None)
+    scope = Scope((*columns, *right.scope.columns))
     if not left.is_join:
         scope = scope.with_columns([rowtime])
     key, what = result_key(one, two, join.kind, scope)

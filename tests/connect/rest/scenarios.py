@@ -349,6 +349,87 @@ def by_name(word: str) -> Callable[[dict[str, Any]], Any]:
 def loggers(talk: Talk) -> None:
     talk.ask("PUT", "/admin/loggers/root", {})
     talk.ask("PUT", "/admin/loggers/root?scope=cluster", {})
+    talk.ask("GET", "/admin/loggers/no.such.logger")
+    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "debug"})
+    talk.ask("GET", "/admin/loggers/rest.own")
+    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "DEBUG"})
+    talk.ask("PUT", "/admin/loggers/rest.own?scope=worker", {"level": "Error"})
+    talk.ask("PUT", "/admin/loggers/rest.own?scope=everywhere", {"level": "warn"})
+    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "loud"})
+    talk.ask("PUT", "/admin/loggers/rest.own", {"level": None})
+    talk.ask("PUT", "/admin/loggers/rest.own?scope=cluster", {"level": "loud"})
+    talk.ask("PUT", "/admin/loggers/rest.own?scope=cluster", {"level": "trace"})
+    wait_until(lambda: talk.worker.get("/admin/loggers/rest.own")["level"] == "TRACE", 30)
+    talk.ask("GET", "/admin/loggers/rest.own")
+    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "OFF"})
+    talk.ask("GET", "/admin/loggers", keeps=lambda body: sorted(each for each in body if "rest" in each))
+    talk.ask("POST", "/admin/loggers/rest.own", {"level": "INFO"})
+
+
+def secrets(talk: Talk) -> None:
+    """Values that are hidden here and shown by Apache, and references, which neither resolves."""
+    secret = {**SOURCE, "producer.override.sasl.jaas.config": "plain password='s'", "my.password": "s"}
+    create(talk, "k", {**SOURCE, "topic": "${none:x:y}-rest"})
+    talk.ask("GET", "/connectors/k/config")
+    talk.ask("GET", "/connectors/k/tasks")
+    remove(talk, "k")
+    talk.ask("POST", "/connectors", {"name": "k", "config": secret})
+    talk.ask("GET", "/connectors/k/config")
+    talk.ask("PATCH", "/connectors/k/config", {"batch.size": "3"})
+    remove(talk, "k")
+    path = "/connector-plugins/FileStreamSource/config/validate"
+    talk.ask("PUT", path, {"name": "v", **secret}, keeps=named("override"))
+
+
+def restarts_of_what_failed(talk: Talk) -> None:
+    create(talk, "q", BROKEN, state="FAILED")
+    for options in ("", "?onlyFailed=true", "?includeTasks=true", "?includeTasks=yes&onlyFailed=maybe",
+                    "?includeTasks=TRUE&onlyFailed=TRUE"):  # fmt: skip
+        talk.ask("POST", f"/connectors/q/restart{options}")
+        talk.worker.wait_for("q", "RUNNING", 1, "FAILED")
+    talk.ask("POST", "/connectors/q/tasks/0/restart")
+    talk.worker.wait_for("q", "RUNNING", 1, "FAILED")
+    talk.ask("PUT", "/connectors/q/pause")
+    talk.worker.wait_for("q", "PAUSED", 1, "FAILED")
+    talk.ask("GET", "/connectors/q/status")
+    talk.ask("PUT", "/connectors/q/stop")
+    talk.worker.wait_for("q", "STOPPED", 0)
+    talk.ask("POST", "/connectors/q/restart?includeTasks=true")
+    talk.ask("POST", "/connectors/q/tasks/0/restart")
+    talk.ask("GET", "/connectors?expand=status&expand=info")
+    remove(talk, "q")
+
+
+def through_a_follower(talk: Talk) -> None:
+    """Requests to a worker that does not lead, or does not own what they are about."""
+    (talk.folder / "in.txt").write_text("one\ntwo\n")
+    create(talk, "t", {**SOURCE, "topic": "rest-through"})
+    talk.ask("POST", "/connectors", {"name": "t", "config": SOURCE})
+    talk.ask("POST", "/connectors", {"name": "t2", "config": {"connector.class": FILE_SOURCE}})
+    talk.ask("POST", "/connectors?forward=false", {"name": "t3", "config": SOURCE})
+    talk.ask("POST", "/connectors?forward=perhaps", {"name": "t3", "config": {}})
+    talk.ask("PUT", "/connectors/t/config", {**SOURCE, "topic": "rest-through", "batch.size": "9"})
+    talk.ask("PATCH", "/connectors/t/config", {"batch.size": None})
+    talk.worker.wait_for("t", "RUNNING", 1)
+    talk.ask("GET", "/connectors/t/config")
+    for path in ("/connectors/t/restart", "/connectors/t/restart?includeTasks=true",
+                 "/connectors/t/tasks/0/restart", "/connectors/t/tasks/7/restart",
+                 f"{NOBODY}/restart"):  # fmt: skip
+        talk.ask("POST", path)
+        talk.worker.wait_for("t", "RUNNING", 1)
+    talk.ask("PUT", "/connectors/t/stop")
+    talk.worker.wait_for("t", "STOPPED", 0)
+    pairs = [{"partition": {"filename": "<folder>/in.txt"}, "offset": {"position": 4}}]
+    talk.ask("PATCH", "/connectors/t/offsets", {"offsets": pairs})
+    talk.ask("DELETE", "/connectors/t/offsets")
+    talk.ask("DELETE", "/connectors/t")
+    wait_until(lambda: talk.worker.get("/connectors/t/status") is None, 30)
+    talk.ask("DELETE", "/connectors/t")
+    talk.ask("PUT", f"{NOBODY}/fence")
+    talk.ask("POST", f"{NOBODY}/tasks", [])
+    signed = {"X-Connect-Authorization": "AAAA", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
+    talk.ask("POST", f"{NOBODY}/tasks", [], signed)
+    talk.ask("POST", f"{NOBODY}/tasks", [], {**signed, "X-Connect-Request-Signature-Algorithm": "MD5"})
 
 
 SCENARIOS: tuple[Callable[[Talk], None], ...] = (
@@ -367,4 +448,7 @@ SCENARIOS: tuple[Callable[[Talk], None], ...] = (
     plugins,
     validations,
     loggers,
+    secrets,
+    restarts_of_what_failed,
 )
+OF_TWO_WORKERS: tuple[Callable[[Talk], None], ...] = (through_a_follower,)

@@ -7,7 +7,7 @@ of settings is left out: it is each project's own.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,10 @@ OFFERED = (f"{STORAGE}StringConverter", f"{STORAGE}SimpleHeaderConverter", f"{CO
 class Talk:
     """Sends requests and keeps the exchange."""
 
-    def __init__(self, worker: WorkerProcess, folder: Path) -> None:
+    def __init__(self, worker: WorkerProcess, folder: Path, others: Sequence[WorkerProcess] = ()) -> None:
+        """`others` are workers of the same group, which may own what is asked about."""
         self.worker = worker
+        self.others = others
         self.folder = folder
         self.exchanges: list[dict[str, Any]] = []
 
@@ -85,5 +87,7 @@ class Talk:
             if value in (VERSION, __version__):
                 return "<version>"
             value = value.replace(str(self.folder), "<folder>")
-            return value.replace(self.worker.id, "<worker>")
+            for each in (self.worker, *self.others):
+                value = value.replace(each.id, "<worker>")
+            return value
         return value

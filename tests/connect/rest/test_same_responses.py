@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from barnabas.testing import Broker
 from connect.rest.deliberate import DIFFERENCES
-from connect.rest.scenarios import SCENARIOS
+from connect.rest.scenarios import OF_TWO_WORKERS, SCENARIOS
 from connect.rest.talk import Talk
 from connect.worker_processes import WorkerProcess, apache_jars
 
@@ -28,8 +29,10 @@ def recorded(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def spoken(scenario: Callable[[Talk], None], worker: WorkerProcess, folder: Path) -> list[dict[str, Any]]:
-    talk = Talk(worker, folder)
+def spoken(
+    scenario: Callable[[Talk], None], worker: WorkerProcess, folder: Path, *others: WorkerProcess
+) -> list[dict[str, Any]]:
+    talk = Talk(worker, folder, others)
     try:
         scenario(talk)
     except BaseException:
@@ -68,6 +71,41 @@ def test_our_worker_responds_as_recorded(
     name = scenario.__name__
     wrong = different(spoken(scenario, worker, tmp_path), recorded(name), name)
     assert not wrong, "\n".join(json.dumps(each, indent=1) for each in wrong)
+
+
+@contextmanager
+def two_workers(folder: Path, *, is_apache: bool) -> Iterator[tuple[WorkerProcess, WorkerProcess]]:
+    """A leader and a follower: the first one that joins leads."""
+    with Broker() as broker, ExitStack() as stack:
+        found = []
+        for number in range(2):
+            worker = WorkerProcess(folder / f"w{number}", broker.bootstrap, "two", is_apache=is_apache)
+            stack.callback(worker.stop)
+            worker.wait()
+            found.append(worker)
+        yield found[0], found[1]
+
+
+@pytest.mark.parametrize("scenario", OF_TWO_WORKERS, ids=lambda each: each.__name__)
+def test_our_follower_responds_as_recorded(scenario: Callable[[Talk], None], tmp_path: Path) -> None:
+    name = scenario.__name__
+    with two_workers(tmp_path, is_apache=False) as (leader, follower):
+        wrong = different(spoken(scenario, follower, tmp_path, leader), recorded(name), name)
+    assert not wrong, "\n".join(json.dumps(each, indent=1) for each in wrong)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", OF_TWO_WORKERS, ids=lambda each: each.__name__)
+def test_an_apache_follower_still_responds_as_recorded(
+    scenario: Callable[[Talk], None], tmp_path: Path
+) -> None:
+    apache_jars()
+    with two_workers(tmp_path, is_apache=True) as (leader, follower):
+        said = spoken(scenario, follower, tmp_path, leader)
+    path = RECORDED / f"{scenario.__name__}.json"
+    if os.environ.get("BARNABAS_RECORD") == "1":
+        path.write_text(json.dumps(said, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    assert said == recorded(scenario.__name__)
 
 
 @pytest.mark.long

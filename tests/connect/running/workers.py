@@ -28,6 +28,7 @@ class Workers:
             WorkerProcess(folder / f"w{number}", bootstrap, "shown", is_apache=False, **given)
             for number in range(count)
         ]
+        self.bootstrap = bootstrap
         self.connectors: list[str] = []
         for each in self.all:
             each.wait(PATIENCE_S)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +16,7 @@ from barnabas.connect.config import ConfigDef
 from barnabas.connect.config.connector_settings import common_settings
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.herder import Herder
+from barnabas.connect.herder.loggers import LEVELS
 from barnabas.connect.herder.states import Target
 from barnabas.connect.herder.validation import key_body
 from barnabas.connect.plugins import CONNECTORS
@@ -27,7 +26,6 @@ from barnabas.services.errors import ApiError
 Endpoint = Callable[[Request], Awaitable[Response]]
 VERSION = "4.3.1"
 TASK = re.compile(r"[+-]?[0-9]{1,10}")
-LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL", "OFF")
 
 
 class Endpoints:
@@ -40,7 +38,6 @@ class Endpoints:
         self.herder = herder
         self._cluster_id = cluster_id
         self._groups = groups
-        self._modified: dict[str, int] = {}
 
     def table(self) -> list[tuple[str, str, Endpoint]]:
         """Method, path and function of each endpoint."""
@@ -246,17 +243,13 @@ class Endpoints:
     # -- loggers -----------------------------------------------------------------------------------
 
     async def loggers(self, request: Request) -> Response:
-        names = sorted(logging.root.manager.loggerDict)
-        found = {"root": self._level("root")} | {
-            name: self._level(name) for name in names if logging.getLogger(name).level
-        }
-        return JSONResponse(found)
+        return JSONResponse(self.herder.loggers.everything())
 
     async def logger(self, request: Request) -> Response:
         name = request.path_params["logger"]
-        if name != "root" and name not in logging.root.manager.loggerDict:
+        if not self.herder.loggers.knows(name):
             raise ApiError(404, 404, f"Logger {name} not found.")
-        return JSONResponse(self._level(name))
+        return JSONResponse(self.herder.loggers.shown(name))
 
     async def set_logger(self, request: Request) -> Response:
         name = request.path_params["logger"]
@@ -268,20 +261,7 @@ class Endpoints:
         if request.query_params.get("scope", "worker").lower() == "cluster":
             await self.herder.write([(f"logger-cluster-{name}", {"level": str(level).upper()})])
             return Response(status_code=204)
-        python = {"WARN": "WARNING", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "CRITICAL"}
-        wanted = python.get(str(level).upper(), str(level).upper())
-        logger = logging.getLogger("" if name == "root" else name)
-        changed = logging.getLevelName(logger.level) != wanted
-        logger.setLevel(wanted)
-        if changed:
-            self._modified[name] = int(time.time() * 1000)
-        return JSONResponse([name] if changed else [])
-
-    def _level(self, name: str) -> dict[str, Any]:
-        logger = logging.getLogger("" if name == "root" else name)
-        level = logging.getLevelName(logger.getEffectiveLevel())
-        shown = {"WARNING": "WARN", "CRITICAL": "FATAL"}.get(level, level)
-        return {"level": shown, "last_modified": self._modified.get(name)}
+        return JSONResponse(self.herder.loggers.set(name, str(level)))
 
 
 def name_of(request: Request) -> str:

@@ -25,6 +25,7 @@ from barnabas.connect.herder.errors import (
     refuse_hidden,
     unknown,
 )
+from barnabas.connect.herder.loggers import Loggers
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.running import RunningConnector, Startups
 from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
@@ -45,6 +46,7 @@ class Herder(WorkerState):
         self._runner = runner
         self.running: dict[str, RunningConnector] = {}
         self._tasks: dict[TaskId, RunningTask] = {}
+        self.loggers = Loggers()
         self._restarts: list[tuple[str, bool, bool]] = []
         self._restart_places: set[Place] = set()
         self._telling: set[asyncio.Future[None]] = set()
@@ -106,9 +108,7 @@ class Herder(WorkerState):
                     (changed.name, bool(value.get("include-tasks")), bool(value.get("only-failed")))
                 )
             case Change.LOGGER if not is_old:
-                level = str(changed.value.get("level", "")).upper()
-                if level in logging.getLevelNamesMapping():
-                    logging.getLogger(changed.name).setLevel(level)
+                self.loggers.set(changed.name, str(changed.value.get("level", "")))
             case Change.REMOVED:
                 self.topics.pop(changed.name, None)
         self.on_changed(changed.change)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -56,6 +57,7 @@ SIMPLE = {
 UNSIGNED = {SqlType.TINYINT: INT16, SqlType.SMALLINT: INT32, SqlType.INTEGER: INT64}
 TIMESTAMPS = (SqlType.TIMESTAMP, SqlType.TIMESTAMP_ZONED)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UTC_ZONES = (UTC, ZoneInfo("UTC"))
 Values = Sequence[Any]
 
 
@@ -154,6 +156,9 @@ class TableShape:
 
 
 def column_array(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapping) -> pa.Array:
+    found = at_once(info, values, schema, mapping)
+    if found is not None:
+        return found
     try:
         convert = converter(info, schema, mapping)
         given = values if convert is None else [None if each is None else convert(each) for each in values]
@@ -164,6 +169,21 @@ def column_array(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapp
             f" {schema.type}:"
             f" {error}; numeric.mapping, or a query with CAST, chooses another type"
         ) from error
+
+
+def at_once(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapping) -> pa.Array | None:
+    """Values of a driver that Arrow takes just as their converter gives them; None: they go one by one."""
+    is_time = info.type in TIMESTAMPS and mapping.granularity == "connect_logical"
+    if is_time:
+        first = next((each for each in values if each is not None), None)
+        if not isinstance(first, datetime) or (first.tzinfo is None and mapping.zone not in UTC_ZONES):
+            return None
+    elif schema.logical is not None or schema.type not in (Type.STRING, Type.FLOAT64):
+        return None
+    try:
+        return pa.array(values, schema.arrow)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError):
+        return None
 
 
 def converter(info: ColumnInfo, schema: Schema, mapping: Mapping) -> Callable[[Any], Any] | None:

@@ -75,8 +75,30 @@ def test_each_batch_is_written_once_and_in_order(seed: int) -> None:
     assert written == batches
 
 
+def known(in_flight_max: int) -> SendQueue[Batch]:
+    """A queue whose broker has a batch of this producer already."""
+    queue: SendQueue[Batch] = SendQueue(in_flight_max)
+    first = Batch("first", 0)
+    queue.append(first)
+    queue.send(first)
+    queue.acknowledged(first)
+    return queue
+
+
+def test_a_broker_that_does_not_know_the_producer_gets_one_batch_first() -> None:
+    """It would take the second one while it refuses the first, for example as too large."""
+    queue: SendQueue[Batch] = SendQueue(5)
+    first, second = Batch("a"), Batch("b")
+    for batch in (first, second):
+        queue.append(batch)
+    queue.send(first)
+    assert queue.next_of(WHERE) is None and list(queue.next_batches()) == []
+    queue.acknowledged(first)
+    assert queue.next_of(WHERE) is second
+
+
 def test_only_so_many_are_in_flight() -> None:
-    queue: SendQueue[Batch] = SendQueue(2)
+    queue = known(2)
     for name in "abc":
         queue.append(Batch(name))
     sent = []
@@ -107,7 +129,7 @@ def test_after_a_failure_nothing_goes_out_until_every_response_is_in() -> None:
 
 
 def test_a_batch_that_is_cut_gives_its_sequence_to_its_parts() -> None:
-    queue: SendQueue[Batch] = SendQueue(5)
+    queue = known(5)
     batches = [Batch("a", 4), Batch("b", 2)]
     for batch in batches:
         queue.append(batch)

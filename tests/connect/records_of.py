@@ -9,9 +9,8 @@ from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, ConsumerSettings
 from barnabas.client.core.address import parse_bootstrap
-from barnabas.client.core.errors import NoTopic
 from barnabas.client.core.topology import TopicPartition
-from barnabas.protocol import KafkaError
+from barnabas.protocol import ErrorCode, KafkaError
 
 Record = tuple[bytes | None, int, bytes | None]  # key, offset, value
 
@@ -33,7 +32,9 @@ async def _records_of(bootstrap: str, topic: str) -> list[Record]:
     try:
         try:
             count = await cluster.partitions_of(topic)
-        except NoTopic:
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
             return []
         places = [TopicPartition(topic, number) for number in range(count)]
         ends = await Admin(cluster).list_offsets(

@@ -40,6 +40,8 @@ PRODUCE = "produce"  # requests under way must not hold up questions
 OF_ONE_RECORD = TOO_LARGE | {ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP}
 
 Filling = dict[TopicPartition, Encoded]
+MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+OnMissing = Callable[[str], int]  # a topic that is not there (any more); how many partitions it has now
 OnRefused = Callable[[TopicPartition, bytes | None, str], None]  # where, the key, the error
 
 
@@ -62,9 +64,12 @@ class BlockingProducer:
         *,
         timeout_ms: int,
         on_refused: OnRefused | None = None,
+        on_missing: OnMissing | None = None,
     ) -> None:
-        """With `on_refused` a record that the broker refuses is told and left out, and the others go on."""
+        """With `on_refused` a record that the broker refuses is told and left out, and the others go on. With
+        `on_missing` a topic that was deleted is made again; else it is waited for."""
         self._on_refused = on_refused
+        self._on_missing = on_missing
         self._cluster = cluster
         self._encoder = encoder
         self._transaction = transaction
@@ -214,6 +219,9 @@ class BlockingProducer:
             going_on.append(batch)
         if passing:
             batch, failure = passing[0]
+            for missing in {each.where for each, why in passing if code_of(why) in MISSING}:
+                if self._on_missing is not None and missing.partition >= self._on_missing(missing.topic):
+                    raise refused(batch, code_of(failure))  # the topic came back with fewer partitions
             try:
                 run(patience.pause(failure))
             except (KafkaError, ClientError):

@@ -16,6 +16,7 @@ OPTIONS = Difference({"content-type", "body"}, "the header Allow says it all: th
 CALLER = Difference({"status", "body"}, "the caller is wrong, not the worker: 400 with the place")
 CLASSES = Difference({"body"}, "the list of known classes is ours, without Java's descriptions of plugins")
 WORDS = Difference({"body"}, "the reason is Python's or ours, not a Java exception's")
+HIDDEN = Difference({"body"}, "secrets leave a worker only to systems that need them")
 EARLY = Difference({"body"}, "an error that Apache's task would meet later is told at once")
 
 DIFFERENCES: dict[str, dict[int, Difference]] = {
@@ -31,6 +32,7 @@ DIFFERENCES: dict[str, dict[int, Difference]] = {
         17: Difference({"body"}, "Apache loses the new partition and shows the removed one as null"),
     },
     "plugins": {6: Difference({"status", "body"}, "short names with $Key and $Value are understood")},
+    "secrets": {3: HIDDEN, 4: HIDDEN, 5: HIDDEN},
     "validations": {
         5: CALLER, 6: CALLER,
         14: Difference({"body"}, "a null is refused: Apache stores it, and the task fails"),

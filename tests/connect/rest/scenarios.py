@@ -349,21 +349,6 @@ def by_name(word: str) -> Callable[[dict[str, Any]], Any]:
 def loggers(talk: Talk) -> None:
     talk.ask("PUT", "/admin/loggers/root", {})
     talk.ask("PUT", "/admin/loggers/root?scope=cluster", {})
-    talk.ask("GET", "/admin/loggers/no.such.logger")
-    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "debug"})
-    talk.ask("GET", "/admin/loggers/rest.own")
-    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "DEBUG"})
-    talk.ask("PUT", "/admin/loggers/rest.own?scope=worker", {"level": "Error"})
-    talk.ask("PUT", "/admin/loggers/rest.own?scope=everywhere", {"level": "warn"})
-    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "loud"})
-    talk.ask("PUT", "/admin/loggers/rest.own", {"level": None})
-    talk.ask("PUT", "/admin/loggers/rest.own?scope=cluster", {"level": "loud"})
-    talk.ask("PUT", "/admin/loggers/rest.own?scope=cluster", {"level": "trace"})
-    wait_until(lambda: talk.worker.get("/admin/loggers/rest.own")["level"] == "TRACE", 30)
-    talk.ask("GET", "/admin/loggers/rest.own")
-    talk.ask("PUT", "/admin/loggers/rest.own", {"level": "OFF"})
-    talk.ask("GET", "/admin/loggers", keeps=lambda body: sorted(each for each in body if "rest" in each))
-    talk.ask("POST", "/admin/loggers/rest.own", {"level": "INFO"})
 
 
 def secrets(talk: Talk) -> None:
@@ -375,7 +360,6 @@ def secrets(talk: Talk) -> None:
     remove(talk, "k")
     talk.ask("POST", "/connectors", {"name": "k", "config": secret})
     talk.ask("GET", "/connectors/k/config")
-    talk.ask("PATCH", "/connectors/k/config", {"batch.size": "3"})
     remove(talk, "k")
     path = "/connector-plugins/FileStreamSource/config/validate"
     talk.ask("PUT", path, {"name": "v", **secret}, keeps=named("override"))
@@ -394,9 +378,6 @@ def restarts_of_what_failed(talk: Talk) -> None:
     talk.ask("GET", "/connectors/q/status")
     talk.ask("PUT", "/connectors/q/stop")
     talk.worker.wait_for("q", "STOPPED", 0)
-    talk.ask("POST", "/connectors/q/restart?includeTasks=true")
-    talk.ask("POST", "/connectors/q/tasks/0/restart")
-    talk.ask("GET", "/connectors?expand=status&expand=info")
     remove(talk, "q")
 
 

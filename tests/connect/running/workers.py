@@ -10,7 +10,7 @@ from typing import Any
 from barnabas.testing.waiting import wait_until
 from connect.worker_processes import JSON, WorkerProcess
 
-PATIENCE_S = 240.0
+PATIENCE_S = 120.0
 
 
 class Workers:

@@ -63,7 +63,10 @@ SOURCE = textwrap.dedent(
                 self.context.stopping.wait(0.05)
                 return None
             prefix = self.context.config.get("prefix", "")
-            values = Column.of([f"{prefix}{i}" for i in range(self.n, stop)], STRING)
+            big = int(self.context.config.get("big", "-1"))  # the number of a record that is too large
+            values = Column.of(
+                [f"{prefix}{i}" + "x" * (5000 if i == big else 0) for i in range(self.n, stop)], STRING
+            )
             self.n = stop
             position = ({"counter": self.context.config.get("counter", "c")}, {"n": stop})
             return Records.of(self.context.config["topic"], values, positions=[position])

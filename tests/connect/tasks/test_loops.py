@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.connect.tasks.runner import TaskRunner
 from barnabas.testing.broker import Broker
+from connect.records_of import values_of
 from connect.tasks.parts import MODULE, States, runner, seen, until
 
 
@@ -258,3 +260,40 @@ def test_two_tasks_share_partitions_and_hand_them_over_without_loss(
     assert producer.flush(30) == 0
     until(lambda: len(seen("shared")["put"]) >= 80)
     assert sorted(int(value) for _, _, value in seen("shared")["put"]) == list(range(80))
+
+
+def test_a_record_that_the_broker_refuses_is_left_out_where_errors_are_tolerated(
+    barnabas_broker: Broker, tasks: TaskRunner
+) -> None:
+    admin = AdminClient({"bootstrap.servers": barnabas_broker.bootstrap})
+    admin.create_topics([NewTopic("refusing", 1, 1, config={"max.message.bytes": "1000"})])[
+        "refusing"
+    ].result(30)
+    states, strict = States(), States()
+    config = source_config("refusing", big="15", limit="40")
+    tasks.start("refused", 0, config, "STARTED", strict)
+    until(lambda: strict.last == "FAILED")
+    assert "cannot be written to refusing-0: MESSAGE_TOO_LARGE" in strict.trace
+    tasks.start("left-out", 0, {**config, "prefix": "t", "errors.tolerance": "all"}, "STARTED", states)
+    wanted = [f"t{n}" for n in range(40) if n != 15]
+    until(
+        lambda: (
+            [each for each in values_of(barnabas_broker.bootstrap, "refusing") if each[0] == "t"] == wanted
+        )
+    )
+    progress = next(each for each in tasks.progress() if each.connector == "left-out")
+    assert progress.skipped == 1 and states.last == "RUNNING"
+    assert progress.last_error is not None and progress.last_error.stage == "KAFKA_PRODUCE"
+
+
+def test_a_topic_that_is_deleted_is_filled_and_read_again(barnabas_broker: Broker, tasks: TaskRunner) -> None:
+    """Also by a sink whose offset the new topic reaches before it is read again."""
+    bootstrap = barnabas_broker.bootstrap
+    write(bootstrap, "deleted", "a", "b")
+    more = {"consumer.override.metadata.max.age.ms": "200"}
+    tasks.start("out-of-deleted", 0, sink_config("deleted", **more), "STARTED", States())
+    until(lambda: [value for _, _, value in seen("out-of-deleted")["put"]] == ["a", "b"])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics(["deleted"])["deleted"].result(30)
+    write(bootstrap, "deleted", "c", "d")
+    until(lambda: [value for _, _, value in seen("out-of-deleted")["put"]][2:] == ["c", "d"])

@@ -3,7 +3,9 @@
 In: batches in the order in which they are to be written, and what became of each request. Out: which batch
 may go out next, with its sequence number; which partitions must be sent again. After a failure nothing more
 of the partition goes out until every response is in; then the rest is sent again from the first batch on.
-Batches keep their sequence numbers, so that a broker recognizes those that it has.
+Batches keep their sequence numbers, so that a broker recognizes those that it has. A broker that does not
+know the producer takes any sequence, so a partition has one batch in flight until its first response: if that
+batch were refused, the next one would be written before it.
 Does not know: leaders, connections, records, the clock.
 """
 
@@ -54,6 +56,7 @@ class SendQueue(Generic[B]):
         self._in_flight_max = in_flight_max
         self._lines: dict[TopicPartition, _Line[B]] = {}
         self._sequences: dict[TopicPartition, int] = {}
+        self._is_known: set[TopicPartition] = set()  # whose broker has a batch of this producer
 
     def append(self, batch: B) -> None:
         self._lines.setdefault(batch.where, _Line()).batches.append(batch)
@@ -66,17 +69,18 @@ class SendQueue(Generic[B]):
     def next_of(self, partition: TopicPartition) -> B | None:
         """The batch of a partition that may go out now."""
         line = self._lines.get(partition)
-        return self._next_in(line) if line is not None else None
+        return self._next_in(partition, line) if line is not None else None
 
     def next_batches(self) -> Iterator[B]:
         """The batch of each partition that may go out now."""
-        for line in list(self._lines.values()):
-            batch = self._next_in(line)
+        for partition, line in list(self._lines.items()):
+            batch = self._next_in(partition, line)
             if batch is not None:
                 yield batch
 
-    def _next_in(self, line: _Line[B]) -> B | None:
-        if line.failure is not None or line.in_flight >= self._in_flight_max:
+    def _next_in(self, partition: TopicPartition, line: _Line[B]) -> B | None:
+        in_flight_max = self._in_flight_max if partition in self._is_known else 1
+        if line.failure is not None or line.in_flight >= in_flight_max:
             return None
         return line.batches[line.sent] if line.sent < len(line.batches) else None
 
@@ -106,6 +110,7 @@ class SendQueue(Generic[B]):
         if line.failure is not None:
             return False
         assert line.batches[0] is batch, "brokers respond in order"
+        self._is_known.add(batch.where)
         line.sent -= 1
         self._pop(batch.where, line)
         return True

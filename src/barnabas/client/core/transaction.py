@@ -14,7 +14,7 @@ from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.coordinators import GROUP, TRANSACTION, Coordinators
 from barnabas.client.core.errors import check, error_of
 from barnabas.client.core.topology import Node, TopicPartition
-from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -34,6 +34,7 @@ OFFSET_COMMIT_VERSION_MAX = 4
 OFFSET_FETCH_VERSION_MAX = 7
 NO_GENERATION = -1
 TRANSACTION_TIMEOUT_MS = 2**31 - 1
+MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
 
@@ -44,6 +45,14 @@ class Fenced(Exception):
         super().__init__(f"another attempt has taken over {transactional_id}")
 
 
+class Missing(Exception):
+    """A partition is not there, which is not waited for here."""
+
+    def __init__(self, error: KafkaError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Transaction:
     def __init__(
         self,
@@ -52,8 +61,11 @@ class Transaction:
         *,
         timeout_ms: int = TRANSACTION_TIMEOUT_MS,
         wait_ms: float | None = None,
+        waits_for_topics: bool = True,
     ) -> None:
-        """The coordinator aborts after `timeout_ms`; each operation is tried again for `wait_ms`."""
+        """The coordinator aborts after `timeout_ms`; each operation is tried again for `wait_ms`. Without
+        `waits_for_topics` a partition that is not there is an error at once."""
+        self._waits_for_topics = waits_for_topics
         self._cluster = cluster
         self.transactional_id = transactional_id
         self._timeout_ms = timeout_ms
@@ -105,16 +117,19 @@ class Transaction:
             v3_and_below_producer_epoch=self.producer_epoch,
             v3_and_below_topics=[topic],
         )
-        await self._ask(
-            TRANSACTION,
-            self.transactional_id,
-            request,
-            AddPartitionsToTxnResponse,
-            ADD_PARTITIONS_VERSION_MAX,
-            lambda answer: (
-                answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
-            ),
-        )
+        try:
+            await self._ask(
+                TRANSACTION,
+                self.transactional_id,
+                request,
+                AddPartitionsToTxnResponse,
+                ADD_PARTITIONS_VERSION_MAX,
+                lambda answer: (
+                    answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+                ),
+            )
+        except Missing as missing:
+            raise missing.error from None
         self._added.add(topic_partition)
         self._is_open = True
 
@@ -234,6 +249,8 @@ class Transaction:
             code = error_in(answer)
             if code in FENCED:
                 raise Fenced(self.transactional_id)
+            if code in MISSING and not self._waits_for_topics:
+                raise Missing(KafkaError(ErrorCode(code), refusal_text(request, key, code)))
             check(code, refusal_text(request, key, code))
             return answer
 

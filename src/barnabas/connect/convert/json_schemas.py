@@ -14,6 +14,8 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
+
 from barnabas.connect.data import DataError, Field, Schema, Type
 from barnabas.connect.data.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
@@ -78,7 +80,10 @@ def schema_of_json(found: Any) -> Schema | None:
     )
     if found.get("default") is None:
         return plain
-    return replace(plain, default=value_of_json(found["default"], plain))
+    default = value_of_json(found["default"], plain)
+    if kind is Type.FLOAT32 and isinstance(default, float):
+        default = float(str(np.float32(default)))  # the digits that a float of 32 bits has
+    return replace(plain, default=default)
 
 
 def needed(found: Mapping[str, Any], name: str) -> Schema:

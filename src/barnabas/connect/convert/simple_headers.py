@@ -37,7 +37,7 @@ from barnabas.connect.data import (
 from barnabas.connect.data.java_text import java_text
 
 WHOLE = ((INT8, 1 << 7), (INT16, 1 << 15), (INT32, 1 << 31), (INT64, 1 << 63))
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?\d+\.?\d*([eE][+-]?\d+)?")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 CLOCK = re.compile(r"\d{2}:\d{2}:\d{2}\.\d{3}Z")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")

@@ -314,12 +314,12 @@ class Herder(WorkerState):
         self, name: str, config: Mapping[str, str | None], *, is_new: bool, target: Target | None = None
     ) -> bool:
         """Make or change a connector; True if it is new. `is_new`: refuse one that exists."""
-        self.must_lead()
         config = restored(config, self.state.connectors.get(name, {}))
         refuse_hidden(config)
         problem = (await asyncio.to_thread(self.validated, config)).refusal()
         if problem is not None:
             raise problem
+        self.must_lead()
         known = name in self.state.connectors
         if is_new and known:
             raise Refused(409, f"Connector {name} already exists")

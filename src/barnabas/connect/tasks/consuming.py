@@ -91,6 +91,7 @@ class SinkConsumer:
         self._consumer: ReleasingConsumer | None = None
         self._cluster: Cluster | None = None
         self._polling: Future[list[Fetched]] | None = None
+        self._ids: dict[str, bytes] = {}  # of the topics that are assigned
         self._room = Room()
         self._checks_crc = True
         self._is_woken = False
@@ -233,6 +234,19 @@ class SinkConsumer:
         assert self._cluster is not None
         known = self._cluster.topology.topics
         return {each.topic: known[each.topic].topic_id for each in self.assignment if each.topic in known}
+
+    def made_anew(self) -> list[TopicPartition]:
+        """Assigned partitions whose topic was deleted and made again since the last call."""
+        now = self.topic_ids()
+        found = [
+            each
+            for each in self.assignment
+            if each.topic in now and self._ids.get(each.topic, now[each.topic]) != now[each.topic]
+        ]
+        self._ids = {**{name: id_ for name, id_ in self._ids.items() if name not in now}, **now}
+        assigned = {each.topic for each in self.assignment}
+        self._ids = {name: id_ for name, id_ in self._ids.items() if name in assigned and any(id_)}
+        return found
 
     def committed_with_metadata(self, partitions: list[TopicPartition]) -> Committed:
         return on_loop(self._member.committed(partitions))

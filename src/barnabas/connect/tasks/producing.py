@@ -64,6 +64,11 @@ class Partitions(dict[str, int]):
         count = self[topic] = len(found[topic].partitions)
         return count
 
+    def looked_up_again(self, topic: str) -> int:
+        """The partitions of a topic that was deleted: it is made again as at first."""
+        self.pop(topic, None)
+        return self[topic]
+
 
 class TaskProducer:
     """Not for several threads. With a transactional id everything between two commits is one transaction."""
@@ -89,7 +94,11 @@ class TaskProducer:
         self.transactional_id = transactional_id
         timeout_ms = int(properties.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
         self._transaction = Transaction(
-            self._coordinators, transactional_id, timeout_ms=timeout_ms, wait_ms=ENDLESS_MS
+            self._coordinators,
+            transactional_id,
+            timeout_ms=timeout_ms,
+            wait_ms=ENDLESS_MS,
+            waits_for_topics=False,
         )
         self.partitions = Partitions(self._cluster, prepare)
         name = properties.get("compression.type", "none").strip().upper()
@@ -114,6 +123,7 @@ class TaskProducer:
             self._transaction,
             timeout_ms=self._delivery_ms,
             on_refused=self._on_refused,
+            on_missing=self.partitions.looked_up_again,
         )
 
     def start(self) -> None:

@@ -139,6 +139,7 @@ class SinkLoop:
         polled = self._poll()
         self._sought.clear()
         self._follow_assignment(stopping)
+        self._begin_topics_anew()
         # What was fetched before a task sought another place when it opened is not what it wants.
         wanted = self._open - self._sought
         mine = [each for each in polled if each.where in wanted]
@@ -181,6 +182,20 @@ class SinkLoop:
                 self._committed[where] = self._delivered[where] = offset
             self._open_task(sorted(new), stopping)
         self._progress.partitions = len(self._open)
+
+    def _begin_topics_anew(self) -> None:
+        """A topic that was deleted and made again begins at 0: offsets of the one before mean nothing."""
+        anew = [each for each in self._consumer.made_anew() if each in self._open]
+        if not anew:
+            return
+        log.warning(
+            "task %s-%d: topics were deleted and made again, and are read from their beginning: %s",
+            self._progress.connector, self._progress.task, ", ".join(sorted({each.topic for each in anew})),
+        )  # fmt: skip
+        self.commit()
+        self._seek(dict.fromkeys(anew, 0))
+        for where in anew:
+            self._began[where] = 0
 
     def _open_task(self, new: list[TopicPartition], stopping: Event) -> None:
         """Open partitions; a system that is away is asked again, until a rebalance takes them."""

@@ -26,7 +26,7 @@ from barnabas.connect.transforms.parts_of_columns import (
 TARGETS = {"string": STRING, "unix": INT64, "Date": DATE, "Time": TIME, "Timestamp": TIMESTAMP}
 PER_SECOND = {"seconds": 1, "milliseconds": 1000, "microseconds": 10**6, "nanoseconds": 10**9}
 DAY_MS = 86_400_000
-LONG_MAX = (1 << 63) - 1
+LONG_MAX, INT32_MAX = (1 << 63) - 1, (1 << 31) - 1
 
 
 @both
@@ -75,6 +75,8 @@ class TimestampConverter(FieldTransform):
         return made.as_optional() if schema.optional else made
 
     def converted(self, data: Any, schema: Schema) -> Any:
+        if schema.name not in LOGICAL and schema.type not in (Type.STRING, Type.INT64):
+            raise unknown(schema)
         if data.null_count == len(data):
             return pa.nulls(len(data), TARGETS[self.target].arrow)
         return self.from_ms(self.to_ms(data, schema))
@@ -95,9 +97,7 @@ class TimestampConverter(FieldTransform):
             return self.format.times(data).cast(pa.int64())
         if schema.type is Type.INT64:
             return scaled(data, self.per_second, 1000)
-        raise SchemaError(
-            f"Schema {schema.name or schema.type} does not correspond to a known timestamp type"
-        )
+        raise unknown(schema)
 
     def from_ms(self, ms: Any) -> Any:
         moments = ms.cast(pa.timestamp("ms", "UTC"))
@@ -110,6 +110,8 @@ class TimestampConverter(FieldTransform):
             return scaled(ms, 1000, self.per_second)
         numbers = np.asarray(ms.fill_null(0))
         days = np.floor_divide(numbers, DAY_MS)
+        if self.target == "Date" and len(days) and np.abs(days).max() > INT32_MAX:
+            raise ValueError("a time is too far away for a Date, which has 32 bits for its days")
         found = days if self.target == "Date" else numbers - days * DAY_MS
         kind = DATE.arrow if self.target == "Date" else TIME.arrow
         return pa.array(found.astype(np.int32), pa.int32(), mask=np.asarray(ms.is_null())).cast(kind)
@@ -132,6 +134,13 @@ class TimestampConverter(FieldTransform):
                 data = pa.array([value], schema.arrow)
                 return self.converted(data, schema)[0].as_py()
         raise ValueError(f"TimestampConverter does not support {type(value).__name__} objects as timestamps")
+
+
+LOGICAL = (DATE_NAME, TIME_NAME, TIMESTAMP_NAME)
+
+
+def unknown(schema: Schema) -> SchemaError:
+    return SchemaError(f"Schema {schema.name or schema.type} does not correspond to a known timestamp type")
 
 
 PLAIN = ((str, STRING), (int, INT64), (dt.datetime, TIMESTAMP), (dt.date, DATE), (dt.time, TIME))

@@ -108,6 +108,8 @@ class Cast(FieldTransform):
 
 def cast_schema(schema: Schema, kind: Type) -> Schema:
     default = None if schema.default is None else cast_value(schema.default, kind)
+    if isinstance(default, np.float32):
+        default = float(str(default))  # the digits that a float of 32 bits has
     return Schema(type=kind, optional=schema.optional, default=default)
 
 
@@ -175,16 +177,16 @@ def cast_value(value: Any, kind: Type, schema: Schema | None = None) -> Any:
     """One value of another type, by Java's rules."""
     if value is None:
         return None
+    if isinstance(value, dict | list | tuple) or (isinstance(value, bytes) and kind is not Type.STRING):
+        raise ValueError(
+            f"Cast transformation does not support casting from {type(value).__name__} to {kind}"
+        )
     if kind is Type.STRING:
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()
         if isinstance(value, dt.datetime | dt.date | dt.time):
             return literal(value)
         return java_text(value, schema)
-    if isinstance(value, dict | list | tuple | bytes):
-        raise ValueError(
-            f"Cast transformation does not support casting from {type(value).__name__} to {kind}"
-        )
     if isinstance(value, dt.datetime):
         value = (value - EPOCH) // dt.timedelta(milliseconds=1)
     elif isinstance(value, dt.date):

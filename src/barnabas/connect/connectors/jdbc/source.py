@@ -46,6 +46,9 @@ class JdbcSourceTask(SourceTask):
     def poll(self) -> Records | None:
         try:
             return self._poll()
+        except RetriableError:
+            self._close()
+            raise
         except self._dialect.errors as error:
             self._close()
             self._failures += 1

@@ -18,7 +18,7 @@ from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType,
 from barnabas.connect.connectors.databases.dialect import Dialect, Row
 from barnabas.connect.connectors.jdbc.column_types import Mapping, TableShape, moment
 from barnabas.connect.connectors.jdbc.queries import Criteria, Position, reached
-from barnabas.connect.plugins import ConnectError
+from barnabas.connect.plugins import ConnectError, RetriableError
 
 NUMBERS = (
     SqlType.TINYINT,
@@ -85,6 +85,8 @@ class SourceTable:
             statement += f" {suffix}"
         size = settings.integer("batch.max.rows")
         described, rows = dialect.stream(connection, statement, values, size)
+        if columns:
+            columns = self._read_columns(columns, described)
         mapping = Mapping(numeric_mapping(settings), settings.text("timestamp.granularity"), zone)
         keyed = settings.flag("barnabas.key.from.table")
         shape = TableShape.of(
@@ -140,6 +142,17 @@ class SourceTable:
         if not found:
             raise ConnectError(f"the table {self.table} is not there any more, or may not be read")
         return found
+
+    def _read_columns(self, columns: list[ColumnInfo], described: list[ColumnInfo]) -> list[ColumnInfo]:
+        """The columns of the catalogue that the query gives, in its order. The table may have changed between
+        both questions."""
+        by_name = {each.name: each for each in columns}
+        new = [each.name for each in described if each.name not in by_name]
+        if new:
+            raise RetriableError(
+                f"the table {self.table} got the columns {', '.join(new)} while it was asked"
+            )
+        return [by_name[each.name] for each in described]
 
     def _criteria(self, columns: list[ColumnInfo]) -> tuple[Criteria, list[str], str]:
         mode, settings = self.settings.text("mode"), self.settings

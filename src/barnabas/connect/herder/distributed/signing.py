@@ -42,9 +42,11 @@ def check(
         raise Refused(503, "This worker is still starting up and has not been able to read a session key.")
     given, algorithm = headers.get(SIGNATURE), headers.get(ALGORITHM)
     if given is None or algorithm is None:
-        raise Refused(400, "Internal request missing required signature header or signature algorithm")
-    if algorithm not in allowed or algorithm not in DIGESTS:
+        raise Refused(400, "Internal request missing required signature")
+    if algorithm not in DIGESTS:
+        raise Refused(400, f"Algorithm {algorithm} not available")
+    if algorithm not in allowed:
         raise Refused(400, f"This worker does not support the '{algorithm}' key signing algorithm")
     expected = signed(key, body, algorithm)[SIGNATURE]
     if not hmac.compare_digest(expected.encode(), given.encode()):
-        raise Refused(403, "Internal request contained an invalid signature.")
+        raise Refused(403, "Internal request contained invalid signature.")

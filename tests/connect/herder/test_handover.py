@@ -18,13 +18,17 @@ def append(path: Path, *lines: str) -> None:
 
 
 @pytest.mark.long
-def test_topics_of_an_apache_worker_are_taken_over_and_given_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("once", ["disabled", "enabled"])
+def test_topics_of_an_apache_worker_are_taken_over_and_given_back(tmp_path: Path, once: str) -> None:
+    """Also where sources write exactly once: the leader's records are transactions then, on both sides."""
     apache_jars()
+    more = {"exactly__once__source__support": once}
     source = tmp_path / "in.txt"
     expected: list[str] = []
     with Broker() as broker:
         for turn, is_apache in enumerate([True, False, True]):
-            worker = WorkerProcess(tmp_path / f"w{turn}", broker.bootstrap, "handed", is_apache=is_apache)
+            folder = tmp_path / f"w{turn}"
+            worker = WorkerProcess(folder, broker.bootstrap, "handed", is_apache=is_apache, **more)
             try:
                 worker.wait()
                 if turn == 0:

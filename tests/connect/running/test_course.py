@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.stores import java_servers
 
 from barnabas.testing import Broker
 from connect.connectors.jdbc_servers import Database, running
@@ -84,6 +85,7 @@ def test_the_driver_connector_follows_its_table(workers: Workers, fleet: Databas
 
 
 def test_a_logger_writes_folders_by_hour(workers: Workers, tmp_path: Path) -> None:
+    workers.revive()
     log, data = tmp_path / "app.log", tmp_path / "data"
     log.write_text("")
     posted(workers, "Logger", file=str(log))
@@ -107,3 +109,38 @@ def numbers(data: Path) -> list[int]:
     return sorted(
         int(line.split()[0]) for each in data.rglob("*.txt") for line in each.read_text().splitlines()
     )
+
+
+def test_a_logger_fills_a_table_of_cassandra(workers: Workers, tmp_path: Path) -> None:
+    """The topic of the logger before, beside its files; the worker of the sink is killed."""
+    reason = java_servers.CASSANDRA.available()
+    if reason is not None:
+        pytest.skip(f"no Cassandra: {reason}")
+    from cassandra.cluster import Cluster
+
+    workers.revive()
+    with java_servers.cassandra() as port:
+        cluster = Cluster(["127.0.0.1"], port=port, connect_timeout=60)
+        session = cluster.connect()
+        session.default_timeout = 60
+        try:
+            session.execute(
+                "CREATE KEYSPACE logs WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+            )
+            session.execute(
+                "CREATE TABLE logs.lines (part int, at bigint, line text, PRIMARY KEY (part, at))"
+            )
+            posted(workers, "Log-Rows", contactPoints="127.0.0.1", port=str(port))
+            workers.owner("Log-Rows").kill()
+            wanted = [
+                (offset, (value or b"").decode())
+                for _, offset, value in records_of(workers.bootstrap, "app-log")
+            ]
+            assert len(wanted) >= 60
+            query = "SELECT at, line FROM logs.lines WHERE part = 0"
+            workers.done(
+                lambda: [tuple(row) for row in session.execute(query)] == wanted, "all lines in rows"
+            )
+            workers.call("DELETE", "/connectors/Log-Rows")
+        finally:
+            cluster.shutdown()

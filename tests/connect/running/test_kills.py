@@ -6,6 +6,9 @@ files; the HTTP and file sinks at least once.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,3 +104,19 @@ def test_offsets_that_are_reset_bring_everything_again(lived: tuple[World, Worke
         twice = 2 * world.wanted
         workers.done(lambda name=name, twice=twice: world.numbers_in(name) == twice, name)  # type: ignore[misc]
     assert world.to_maria() == world.wanted  # by keys: rows that come again change nothing
+
+
+def test_the_command_line_shows_all_of_them(lived: tuple[World, Workers]) -> None:
+    _, workers = lived
+    url = ["--url", f"http://{workers.one.id}"]
+    found = [json.loads(line) for line in said("status", *url, "--json").splitlines()]
+    assert {each["connector"] for each in found} == set(NAMES)
+    assert {each["state"] for each in found} == {"RUNNING"}
+    assert all(name in said("tail", *url, "--count", "1") for name in NAMES)
+    for name in NAMES:
+        assert name in said("explain", name, *url)
+
+
+def said(*arguments: str) -> str:
+    command = [sys.executable, "-m", "barnabas", "connect", *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout

@@ -91,6 +91,14 @@ class Workers:
         found = self.one.get(f"/connectors/{name}/tasks/0/status")
         return next(each for each in self.all if each.id == found["worker_id"])
 
+    def revive(self) -> None:
+        """Start those again that were killed."""
+        gone = [each for each in self.all if each.process.poll() is not None]
+        for each in gone:
+            each.restart()
+        for each in gone:
+            each.wait(PATIENCE_S)
+
     def stop(self) -> None:
         for each in self.all:
             each.stop()

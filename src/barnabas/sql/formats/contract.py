@@ -24,6 +24,10 @@ class BadBytes(ValueError):
     """Bytes that are no row of the format."""
 
 
+class BadKeyBytes(BadBytes):
+    """The same of a record's key."""
+
+
 class BadRow(ValueError):
     """A row that the format cannot write."""
 

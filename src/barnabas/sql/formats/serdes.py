@@ -10,6 +10,7 @@ from typing import Any
 
 from barnabas.plans.serdes import FromBytes, ToBytes
 from barnabas.sql.formats.codecs import NO_REGISTRY, row_codec
+from barnabas.sql.formats.contract import BadBytes, BadKeyBytes
 from barnabas.sql.formats.registries import RegistryPlace
 from barnabas.sql.metastore.schemas import Column, Format
 
@@ -45,7 +46,10 @@ class ColumnsSerde:
         names = [each.name for each in self.columns]
 
         def read_key(data: bytes) -> tuple[Any, ...] | None:
-            row = read(data)
+            try:
+                row = read(data)
+            except BadBytes as error:
+                raise BadKeyBytes(str(error)) from error.__cause__
             return tuple(row[name] for name in names) if row else None
 
         return read_key

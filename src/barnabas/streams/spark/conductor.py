@@ -14,9 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from barnabas.client.admin.offsets import OffsetAdmin
 from barnabas.client.blocking import run
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Transaction
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.planning import limited
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 POLL_S = 0.05
 RECORDS_MAX = 1_000_000  # of a query's batch; its tasks end it earlier when its bytes are many
 JOBS_MAX = 8
+ROUNDS_WITHOUT_TOPIC_MAX = 40  # brokers may need a moment to know a topic
 
 
 @dataclass
@@ -56,6 +59,7 @@ class Query:
     timers: dict[int, int] = field(default_factory=dict)
     purged: frozenset[str] = frozenset()
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
+    rounds_without_topic: int = 0
 
     @property
     def name(self) -> str:
@@ -163,7 +167,7 @@ class Conductor:
         wanted = {place: LATEST for query in waiting for place in query.positions}
         if not wanted:
             return bool(self._running)
-        ends = self._cluster.offsets(wanted)
+        ends, missing = self._ends(wanted)
         self._purge.run_if_due(
             {
                 place: at
@@ -175,12 +179,37 @@ class Conductor:
         now_ms = int(time.time() * 1000)
         for query in waiting:
             query.metrics.look(ends, query.positions)
-            batches = query.due(ends, now_ms)
+            batches = query.due(ends, now_ms) if self._has_topics(query, missing) else []
             if batches:
                 future = self._jobs.submit(run_batches, self._spark, query.settings, query.logic, batches)
                 self._running[query.name] = future
                 future.add_done_callback(lambda _: self._news.set())
         return bool(self._running)
+
+    def _ends(self, wanted: Mapping[TopicPartition, int]) -> tuple[dict[TopicPartition, int], set[str]]:
+        """The ends of partitions whose leaders answer, and topics that brokers do not know."""
+        question = OffsetAdmin(self._cluster).list_offsets(
+            wanted, read_committed=self._cluster.client.is_read_committed, timeout_ms=0
+        )
+        ends: dict[TopicPartition, int] = {}
+        missing: set[str] = set()
+        for place, found in run(question).items():
+            if not isinstance(found, KafkaError):
+                ends[place] = found.offset
+            elif found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                missing.add(place.topic)
+            elif not found.code.retriable:
+                raise KafkaError(found.code, f"offsets of {place}: {found.message}")
+        return ends, missing
+
+    @staticmethod
+    def _has_topics(query: Query, missing: set[str]) -> bool:
+        """Whether brokers know the topics of a query. One whose topic stays away fails, the others go on."""
+        gone = sorted(missing & set(query.topics))
+        query.rounds_without_topic = query.rounds_without_topic + 1 if gone else 0
+        if query.rounds_without_topic > ROUNDS_WITHOUT_TOPIC_MAX:
+            query.error = f"the topic {gone[0]} does not exist any more"
+        return not gone
 
     def run_until_idle(self, seconds_max: float) -> None:
         """Run batches until no query has news: for tests and finite inputs."""

@@ -7,7 +7,7 @@ repartition topics. Does not know: Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
 from barnabas.client.blocking import run
@@ -21,7 +21,7 @@ from barnabas.streams.spark.conductor import Query
 from barnabas.streams.spark.internal_topics import internal_topics
 from barnabas.streams.spark.jobs import PickledLogic
 from barnabas.streams.spark.plan_logic import MakePlanLogic
-from barnabas.streams.spark.task_port import TaskSettings
+from barnabas.streams.spark.task_port import MakeLogic, TaskSettings
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -33,8 +33,10 @@ def queries_of(
     *,
     handlers: Handlers | None = None,
     offset_reset: str = "earliest",
+    make_logic: Callable[[int], MakeLogic] | None = None,
 ) -> list[Query]:
-    """Create what is missing on the cluster, and make a query of each sub-topology."""
+    """Create what is missing on the cluster, and make a query of each sub-topology. `make_logic` gives the
+    logic of a sub-topology by its number; by default it is the interpreter's."""
     existing = partitions_of_sources(plan, cluster)
     counts = {**existing, **create_internal_topics(plan, existing, cluster)}
     found = []
@@ -42,7 +44,11 @@ def queries_of(
         if subtopology.is_global:
             continue
         topics = topics_of(subtopology, counts)
-        logic = MakePlanLogic(plan, number, settings.client, handlers or Handlers())
+        logic: MakeLogic = (
+            MakePlanLogic(plan, number, settings.client, handlers or Handlers())
+            if make_logic is None
+            else make_logic(number)
+        )
         resets = {
             topic: RESETS.get(source.offset_reset or offset_reset, EARLIEST)
             for source in subtopology.sources

@@ -88,7 +88,8 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         return TaskResult(batch.task, positions=positions_of(stops))
     logic = make(state, batch.task.partition)
     try:
-        parts, ranges = read_parts(questions, ranges, settings.client.request_timeout_ms)
+        timeout_ms = settings.client.request_timeout_ms
+        parts, ranges = read_parts(questions, ranges, timeout_ms, fails_on_loss=settings.fails_on_loss)
         stops = {each.place: each.stop for each in ranges}
         count = sum(part.records.num_rows for part in parts)
         outputs = results(logic, parts)

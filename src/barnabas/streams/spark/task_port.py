@@ -112,12 +112,14 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """What all tasks of an application share. `state_dir` is seen by every executor that may run a task."""
+    """What all tasks of an application share. `state_dir` is seen by every executor that may run a task.
+    `fails_on_loss`: records that retention deleted before they were read are an error, not left out."""
 
     application_id: str
     client: ClientSettings
     state_dir: str
     is_exactly_once: bool = False
+    fails_on_loss: bool = True
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     wait_ms: int = WAIT_MS
 

@@ -38,7 +38,12 @@ def merged(parts: list[tuple[str, list[InputRecord]]]) -> Iterator[tuple[str, In
 
 
 def read_parts(
-    cluster: WorkerCluster, ranges: Sequence[OffsetRange], timeout_ms: int, bytes_max: int = BYTES_MAX
+    cluster: WorkerCluster,
+    ranges: Sequence[OffsetRange],
+    timeout_ms: int,
+    bytes_max: int = BYTES_MAX,
+    *,
+    fails_on_loss: bool = True,
 ) -> tuple[list[Part], list[OffsetRange]]:
     """Records by columns, one part for each range that has some, and the ranges that were read: one that has
     more bytes than its share ends early."""
@@ -47,7 +52,7 @@ def read_parts(
     for asked in ranges:
         stop = max(asked.start, asked.stop)
         if asked.stop > asked.start:
-            fetcher = Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=timeout_ms)
+            fetcher = Fetcher(cluster, asked, fails_on_loss=fails_on_loss, timeout_ms=timeout_ms)
             table = Table(asked.topic, asked.partition, COLUMNS)
             some: list[pa.RecordBatch] = []
             size = 0

@@ -1,0 +1,152 @@
+"""The processing log: rows that could not be read, expressions that raised, rows that operators left out.
+
+In: what a task meets. Out: records for the log's topic, in ksqlDB's JSON, written with the batch's results. A
+batch writes so many lines at most and counts the others. Does not know: topics' settings, tasks' order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from barnabas.plans.interpreter.records import Failure, Output, Problem
+from barnabas.plans.interpreter.task import Handlers
+from barnabas.sql.formats.contract import BadKeyBytes, RegistryAway
+
+LINES_MAX = 1000  # of a batch
+CAUSES_MAX = 10
+DESERIALIZATION, PROCESSING, PRODUCTION, SERIALIZATION, THREAD = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """`topic` None: lines are counted only. `fails_on_bad_bytes`: a record that cannot be read stops the
+    query."""
+
+    query_id: str
+    topic: str | None
+    fails_on_bad_bytes: bool = False
+
+
+@dataclass
+class ProcessingLog:
+    """The lines of one batch of a task. Its `handlers` are the task's."""
+
+    settings: LogSettings
+    lines: list[Output] = field(default_factory=list)
+    left_out: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def handlers(self) -> Handlers:
+        return Handlers(deserialization=self._bad_bytes, problem=self._problem)
+
+    def _bad_bytes(self, failure: Failure) -> Literal["continue", "fail"]:
+        if isinstance(failure.error, RegistryAway):
+            return "fail"  # the record may be good: the batch is tried again
+        target = "key" if isinstance(failure.error, BadKeyBytes) else "value"
+        record = failure.record
+        self._add(
+            f"{failure.node}.deserializer",
+            {
+                "type": DESERIALIZATION,
+                "deserializationError": {
+                    "target": target,
+                    "errorMessage": f"Error deserializing message from topic: {failure.topic}",
+                    "recordB64": None,
+                    "cause": causes(failure.error),
+                    "topic": failure.topic,
+                    "partition": record.partition,
+                    "offset": record.offset,
+                },
+            },
+        )
+        return "fail" if self.settings.fails_on_bad_bytes else "continue"
+
+    def _problem(self, problem: Problem) -> None:
+        self.counts["expressions without a value"] += 1
+        self._add(
+            problem.logger,
+            {
+                "type": PROCESSING,
+                "recordProcessingError": {
+                    "errorMessage": problem.message,
+                    "record": None,
+                    "cause": [problem.cause],
+                    "topic": problem.topic,
+                    "partition": problem.partition,
+                    "offset": problem.offset,
+                },
+            },
+        )
+
+    def left_out_by_operators(self, dropped: Mapping[str, int]) -> None:
+        """A line for each reason of which an operator has left rows out in this batch."""
+        for reason, count in dropped.items():
+            if reason != "deserialization":
+                self._add(
+                    "dropped",
+                    {
+                        "type": PROCESSING,
+                        "recordProcessingError": {
+                            "errorMessage": f"{count} row{'s' if count > 1 else ''} left out: {reason}",
+                            "record": None,
+                            "cause": [],
+                        },
+                    },
+                )
+
+    def _add(self, logger: str, message: dict[str, Any]) -> None:
+        if self.settings.topic is None:
+            return
+        if len(self.lines) >= LINES_MAX:
+            self.left_out += 1
+            return
+        query_id = self.settings.query_id
+        self.lines.append(
+            line(self.settings.topic, f"processing.{query_id}.{logger.removeprefix(query_id + '.')}", message)
+        )
+
+    def clear(self) -> None:
+        """Forget what was written down, because the batch begins again."""
+        self.lines, self.left_out = [], 0
+        self.counts.clear()
+
+    def take(self) -> Sequence[Output]:
+        if self.left_out and self.settings.topic is not None:
+            text = f"{self.left_out} more lines of this batch are not written"
+            message = {"type": PROCESSING, "recordProcessingError": {"errorMessage": text, "cause": []}}
+            self.lines.append(line(self.settings.topic, f"processing.{self.settings.query_id}", message))
+        taken, self.lines, self.left_out = self.lines, [], 0
+        return taken
+
+
+def line(topic: str, logger: str, message: Mapping[str, Any]) -> Output:
+    now_ms = int(time.time() * 1000)
+    kinds = (
+        "deserializationError",
+        "recordProcessingError",
+        "productionError",
+        "serializationError",
+        "kafkaStreamsThreadError",
+    )
+    data = {
+        "level": "ERROR",
+        "logger": logger,
+        "time": now_ms,
+        "message": {"type": message["type"], **{kind: message.get(kind) for kind in kinds}},
+    }
+    return Output(topic, None, orjson.dumps(data), now_ms)
+
+
+def causes(error: BaseException) -> list[str]:
+    found: list[str] = []
+    each: BaseException | None = error
+    while each is not None and len(found) < CAUSES_MAX:
+        found.append(str(each) or type(each).__name__)
+        each = each.__cause__
+    return found

@@ -1,0 +1,114 @@
+"""Persistent queries as they run: their state, their errors, when a failed one starts again.
+
+In: works of statements, what the conductor knows of their sub-topologies. Out: statuses. Pure but for the
+conductor's queries that it holds. Does not know: threads, Spark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from barnabas.sql.analysis.work import QueryWork
+from barnabas.sql.execution.port import Explanation, Prepared, QueryError, QueryState, QueryStatus
+from barnabas.streams.spark.conductor import Query
+
+ERRORS_KEPT_MAX = 10
+USER_WORDS = ("deserialization", "processing of record", "production of record", "does not exist")
+
+
+@dataclass
+class RunningQuery:
+    """A query of this node. `parts` are its sub-topologies while they run; None before they do, and while it
+    is paused or has failed."""
+
+    prepared: Prepared
+    work: QueryWork
+    parts: list[Query] | None = None
+    is_paused: bool = False
+    is_stopped: bool = False
+    errors: deque[QueryError] = field(default_factory=lambda: deque(maxlen=ERRORS_KEPT_MAX))
+    has_failed: bool = False
+    retry_at: float = 0.0
+    retries: int = 0
+    before: Counter[str] = field(default_factory=Counter)  # counts of earlier runs on this node
+    dropped_before: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def query_id(self) -> str:
+        return self.work.query_id or ""
+
+    @property
+    def state(self) -> QueryState:
+        if self.is_stopped:
+            return QueryState.STOPPED
+        if self.has_failed:
+            return QueryState.ERROR
+        return QueryState.PAUSED if self.is_paused else QueryState.RUNNING
+
+    @property
+    def failed_part(self) -> Query | None:
+        return next((each for each in self.parts or () if each.error is not None), None)
+
+    def fail(self, message: str, now: float, first_ms: int, max_ms: int) -> None:
+        """It stops; it starts again after a time that doubles with each failure."""
+        kind = "USER" if any(word in message for word in USER_WORDS) else "SYSTEM"
+        self.errors.append(QueryError(int(now * 1000), kind, message))
+        self.has_failed = True
+        self.retry_at = now + min(first_ms * 2 ** min(self.retries, 20), max_ms) / 1000
+        self.retries += 1
+
+    def forget_parts(self) -> None:
+        """Keep the counts of parts that run no more."""
+        for each in self.parts or ():
+            self.before.update(records=each.records, outputs=each.outputs)
+            self.dropped_before.update(each.metrics.dropped)
+        self.parts = None
+
+    def status(self) -> QueryStatus:
+        parts = self.parts or []
+        dropped = Counter(self.dropped_before)
+        for each in parts:
+            dropped.update(each.metrics.dropped)
+        return QueryStatus(
+            self.query_id,
+            self.state,
+            self.work.application_id,
+            tuple(self.errors),
+            self.before["records"] + sum(each.records for each in parts),
+            self.before["outputs"] + sum(each.outputs for each in parts),
+            dict(dropped),
+            sum(each.metrics.lag for each in parts) if parts else None,
+        )
+
+
+def explanation_of(prepared: Prepared, work: QueryWork) -> Explanation:
+    return Explanation(
+        work.query_id,
+        prepared.text,
+        prepared.schema,
+        tuple(each.name for each in work.sources),
+        (work.sink.name,) if work.sink is not None else (),
+        work.execution_plan,
+        work.topology,
+        road_of(work),
+        prepared.properties,
+    )
+
+
+def road_of(work: QueryWork) -> str:
+    """Which code runs each part of a query, and why."""
+    if work.plan is None:
+        return "a lookup in the rows of the table's topic, kept in this process"
+    where = (
+        "in a task of a Spark job"
+        if work.sink is not None
+        else "in the server's process, without a job of Spark"
+    )
+    lines = []
+    for part in work.plan.subtopologies:
+        names = ", ".join(type(node).__name__ for node in part.nodes)
+        kept = ", ".join(each.name for each in part.stores)
+        why = f"it keeps state ({kept})" if kept else "it keeps no state"
+        lines.append(f"sub-topology {part.number} ({names}): the task operator, {where}; {why}")
+    return "\n".join(lines)

@@ -11,6 +11,7 @@ import pytest
 from barnabas.plans.interpreter.records import Problem
 from barnabas.sql.errors import SqlError
 from barnabas.sql.functions import user
+from barnabas.sql.functions.registry import row_named
 from barnabas.sql.functions.user import aggregate_function, load_folder, scalar, table_function
 from barnabas.sql.testing import SqlTestDriver
 
@@ -86,6 +87,10 @@ def test_a_folder_of_functions_is_loaded_and_found_again(tmp_path: Path) -> None
     assert problem.startswith("bad.py: ModuleNotFoundError")
     [function] = user.USER_FUNCTIONS.named("PLUS_ONE")
     assert (function.signature, function.what) == ("(BIGINT) -> BIGINT", "One more.")
+    assert (row_named("plus_one").kind, row_named("PLUS_ONE").signatures) == (
+        "scalar",
+        ("PLUS_ONE(BIGINT) -> BIGINT",),
+    )
     user.LIVE.clear()
     assert pickle.loads(pickle.dumps(function)).code()(4) == 5
 

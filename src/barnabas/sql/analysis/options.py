@@ -199,7 +199,7 @@ def _wraps(options: Options, facts: Facts, name: str, columns: int, inherited: F
         return can == "never"
     if inherited is not None and FORMATS[inherited.name].unwraps == "optional" and columns == 1:
         return inherited.is_wrapped
-    return columns != 1 or facts.setting(WRAP_SINGLE_VALUES) != "false"
+    return columns != 1 or (facts.setting(WRAP_SINGLE_VALUES) or "").lower() != "false"
 
 
 def _own(options: Options, side: str) -> bool:

@@ -55,7 +55,7 @@ def pull(query: Query, context: Context) -> Prepared:
         for part in conjuncts(query.where):
             limits.take(part, resolver)
     keys, key_range = limits.keys(), limits.ranges.get(source.schema.key[0].name)
-    if keys is None and key_range is None and context.setting(TABLE_SCANS) == "false":
+    if keys is None and key_range is None and (context.setting(TABLE_SCANS) or "").lower() == "false":
         names = ", ".join(column.name for column in source.schema.key)
         raise SqlError(
             f"WHERE clause missing key column(s) {names} for pull query, and scans are disabled. See "

@@ -204,11 +204,12 @@ def _topic(
     before = context.facts.topics.get(leftmost)
     partitions = options.number("PARTITIONS")
     if partitions is None:
-        partitions = before.partitions if before is not None else int(context.setting(SINK_PARTITIONS) or 1)
+        by_server = int(context.setting(SINK_PARTITIONS) or 0)
+        partitions = by_server or (before.partitions if before is not None else 1)
     replicas = options.number("REPLICAS")
     if replicas is None:
-        named = context.setting(SINK_REPLICAS)
-        replicas = before.replicas if before is not None else int(named) if named else None
+        by_server = int(context.setting(SINK_REPLICAS) or 0)
+        replicas = by_server or (before.replicas if before is not None else None)
     settings: dict[str, str] = {}
     policy = options.text("CLEANUP_POLICY")
     if policy is None and source.is_table:

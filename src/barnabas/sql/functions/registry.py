@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any, TypeVar
 
 from barnabas.sql.errors import SqlError, did_you_mean
+from barnabas.sql.functions.user import USER_FUNCTIONS
 
 STRICT = "null if an argument is null"
 Code = Callable[..., Any]
@@ -59,10 +60,22 @@ def row_of(row: dict[str, Any]) -> FunctionRow:
     )
 
 
+def user_rows() -> dict[str, FunctionRow]:
+    """Functions of the user, as rows of the table."""
+    found: dict[str, FunctionRow] = {}
+    for name, functions in sorted(USER_FUNCTIONS.by_name.items()):
+        first = functions[0]
+        signatures = tuple(f"{name}{each.signature}" for each in functions)
+        nulls = "reach the function" if first.takes_null else STRICT
+        found[name] = FunctionRow(name, first.kind, "user", signatures, first.what, nulls, "", ())
+    return found
+
+
 def row_named(name: str) -> FunctionRow:
-    found = table().get(name.upper())
+    known = {**table(), **user_rows()}
+    found = known.get(name.upper())
     if found is None:
-        raise SqlError(f"the function {name} does not exist.{did_you_mean(name, table())}")
+        raise SqlError(f"the function {name} does not exist.{did_you_mean(name, known)}")
     return found
 
 

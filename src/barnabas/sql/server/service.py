@@ -5,7 +5,9 @@ In: settings of the service. Out: a `Service` for the frame. Does not know: sock
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from prometheus_client import Gauge
 from starlette.requests import Request
@@ -16,6 +18,7 @@ from barnabas.services.metrics import ServiceMetrics
 from barnabas.services.routes import AnyRoute, Need, ServiceRoute, ServiceWebSocketRoute
 from barnabas.services.settings.service_settings import ServiceSettings
 from barnabas.sql.execution.port import Engine
+from barnabas.sql.functions.user import load_entry_points, load_folder
 from barnabas.sql.server.node import SqlNode
 from barnabas.sql.server.other_nodes import STATUSES, status_json
 from barnabas.sql.server.rest.bodies import DELIMITED, JSON, KSQL_JSON, json_response
@@ -29,6 +32,7 @@ from barnabas.sql.server.statements.changing import not_ready
 from barnabas.sql.server.statements.errors import converted, error_json
 
 NAME = "sql"
+log = logging.getLogger("barnabas.sql")
 POST = ("POST",)
 Endpoint = Callable[[Request], Awaitable[Response]]
 MakeEngine = Callable[[ServiceSettings, ServerSettings], Engine]
@@ -40,9 +44,22 @@ def service(settings: ServiceSettings) -> Service:
     return service_with(settings, spark_engine)
 
 
+def load_functions(settings: ServiceSettings) -> None:
+    """Import the user's functions: those of installed packages and those of the folder."""
+    if not settings["ksql.udfs.enabled"]:
+        return
+    problems = load_entry_points()
+    folder = Path(settings["ksql.extension.dir"])
+    if folder.is_dir():
+        problems += load_folder(folder)
+    for problem in problems:
+        log.warning("functions of the user could not be imported: %s", problem)
+
+
 def service_with(settings: ServiceSettings, make_engine: MakeEngine) -> Service:
     """The service over another engine."""
     own = server_settings(settings)
+    load_functions(settings)
     node = SqlNode(own, lambda: make_engine(settings, own))
     made = Service(
         NAME,

@@ -10,7 +10,7 @@ from typing import Any
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.groups import GroupDescription
 from barnabas.sql.execution.port import QueryStatus
-from barnabas.sql.functions.registry import table
+from barnabas.sql.functions.registry import table, user_rows
 from barnabas.sql.server.settings.properties import IMMUTABLE, is_known, plain_name
 from barnabas.sql.server.statements.describing import describe_all, explain_id
 from barnabas.sql.server.statements.entities import (
@@ -48,7 +48,7 @@ async def show(session: Session, statement: Listing, text: str) -> Entity:
         case "FUNCTIONS":
             rows = [
                 {"name": each.name, "type": each.kind.upper(), "category": each.category}
-                for each in table().values()
+                for each in {**table(), **user_rows()}.values()
             ]
             return entity("function_names", text, functions=rows)
         case "TYPES":

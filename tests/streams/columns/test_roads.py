@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.streams.columns.batches import plan
 
-from barnabas.streams import StreamsBuilder, TimeWindows, call, key, left, lit, right, value
+from barnabas.streams import JoinWindows, StreamsBuilder, TimeWindows, call, key, left, lit, right, value
 from barnabas.streams.columns.roads import explain, roads
 
 
@@ -39,3 +41,17 @@ def test_one_step_sends_its_sub_topology_record_by_record() -> None:
     text = explain(plan(build))
     assert "KSTREAM-AGGREGATE-0000000002: record by record: windows by records, or final results" in text
     assert "KSTREAM-SOURCE-0000000000: record by record: KSTREAM-AGGREGATE-0000000002 of the same" in text
+
+
+def test_a_stream_that_is_joined_with_itself_runs_record_by_record() -> None:
+    def joined(is_self: bool) -> Callable[[StreamsBuilder], None]:
+        def build(builder: StreamsBuilder) -> None:
+            one = builder.stream("one", value=str)
+            two = one if is_self else builder.stream("two", value=str)
+            one.join(two, left(), JoinWindows(5, 5), value=str).to("out")
+
+        return build
+
+    roads_of = {is_self: roads(plan(joined(is_self)))[0] for is_self in (True, False)}
+    assert all(road.obstacle is None for road in roads_of[False])
+    assert any("must pass one before the other" in str(road) for road in roads_of[True])

@@ -115,6 +115,8 @@ def _write(task: ColumnTask, state: JoinState, side: Side) -> None:
 def stream_stream_join(task: ColumnTask, node: n.StreamStreamJoin) -> Step:
     if node.kind != "inner" or node.waiting is not None:
         raise NotColumnar("a left or outer join looks at the clock of both sides for each record")
+    if _has_common_source(task, node):
+        raise NotColumnar("a record that reaches both sides must pass one before the other")
     state, join = _state(task, node.other_store), joiner(node.joiner, node.takes_key)
     before, after = node.windows.before_ms, node.windows.after_ms
     back, ahead = (before, after) if node.is_left else (after, before)
@@ -150,6 +152,22 @@ def stream_stream_join(task: ColumnTask, node: n.StreamStreamJoin) -> Step:
         return Rows(found.keys, values, times, found.order, found.headers)
 
     return run
+
+
+def _has_common_source(task: ColumnTask, node: n.StreamStreamJoin) -> bool:
+    """Whether a record may come to the join from both sides: the join of a stream with itself."""
+    by_name = task.task.by_name
+
+    def sources(name: str) -> set[str]:
+        parents = by_name[name].parents
+        return {name} if not parents else {found for parent in parents for found in sources(parent)}
+
+    others = [
+        each.name
+        for each in by_name.values()
+        if isinstance(each, n.JoinWindowed) and each.store == node.other_store
+    ]
+    return any(sources(node.name) & sources(other) for other in others)
 
 
 def _oldest(state: JoinState, other: Side | None, orders: Any) -> Any:

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from barnabas.engine.catalogue.catalogue import LOST_S, Catalogue
 from barnabas.engine.catalogue.metrics import Endpoint, metrics_text
 from barnabas.engine.catalogue.reporter import QUERIES_MAX, Reporter
-from barnabas.engine.catalogue.statuses import PLACES_MAX, QueryState
+from barnabas.engine.catalogue.statuses import METRICS_MAX, PLACES_MAX, QueryState
 from barnabas.engine.places.place import FolderPlace, Place, PlaceUnavailable, place_at
 from barnabas.testing.waiting import wait_until
 
@@ -131,3 +131,20 @@ def test_metrics_of_the_catalogue_are_served(tmp_path: Path) -> None:
     assert samples["barnabas_engine_query_state", "source/orders", "running"] == 1
     assert samples["barnabas_engine_query_state", "view/revenue", "running"] == 0
     assert "barnabas_engine_query_errors_total" in metrics_text(catalogue)
+
+
+def test_metrics_of_queries_keep_their_names_and_have_a_bound(tmp_path: Path) -> None:
+    reporter = Reporter(FolderPlace(tmp_path), "words", "streams", write_s=0.01)
+    processed, latency = "kafka_streams_stream_task_metrics_process_total", "process_latency_avg"
+    many = {str(number): 1.0 for number in range(METRICS_MAX)}
+    reporter.progress("words-0", metrics={processed: {"0_0": 5.0, "0_1": 7.0}, latency: {"0_0": 0.5}})
+    reporter.progress("words-1", metrics={latency: {"1_0": 0.25}, "lag": many})
+    reporter.close()
+    samples = {
+        (sample.name, sample.labels.get("query"), sample.labels.get("part")): sample.value
+        for family in text_string_to_metric_families(metrics_text(Catalogue(FolderPlace(tmp_path))))
+        for sample in family.samples
+    }
+    assert samples[processed, "words-0", "0_1"] == 7
+    assert samples[latency, "words-0", "0_0"] == 0.5
+    assert samples["lag", "words-1", ""] == METRICS_MAX  # too many parts become their sum

@@ -120,3 +120,18 @@ def test_a_changelog_that_was_made_again_begins_anew(broker: Broker, tmp_path: P
             pytest.raises(NotReady),
         ):
             view.get("counts", "again")
+
+
+def test_versions_of_a_key(broker: Broker, tmp_path: Path) -> None:
+    builder = StreamsBuilder("versions")
+    builder.table("rates", value=int, history_ms=100, store="rates")
+    with LocalApplication(broker, builder.build(), tmp_path) as application:
+        application.create("rates")
+        changes = [("eur", 1, 0), ("eur", 3, 20), ("eur", 2, 10), ("eur", None, 30), ("eur", 5, 40)]
+        application.produce("rates", changes, value=int)
+        application.run()
+        with StateView(application.plan, application.client) as view:
+            assert view.get("rates", "eur").row == Row("eur", 5, 40)
+            assert [view.get("rates", "eur", as_of=time).value for time in (0, 15, 25, 35)] == [1, 2, 3, None]
+            found = view.versions("rates", "eur", 15, 45)
+            assert [(row.value, row.timestamp) for row in found.rows] == [(2, 10), (3, 20), (5, 40)]

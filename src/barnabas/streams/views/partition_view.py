@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from barnabas.plans.interpreter.state.tables import TableState, VersionedState
+from barnabas.plans.interpreter.state.tables import VersionedState
 from barnabas.plans.interpreter.state.windows import SessionState, WindowState
 from barnabas.plans.interpreter.task import key_reader_of, state_of
 from barnabas.plans.stores import StoreSpec
@@ -91,9 +91,10 @@ class PartitionView:
     # -- tables ------------------------------------------------------------------------------------
 
     def get(self, key: bytes, as_of: int | None) -> list[Found]:
-        state: TableState | VersionedState = self.state
+        state = self.state
         with self._lock:
-            row = state.as_of(key, as_of) if isinstance(state, VersionedState) and as_of else state.get(key)
+            is_past = isinstance(state, VersionedState) and as_of is not None
+            row = state.as_of(key, as_of) if is_past else state.get(key)
             found = [] if row is None else [(key, self._row(self._read_key(key), *row))]
             return self._bounded(iter(found), None)
 

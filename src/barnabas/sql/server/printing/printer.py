@@ -78,7 +78,7 @@ async def printed(
     """Lines without their ends. SqlError for a topic that does not exist."""
     places = await places_of(cluster, statement.topic)
     consumer = Consumer(cluster, READING)
-    lines = Lines(statement.topic, Registered(registry))
+    lines = Lines(places[0].topic, Registered(registry))
     seen = shown = 0
     try:
         await consumer.assign_at(
@@ -99,10 +99,15 @@ async def printed(
 
 
 async def places_of(cluster: ClusterCore, topic: str) -> list[TopicPartition]:
+    """The partitions of a topic. A name without quotes is in capitals by now: it also means the one topic
+    that has it in other letters."""
     try:
         found = (await cluster.topics([topic]))[topic]
     except NoTopic:
         known = [name for name in await cluster.topics(None) if not name.startswith("_")]
+        alike = [name for name in known if name.upper() == topic]
+        if len(alike) == 1:
+            return await places_of(cluster, alike[0])
         raise SqlError(
             f"Could not find topic '{topic}', or the KSQL user does not have permissions to list the topic."
             f"{did_you_mean(topic, known)} Topic names are case-sensitive."

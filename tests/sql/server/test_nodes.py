@@ -12,6 +12,8 @@ from sql.server.running import RunningServer, running
 from sql.server.test_statements import STREAM
 
 NODES = 3
+GROUP = '"consumerGroupId":"_confluent-ksql-default_query_CSAS_T_1"'
+EXPLAIN = {"ksql": "EXPLAIN CSAS_T_1;"}
 
 
 @contextmanager
@@ -54,8 +56,7 @@ def test_three_nodes_are_one_cluster(broker: str, service_id: str) -> None:
         wait_until(lambda: servers[first].engines[-1].running, 30)
         assert all(not each.engines[-1].running for index, each in enumerate(servers) if index != first)
         for each in servers:  # asked of the node that runs it
-            described = each.ksql("EXPLAIN CSAS_T_1;")[0]["queryDescription"]
-            assert described["consumerGroupId"] == "_confluent-ksql-default_query_CSAS_T_1"
+            wait_until(lambda each=each: GROUP in each.http.post("/ksql", json=EXPLAIN).text, 30)
 
         stacks[first].close()
         left = [each for index, each in enumerate(servers) if index != first]

@@ -68,7 +68,7 @@ SETTINGS: tuple[Row, ...] = (
      "How long reading the command topic may take at the start."),
     ("ksql.server.precondition.max.backoff.ms", "long", 5_000, "[0,...]",
      "Accepted as ksqlDB has it: the server waits for its brokers."),
-    ("ksql.heartbeat.session.timeout.ms", "int", 10_000, "[1000,...]",
+    ("ksql.heartbeat.session.timeout.ms", "int", 20_000, "[1000,...]",
      "A node that is silent for so long no longer runs the queries: another one takes them."),
     ("ksql.fail.on.deserialization.error", "boolean", False, "",
      "Stop a query at a record that cannot be read."),

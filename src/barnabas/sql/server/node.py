@@ -7,6 +7,7 @@ metastore and takes statements; the elected one runs the persistent queries. Doe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -39,10 +40,12 @@ from barnabas.sql.server.statements.errors import NO_REGISTRY, StatementRefused
 from barnabas.sql.server.statements.request import run_request
 from barnabas.sql.server.statements.selects import Selects
 from barnabas.sql.server.statements.session import Session
+from barnabas.sql.syntax.parsing import parse_statement
 
 CLIENT_ID = "ksql-server"
 PROTOCOL_TYPE = "ksql"
-HEARTBEATS_PER_SESSION = 3
+HEARTBEATS_PER_SESSION = 5
+LOOK_S = 1.0  # at the outcome of the election
 
 log = logging.getLogger("barnabas.sql")
 
@@ -70,6 +73,8 @@ class SqlNode:
         self.others = OtherNodes(settings)
         self._registry: AsyncSchemaRegistryClient | None = None
         self._leadership: Leadership | None = None
+        self._has_voted = asyncio.Event()
+        self._follower: asyncio.Task[None] | None = None
         self._is_replayed = False
         self._is_file_read = False
 
@@ -89,15 +94,19 @@ class SqlNode:
     async def start(self) -> None:
         try:
             await self.cluster.retrying(self.cluster.refresh)
+            await asyncio.to_thread(
+                parse_statement, "SHOW STREAMS;"
+            )  # builds the parser, which takes a second
             self.runner.start()
             await self.commands.start()
             await self.runner.statuses.wait(self.commands.next_number - 1, None)
             if self.settings.queries_file:
                 await self._run_file(Path(self.settings.queries_file))
             self._is_replayed = True
-            leadership = Leadership(self.cluster, self._group(), self.settings.url, self._elected)
+            leadership = Leadership(self.cluster, self._group(), self.settings.url, self._has_voted.set)
             self._leadership = leadership
             leadership.start()
+            self._follower = asyncio.create_task(self._follow_election(leadership))
         except BaseException:
             await self.stop()
             raise
@@ -119,9 +128,18 @@ class SqlNode:
             heartbeat_interval_ms=max(session_ms // HEARTBEATS_PER_SESSION, 1),
         )
 
-    def _elected(self) -> None:
-        assert self._leadership is not None
-        self.runner.lead(self._leadership.is_leader)
+    async def _follow_election(self, leadership: Leadership) -> None:
+        """Tell the runner who leads. While nobody is elected, for a moment without a session, queries run on:
+        the engine's lease sees to it that no other node runs them."""
+        while True:
+            if leadership.is_leader:
+                self.runner.lead(True)
+            elif leadership.leader not in ("", self.settings.url):
+                self.runner.lead(False)
+            self._has_voted.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._has_voted.wait()
 
     async def _run_file(self, path: Path) -> None:
         try:
@@ -136,6 +154,9 @@ class SqlNode:
 
     async def stop(self) -> None:
         await self.selects.close()
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
         if self._leadership is not None:
             await self._leadership.stop()
         await self.runner.stop()

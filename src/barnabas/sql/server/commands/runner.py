@@ -40,6 +40,7 @@ class Runner:
         self.system: dict[str, str] = {}  # of ALTER SYSTEM
         self.is_leading = False
         self.is_terminated = False
+        self._told_to_lead = False
         self.on_terminate: OnTerminate | None = None
         self._make_engine = make_engine
         self._engine: Engine | None = None
@@ -71,7 +72,10 @@ class Runner:
         self._queue.put_nowait(command)
 
     def lead(self, is_leading: bool) -> None:
-        self._queue.put_nowait(is_leading)
+        """Whether this node runs the queries; the same twice changes nothing."""
+        if is_leading != self._told_to_lead:
+            self._told_to_lead = is_leading
+            self._queue.put_nowait(is_leading)
 
     def expect(self, number: int, prepared: Prepared) -> None:
         """The command of this number was prepared here already."""

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ from barnabas.sql.syntax.statements import Print, Query
 
 PULLED_AT_ONCE = 500  # rows in one piece of a response
 ROWS_A_TURN = 50  # of a push query, until other tasks run
+SELECT_ID_BITS = 63
 PULL_NUMBERS = itertools.count(1)
 
 log = logging.getLogger("barnabas.sql")
@@ -60,7 +62,7 @@ async def selection(session: Session, text: str) -> Selection:
                 f"Statement type `{type(statement).__name__}' not supported here: send it to /ksql",
                 whole,
             )
-        number = session.server.commands.next_number
+        number = random.getrandbits(SELECT_ID_BITS)  # its id ends with it, and must be its own
         prepared = await prepare(session, statement, whole, session.server.metastore, number)
     except SqlError as error:
         raise refused(error, shown(piece)) from None

@@ -1,0 +1,48 @@
+"""The client `ksqldb` from PyPI against our API: statements over HTTP/1.1, rows and inserts over HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sql.server.running import RunningServer, running
+
+ksqldb = pytest.importorskip("ksqldb")
+STREAM = "CREATE STREAM s (k STRING KEY, v INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, VALUE_FORMAT='JSON');"
+
+
+@pytest.fixture(scope="module")
+def server(broker: str) -> Iterator[RunningServer]:
+    with running(broker, "python_") as found:
+        found.wait_until_leading()
+        yield found
+        with warnings.catch_warnings():  # the client leaves its connections to the garbage collector
+            warnings.simplefilter("ignore")
+            gc.collect()
+
+
+def test_the_client_of_pypi_makes_inserts_reads_and_closes(server: RunningServer) -> None:
+    client = ksqldb.KSQLdbClient(server.url)
+    assert client.ksql(STREAM)[0]["commandStatus"]["status"] == "SUCCESS"
+    assert any(each["name"] == "ksql.service.id" for each in client.get_properties())
+    assert client.inserts_stream("s", [{"k": "a", "v": 1}, {"k": "b", "v": 2}]) == [
+        {"status": "ok", "seq": 0},
+        {"status": "ok", "seq": 1},
+    ]
+    head, *rows = client.query_sync("SELECT * FROM s;")
+    assert (head["columnNames"], rows) == (["K", "V"], [["a", 1], ["b", 2]])
+
+    async def follow() -> list[Any]:
+        seen: list[Any] = []
+        async for each in client.query_async("SELECT * FROM s EMIT CHANGES;"):
+            seen.append(each)
+            if len(seen) == 3:
+                assert await asyncio.to_thread(client.close_query, seen[0]["queryId"])
+        return seen[1:]
+
+    assert asyncio.run(follow()) == [["a", 1], ["b", 2]]

@@ -35,7 +35,7 @@ RESULTS = {
     "minutes": "minutes",
     "stateless": "upper",
 }
-PEERS = {"faust": "faust-streaming>=0.11,<1", "quix": "quixstreams>=3.20,<4"}
+PEERS = {"faust": ("faust-streaming>=0.15,<1", "aiokafka[lz4]"), "quix": ("quixstreams>=3.20,<4",)}
 IDLE_QUERIES = 50
 
 
@@ -214,7 +214,7 @@ def peer_command(side: str) -> list[str]:
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=300)
-        subprocess.run([str(python), "-m", "pip", "-q", "install", PEERS[side]], check=True, timeout=600)
+        subprocess.run([str(python), "-m", "pip", "-q", "install", *PEERS[side]], check=True, timeout=600)
         (folder / "ready").touch()
     return [str(python), str(Path(__file__).parent / f"streams_{side}.py")]
 

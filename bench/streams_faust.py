@@ -36,13 +36,13 @@ def main(bootstrap: str, application_id: str, folder: str) -> None:
     async def split(stream: Any) -> None:
         async for line in stream:
             for word in line.split(b" "):
-                await words.send(key=word, value=word)
+                words.send_soon(key=word, value=word)
 
     @app.agent(words)  # type: ignore[misc]
     async def count(stream: Any) -> None:
         async for word in stream:
             counts[word] += 1
-            await results.send(key=word, value=counts[word].to_bytes(8, "big"))
+            results.send_soon(key=word, value=counts[word].to_bytes(8, "big"))
 
     @app.task()  # type: ignore[misc]
     async def running() -> None:

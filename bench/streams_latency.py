@@ -38,7 +38,7 @@ class Load(threading.Thread):
 
     def __init__(self, bootstrap: str, topic: str, rate: int) -> None:
         super().__init__(daemon=True)
-        self._bootstrap, self._topic, self._rate = bootstrap, topic, rate
+        self._servers, self._topic, self._rate = bootstrap, topic, rate
         self.stopping = threading.Event()
         self.sent = 0
         self.late_s = 0.0  # how far the load fell behind its rate at most
@@ -51,7 +51,7 @@ class Load(threading.Thread):
             self.error = error
 
     def _send(self) -> None:
-        cluster = WorkerCluster(ClientSettings(self._bootstrap))
+        cluster = WorkerCluster(ClientSettings(self._servers))
         transaction = Transaction(cluster)
         run(transaction.init())
         encoder = Encoder(

@@ -126,6 +126,11 @@ def has_read_everything(cluster: WorkerCluster, group: str, sources: Sequence[st
     )
 
 
+def has_results(cluster: WorkerCluster, topic: str, count: int) -> bool:
+    places = [TopicPartition(topic, each) for each in run(cluster.topics([topic]))[topic].partitions]
+    return sum(cluster.offsets(dict.fromkeys(places, LATEST)).values()) >= count
+
+
 def measure(
     command: Sequence[str],
     name: str,
@@ -136,20 +141,23 @@ def measure(
     sources: Sequence[str],
     guarantee: str,
     *,
-    is_peer: bool = False,
+    results: tuple[str, int] | None = None,
 ) -> Ran:
-    """Run one side until its group has read all sources."""
+    """Run one side until its group has committed the ends of all sources, or until a topic has so many
+    results."""
     broker = psutil.Process(broker_pid)
     with TemporaryDirectory(prefix="bench-streams-", dir="/dev/shm") as folder:
         arguments = [name, bootstrap, group, f"{folder}/state", guarantee, str(COMMIT_MS)]
-        if is_peer:  # a program of a single topology
+        if results is not None:  # a program of a single topology
             arguments = [bootstrap, group, f"{folder}/state"]
         application = Application(command, arguments, Path(folder) / "log")
         try:
             application.wait_until_running()
             started = time.perf_counter()
             before = processor_seconds(application.watched), processor_seconds(broker)
-            while not has_read_everything(cluster, group, sources):
+            while not (
+                has_results(cluster, *results) if results else has_read_everything(cluster, group, sources)
+            ):
                 if not application.is_alive or time.perf_counter() - started > TIMEOUT_S:
                     raise RuntimeError(f"{group} did not finish: {application.log.read_text()[-3000:]}")
                 time.sleep(POLL_S)

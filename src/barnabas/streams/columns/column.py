@@ -22,22 +22,40 @@ class NotColumnar(Exception):
 
 
 class Column:
-    """The values of a batch. `array` raises NotColumnar where they have no common plain type."""
+    """The values of a batch. `array` raises NotColumnar where they have no common plain type. Rows that are
+    taken out of a column are copied when a step asks for them, if one does."""
 
-    __slots__ = ("_array", "_items")
+    __slots__ = ("_array", "_base", "_items", "_places")
 
     def __init__(self, array: pa.Array | None = None, items: list[Any] | None = None) -> None:
         self._array, self._items = array, items
+        self._base: Column | None = None
+        self._places: Numbers = None
 
     def __len__(self) -> int:
-        return len(self._items) if self._array is None else len(self._array)  # type: ignore[arg-type]
+        if self._base is not None:
+            return len(self._places)
+        return len(self._array if self._items is None else self._items)  # type: ignore[arg-type]
+
+    def _copy_rows(self) -> None:
+        """Take the rows out of the column that this one is a part of."""
+        base, places = self._base, self._places
+        if base is None:
+            return
+        if base.is_array:
+            self._array = base.array.take(pa.array(places))
+        else:
+            items = base.items
+            self._items = [items[place] for place in places.tolist()]
+        self._base = self._places = None
 
     @property
     def is_array(self) -> bool:
-        return self._array is not None
+        return self._array is not None if self._base is None else self._base.is_array
 
     @property
     def array(self) -> pa.Array:
+        self._copy_rows()
         if self._array is None:
             self._array = plain_array(self._items or [])
         return self._array
@@ -49,6 +67,7 @@ class Column:
 
     @property
     def items(self) -> list[Any]:
+        self._copy_rows()
         if self._items is None:
             assert self._array is not None
             self._items = self._array.to_pylist()
@@ -57,6 +76,7 @@ class Column:
     @property
     def is_null(self) -> Any:
         """Which values are null, as booleans."""
+        self._copy_rows()
         if self._array is not None:
             if not self._array.null_count:
                 return np.zeros(len(self._array), np.bool_)
@@ -72,10 +92,12 @@ class Column:
             return None
 
     def take(self, places: Numbers) -> Column:
-        if self._array is not None:
-            return Column(self._array.take(pa.array(places)))
-        items = self.items
-        return Column(items=[items[place] for place in places.tolist()])
+        found = Column()
+        if self._base is not None:
+            found._base, found._places = self._base, self._places[places]
+        else:
+            found._base, found._places = self, places
+        return found
 
 
 class Constant(Column):
@@ -86,6 +108,9 @@ class Constant(Column):
     def __init__(self, value: Any, count: int) -> None:
         super().__init__(items=[value] * count)
         self.value = value
+
+    def take(self, places: Numbers) -> Column:
+        return Constant(self.value, len(places))
 
     @property
     def operand(self) -> Any:

@@ -30,6 +30,7 @@ from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.protocol import KafkaError
 from barnabas.records.compression import Compression
 from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
+from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.reading.columns import HEADER_TYPE
 from barnabas.spark.sink import PartitionCounts
@@ -181,11 +182,13 @@ def commit(
     step: Step,
 ) -> None:
     """Write outputs and offsets: in one transaction, or one after the other."""
-    cluster = WorkerCluster(settings.client)
+    cluster = _writers.pop(settings.client, None) or WorkerCluster(settings.client)
     try:
         write_tables(settings, cluster, transaction, outputs)
-    finally:
-        run(cluster.close())
+    except BaseException:
+        run(cluster.close())  # responses may be under way
+        raise
+    _writers[settings.client] = cluster
     step("written")
     group = settings.application_id
     if transaction.transactional_id is not None:
@@ -199,6 +202,9 @@ def commit(
     for error in run(admin.alter_offsets(group, numbers, texts)).values():
         if error is not None:
             raise error
+
+
+_writers: dict[ClientSettings, WorkerCluster] = {}  # whose connections outlive batches
 
 
 def write(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.streams.columns.batches import Both, global_state, part, plan, random_records
 
+from barnabas.plans.nodes import Restamp
 from barnabas.streams import (
     F,
     JoinWindows,
@@ -95,6 +96,12 @@ def times(builder: StreamsBuilder) -> None:
     builder.stream("in", value=str).map_values(timestamp() % lit(7), value=int).to("out")
 
 
+def restamped(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in", value=str)
+    stream = stream._then(Restamp(**stream._name("RESTAMP", None), function=lambda key, text: len(text) - 1))
+    stream.group_by_key().count().to_stream().to("out")
+
+
 def table(builder: StreamsBuilder) -> None:
     changed = builder.table("in", value=str).to_stream()
     changed.map_values(lambda text: None if text is None else text + "!", value=str).to("out")
@@ -114,6 +121,7 @@ CASES: dict[str, tuple[Build, list[bytes | None], int]] = {
     "hopping": (hopping, JSON, 0),
     "conditions": (conditions, NUMBERS[:4], 0),
     "times": (times, TEXTS, 0),
+    "restamped": (restamped, TEXTS, 0),
     "table": (table, TEXTS, 0),
 }
 

@@ -45,6 +45,9 @@ def check_collapsing(task: ColumnTask, node: n.Node) -> None:
     """Only the last update of a key goes on: nothing below may count updates."""
     if sends_old_values(task.task, node.name):
         raise NotColumnar("a step below needs the old values of the table")
+    users = [each for each in task.task.subtopology.nodes if set(each.stores) & set(node.stores)]
+    if node.stores and len(users) > 1:
+        raise NotColumnar("several steps share the store")
     for each in task.task.subtopology.nodes:
         if node.name in each.parents:
             if not isinstance(each, PASSING):

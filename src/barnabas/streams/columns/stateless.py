@@ -180,6 +180,23 @@ def repeats(sizes: Any) -> Any:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
+@builds(n.Restamp)
+def restamp(task: ColumnTask, node: n.Restamp) -> Step:
+    time_of = of_key_and_value(node.function)
+
+    def run(rows: Rows) -> Results:
+        there = np.flatnonzero(~rows.values.is_null)
+        times: list[Any] = rows.times.tolist()
+        for place, time in zip(there.tolist(), time_of(rows.take(there)).items, strict=True):
+            times[place] = -1 if time is None else time
+        restamped = replace(rows, times=np.array(times, np.int64))
+        negative = restamped.times < 0
+        task.task.dropped["no timestamp"] += int(negative.sum())
+        return restamped.where(~negative)
+
+    return run
+
+
 @builds(n.Peek)
 def peek(task: ColumnTask, node: n.Peek) -> Step:
     def run(rows: Rows) -> Results:

@@ -25,7 +25,8 @@ def run_by_columns(make: Callable[[], Task], parts: Sequence[Part]) -> list[pa.T
     """The results of a batch, state written to the task's backend; None where columns cannot take it."""
     task = make()
     try:
-        return ColumnTask.built(task).process(parts)
+        columns = ColumnTask.built(task)
+        columns.compute(parts)
     except NotColumnar as error:
         log.debug("sub-topology %d runs record by record: %s", task.subtopology.number, error)
     except Exception as error:
@@ -35,4 +36,6 @@ def run_by_columns(make: Callable[[], Task], parts: Sequence[Part]) -> list[pa.T
             type(error).__name__,
             error,
         )
+    else:
+        return columns.write()  # a failure here fails the batch: part of the state may be written
     return None

@@ -84,8 +84,9 @@ class ColumnTask:
             raise NotColumnar(f"{type(node).__name__} runs record by record") from None
         return build(self, node)
 
-    def process(self, parts: Sequence[Part]) -> list[pa.Table]:
-        """All records of the batch, in the order in which the interpreter would take them."""
+    def compute(self, parts: Sequence[Part]) -> None:
+        """All records of the batch, in the order in which the interpreter would take them. Nothing is written
+        to the backend yet."""
         order = orders(parts)
         for node in self.task.subtopology.nodes:
             given = self._given(node, parts, order)
@@ -94,6 +95,9 @@ class ColumnTask:
                 self.results[node.name] = self._steps[node.name](given)
         if self.task.punctuations:
             raise NotColumnar("timers run between records")
+
+    def write(self) -> list[pa.Table]:
+        """Write state to the backend; the tables for topics."""
         for write in self.pending:
             write()
         self.task.flush()

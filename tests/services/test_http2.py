@@ -15,7 +15,7 @@ import uvloop
 
 from barnabas.services.settings.listeners import Listener
 from services.hosted import Sample, hosted
-from services.test_hosting import client_tls, tls_settings
+from services.test_hosting import client_tls, raw, tls_settings
 
 
 def run(coroutine: Any) -> None:
@@ -159,3 +159,16 @@ def test_bytes_that_are_no_http2_behind_the_preface_end_the_connection() -> None
             writer.close()
 
     run(scenario())
+
+
+def test_a_request_that_wishes_for_http_2_is_served_on_http_1_with_its_body() -> None:
+    async def check() -> None:
+        async with hosted() as (_, places):
+            found = await raw(
+                places[0],
+                b"POST /size HTTP/1.1\r\nhost: here\r\nconnection: Upgrade, HTTP2-Settings, close\r\n"
+                b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\ncontent-length: 5\r\n\r\nhello",
+            )
+            assert found.startswith(b"HTTP/1.1 200") and found.endswith(b"5"), found
+
+    run(check())

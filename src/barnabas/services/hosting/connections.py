@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from barnabas.security.tls.distinguished_names import subject_name
 from barnabas.services.callers.guard import PEER_SUBJECT
 from barnabas.services.hosting.http2 import PREFACE, Bounds, Http2Connection
 
+UPGRADE_TO_HTTP_2 = re.compile(rb"(?im)^upgrade:[ \t]*h2c[ \t]*\r\n")
 HEADERS_MAX = 200
 HTTP_2 = "h2"
 
@@ -124,6 +126,8 @@ class BoundedConnection(HttpToolsProtocol):
                 self._are_headers_too_large = True
                 self.send_400_response("")
                 return
+        if not self._has_begun:
+            data = without_upgrade(data)
         super().data_received(data)
         if self._awaits_headers and self._header_timer is None and not self.transport.is_closing():
             self._start_timer()
@@ -191,6 +195,15 @@ class BoundedConnection(HttpToolsProtocol):
         self._header_timer = None
         if self._awaits_headers and not self.transport.is_closing():
             self.transport.close()
+
+
+def without_upgrade(data: bytes) -> bytes:
+    """The first bytes of a connection without the wish to go on with HTTP/2. A server may ignore it, but
+    the parser would leave out the body of such a request."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    if not end or b"h2c" not in head:
+        return data
+    return UPGRADE_TO_HTTP_2.sub(b"", head + b"\r\n") + b"\r\n" + body
 
 
 def bounded_connection(limits: ConnectionLimits, suites: frozenset[str]) -> type[BoundedConnection]:

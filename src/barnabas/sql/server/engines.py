@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from barnabas.services.settings.service_settings import ServiceSettings
 from barnabas.settings.errors import SettingsError
 from barnabas.spark.basics.settings import OptionError
@@ -11,11 +13,17 @@ from barnabas.sql.running.engine import SparkEngine
 from barnabas.sql.running.settings import EngineSettings
 from barnabas.sql.server.settings.server_settings import ServerSettings
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 OF_LISTENERS = ("ssl.", "sasl.", "security.")  # those of the client are in `server.client`
 
 
-def spark_engine(settings: ServiceSettings, server: ServerSettings) -> Engine:
-    """It must be made on the event loop that uses it."""
+def spark_engine(
+    settings: ServiceSettings, server: ServerSettings, spark: SparkSession | None = None
+) -> Engine:
+    """It must be made on the event loop that uses it. `spark`: a session that stays open; its own unless
+    given."""
     registry = {f"{PREFIX}{name}": text for name, text in server.registry.items()}
     given = {
         **{name: text for name, text in settings.given.items() if not name.startswith(OF_LISTENERS)},
@@ -26,6 +34,6 @@ def spark_engine(settings: ServiceSettings, server: ServerSettings) -> Engine:
         "ksql.internal.topic.replicas": str(server.internal_replicas),
     }
     try:
-        return SparkEngine(EngineSettings.of(given))
+        return SparkEngine(EngineSettings.of(given), spark=spark)
     except OptionError as error:
         raise SettingsError(str(error)) from error

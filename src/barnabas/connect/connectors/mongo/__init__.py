@@ -1,0 +1,1 @@
+"""MongoDB: a sink of documents and a source of change streams, with MongoDB's own settings."""

@@ -1,0 +1,233 @@
+"""Documents for records: values as BSON has them, ids by strategy, processors in their order.
+
+In: a record. Out: a document whose `_id` is set, or DataError that says why there is none. Does not know:
+writes.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from bson import json_util
+from bson.binary import Binary
+from bson.decimal128 import Decimal128
+from bson.errors import BSONError
+from bson.objectid import ObjectId
+
+from barnabas.connect.connectors.stores.json_values import text_of
+from barnabas.connect.data import DataError, Record
+
+INT64_MAX = (1 << 63) - 1
+Document = dict[str, Any]
+ID_STRATEGIES = (
+    "BsonOidStrategy",
+    "KafkaMetaDataStrategy",
+    "FullKeyStrategy",
+    "ProvidedInKeyStrategy",
+    "ProvidedInValueStrategy",
+    "PartialKeyStrategy",
+    "PartialValueStrategy",
+    "UuidStrategy",
+    "UuidProvidedInKeyStrategy",
+    "UuidProvidedInValueStrategy",
+)
+PROCESSORS = (
+    "DocumentIdAdder",
+    "AllowListKeyProjector",
+    "AllowListValueProjector",
+    "BlockListKeyProjector",
+    "BlockListValueProjector",
+    "KafkaMetaAdder",
+    "RenameByMapping",
+    "RenameByRegex",
+    "NullFieldValueRemover",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Fields that stay (allowlist) or go (blocklist); `*` is one part of a path, `**` any rest."""
+
+    kind: str  # none, allowlist, blocklist
+    paths: tuple[str, ...] = ()
+
+    def of(self, document: Document) -> Document:
+        if self.kind == "none":
+            return document
+        return self._projected(document, "")
+
+    def _projected(self, document: Document, path: str) -> Document:
+        found: Document = {}
+        for name, value in document.items():
+            here = f"{path}.{name}" if path else name
+            if name == "_id" and not path:  # ids stay
+                found[name] = value
+                continue
+            is_named = any(matches(each, here) for each in self.paths)
+            if self.kind == "blocklist" and is_named:
+                continue
+            if self.kind == "blocklist":
+                found[name] = self._projected(value, here) if isinstance(value, dict) else value
+            elif is_named:
+                found[name] = value
+            elif isinstance(value, dict) and any(leads(each, here) for each in self.paths):
+                inner = self._projected(value, here)
+                found |= {name: inner} if inner else {}
+        return found
+
+
+def matches(pattern: str, path: str) -> bool:
+    text = re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
+    return re.fullmatch(text, path) is not None
+
+
+def leads(pattern: str, path: str) -> bool:
+    """Whether what the pattern names lies below the path."""
+    if pattern.startswith("**"):
+        return True
+    parts, have = pattern.split("."), path.split(".")
+    return len(parts) > len(have) and all(matches(a, b) for a, b in zip(parts, have, strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPlan:
+    """How records of a topic become documents."""
+
+    id_strategy: str = "BsonOidStrategy"
+    overwrites_id: bool = False
+    processors: tuple[str, ...] = ("DocumentIdAdder",)
+    key_projection: Projection = field(default_factory=lambda: Projection("none"))
+    value_projection: Projection = field(default_factory=lambda: Projection("none"))
+    partial_key: Projection = field(default_factory=lambda: Projection("none"))
+    partial_value: Projection = field(default_factory=lambda: Projection("none"))
+    renames: tuple[tuple[str, str], ...] = ()  # paths beginning with key or value, and new names
+    patterns: tuple[tuple[re.Pattern[str], str, str], ...] = ()  # path, part of a name, replacement
+
+    def id_of(self, record: Record, key: Document | None, value: Document | None) -> Any:
+        """The id by the strategy. DataError if the record lacks it."""
+        name = self.id_strategy
+        if name == "BsonOidStrategy":
+            return ObjectId()
+        if name == "UuidStrategy":
+            return str(uuid.uuid4())
+        if name == "KafkaMetaDataStrategy":
+            return f"{record.topic}#{record.partition}#{record.offset}"
+        if name.endswith("InKeyStrategy") or name in ("FullKeyStrategy", "PartialKeyStrategy"):
+            side, document = "key", key
+        else:
+            side, document = "value", value
+        if document is None:
+            raise DataError(f"the {side} is no struct or map, and {name} takes the id from it")
+        if name == "FullKeyStrategy":
+            return document
+        if name.startswith("Partial"):
+            return (self.partial_key if side == "key" else self.partial_value).of(document)
+        if document.get("_id") is None:
+            raise DataError(f"the {side} has no field _id, which {name} takes")
+        found = document["_id"]
+        if name.startswith("Uuid"):
+            try:
+                return Binary.from_uuid(uuid.UUID(str(found)))
+            except ValueError as error:
+                raise DataError(f"the _id {found!r} of the {side} is no UUID") from error
+        return found
+
+    def processed(self, record: Record, key: Document | None, value: Document) -> Document:
+        for name in self.processors:
+            if name == "DocumentIdAdder":
+                if self.overwrites_id or "_id" not in value:
+                    value = {"_id": self.id_of(record, key, value), **without(value, "_id")}
+            elif name == "KafkaMetaAdder":
+                value["topic-partition-offset"] = f"{record.topic}-{record.partition}-{record.offset}"
+                if record.timestamp is not None:
+                    value["CREATE_TIME"] = record.timestamp
+            elif name == "NullFieldValueRemover":
+                value = without_nulls(value)
+            elif name == "RenameByMapping":
+                value = self._renamed(value, "value", self._by_mapping)
+            elif name == "RenameByRegex":
+                value = self._renamed(value, "value", self._by_pattern)
+            elif name.endswith("ValueProjector"):
+                value = self.value_projection.of(value)
+        return value
+
+    def _renamed(self, document: Document, path: str, rename: Callable[[str, str], str]) -> Document:
+        found: Document = {}
+        for name, value in document.items():
+            here = f"{path}.{name}"
+            if isinstance(value, dict):
+                value = self._renamed(value, here, rename)
+            found[rename(here, name)] = value
+        return found
+
+    def _by_mapping(self, path: str, name: str) -> str:
+        return next((new for old, new in self.renames if old == path), name)
+
+    def _by_pattern(self, path: str, name: str) -> str:
+        for pattern, part, replacement in self.patterns:
+            if pattern.fullmatch(path):
+                name = re.sub(part, replacement, name)
+        return name
+
+
+def without(document: Mapping[str, Any], name: str) -> Document:
+    return {each: value for each, value in document.items() if each != name}
+
+
+def without_nulls(document: Document) -> Document:
+    return {
+        name: without_nulls(value) if isinstance(value, dict) else value
+        for name, value in document.items()
+        if value is not None
+    }
+
+
+def document_of(value: Any, side: str) -> Document | None:
+    """A struct, a map, or a text with a JSON document (extended JSON too); None where there is none."""
+    if value is None:
+        return None
+    if isinstance(value, bytes | str):
+        try:
+            found = json_util.loads(value if isinstance(value, str) else value.decode())
+        except (ValueError, TypeError, BSONError, UnicodeDecodeError) as error:
+            if side == "key":
+                return None  # a plain text: only strategies of ids that need a document miss it
+            raise DataError(f"the {side} is a text, but no JSON document: {error}") from error
+        if isinstance(found, dict):
+            return found
+        if side == "key":
+            return None
+        raise DataError(f"the {side} is a {type(found).__name__}, and a document is needed")
+    if isinstance(value, Mapping):
+        return {text_of(name): bson_value(each) for name, each in value.items()}
+    if side == "key":
+        return None
+    raise DataError(f"the {side} is a {type(value).__name__}, and a document is a struct or a map")
+
+
+def bson_value(value: Any) -> Any:
+    """A value of Connect as BSON has it."""
+    if isinstance(value, Mapping):
+        return {text_of(name): bson_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [bson_value(each) for each in value]
+    if isinstance(value, Decimal):
+        try:
+            return Decimal128(value)
+        except (ArithmeticError, ValueError) as error:
+            raise DataError(f"the decimal {value} has more than 34 digits") from error
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, time):
+        return datetime(1970, 1, 1, value.hour, value.minute, value.second, value.microsecond, tzinfo=UTC)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > INT64_MAX:
+        raise DataError(f"the number {value} does not fit 64 bits")
+    return value

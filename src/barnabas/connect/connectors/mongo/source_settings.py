@@ -1,0 +1,255 @@
+"""Settings of the MongoDB source, with the names of MongoDB's own connector, and what they mean together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import bson
+import orjson
+from bson import json_util
+from bson.decimal128 import Decimal128
+from bson.objectid import ObjectId
+from bson.timestamp import Timestamp
+from pymongo.uri_parser import parse_uri
+
+from barnabas.connect.config import ConfigDef, Settings, at_least, between, one_of_any_case
+from barnabas.connect.connectors.mongo.mongo_settings import simple
+from barnabas.connect.connectors.stores.json_values import text_of
+from barnabas.connect.plugins import ConnectError
+
+FULL = ("", "default", "updateLookup", "whenAvailable", "required")
+BEFORE = ("", "default", "off", "whenAvailable", "required")
+FORMATTER = "com.mongodb.kafka.connect.source.json.formatter.DefaultJson"
+STRICT = json_util.JSONOptions(
+    json_mode=json_util.JSONMode.LEGACY,
+    strict_number_long=True,
+    datetime_representation=json_util.DatetimeRepresentation.NUMBERLONG,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What is followed, and how events are written."""
+
+    database: str
+    collection: str
+    source: Mapping[str, Any]  # the source partition
+    pipeline: list[dict[str, Any]]
+    options: Mapping[str, Any]  # of the change stream
+    mode: str  # latest, timestamp, copy_existing
+    start_at: Timestamp | None
+    copy_pipeline: list[dict[str, Any]]
+    copy_names: re.Pattern[str] | None
+    prefix: str
+    suffix: str
+    separator: str
+    topics: Mapping[str, str]
+    only_documents: bool
+    tombstones: bool
+    key_is_bson: bool
+    value_is_bson: bool
+    formatter: Callable[[Any], str]
+    batch: int
+    await_ms: int
+    heartbeat_s: float
+    heartbeat_topic: str
+    tolerates: bool
+
+    def topic_of(self, space: str) -> str:
+        """The topic of a namespace, `database.collection`."""
+        database = space.partition(".")[0]
+        name = self.topics.get(space) or self.topics.get(database) or self.topics.get("*")
+        if name is not None and space not in self.topics and "." in space and name != self.topics.get("*"):
+            name = self.separator.join((name, space.partition(".")[2]))
+        name = name or self.separator.join(part for part in space.split(".", 1) if part)
+        return self.separator.join(part for part in (self.prefix, name, self.suffix) if part)
+
+
+def definitions() -> ConfigDef:
+    return (
+        ConfigDef()
+        .define("connection.uri", "PASSWORD", "mongodb://localhost:27017", "HIGH", "mongodb:// address.")
+        .define("database", "STRING", "", "MEDIUM", "The database; empty: all.")
+        .define("collection", "STRING", "", "MEDIUM", "The collection; empty: all.")
+        .define("pipeline", "STRING", "[]", "MEDIUM", "Stages of the change stream, as JSON.")
+        .define("change.stream.full.document", "STRING", "", "HIGH", "Documents of updates.",
+                validator=one_of_any_case(*FULL))
+        .define("change.stream.full.document.before.change", "STRING", "", "HIGH",
+                "Documents before changes.",
+                validator=one_of_any_case(*BEFORE))
+        .define("publish.full.document.only", "BOOLEAN", False, "HIGH", "Values are documents, not events.")
+        .define("publish.full.document.only.tombstone.on.delete", "BOOLEAN", False, "HIGH",
+                "With that: keys are those of documents, and deletions have no value.")
+        .define("startup.mode", "STRING", "latest", "MEDIUM", "latest, timestamp or copy_existing.",
+                validator=one_of_any_case("", "latest", "timestamp", "copy_existing"))
+        .define("copy.existing", "BOOLEAN", False, "LOW", "The old name of startup.mode=copy_existing.")
+        .define("startup.mode.timestamp.start.at.operation.time", "STRING", "", "MEDIUM",
+                "Seconds, ISO 8601, or BSON's timestamp as JSON.")
+        .define("startup.mode.copy.existing.pipeline", "STRING", "[]", "MEDIUM", "Stages of the copy.")
+        .define("startup.mode.copy.existing.namespace.regex", "STRING", "", "MEDIUM", "What is copied.")
+        .define("topic.prefix", "STRING", "", "LOW", "Before names of topics.")
+        .define("topic.suffix", "STRING", "", "LOW", "Behind names of topics.")
+        .define("topic.separator", "STRING", ".", "LOW", "Between the parts.")
+        .define("topic.namespace.map", "STRING", "", "LOW", "Topics of namespaces, as JSON.")
+        .define("output.format.key", "STRING", "json", "HIGH", "json or bson.",
+                validator=one_of_any_case("json", "bson"))
+        .define("output.format.value", "STRING", "json", "HIGH", "json or bson.",
+                validator=one_of_any_case("json", "bson"))
+        .define("output.json.formatter", "CLASS", FORMATTER, "MEDIUM",
+                "DefaultJson, ExtendedJson, SimplifiedJson.")
+        .define("poll.max.batch.size", "INT", 1000, "LOW", "Events of one poll.", validator=at_least(1))
+        .define("poll.await.time.ms", "LONG", 5000, "LOW", "How long a poll waits.", validator=at_least(1))
+        .define("batch.size", "INT", 0, "LOW", "Events of one response.", validator=at_least(0))
+        .define("heartbeat.interval.ms", "LONG", 0, "MEDIUM", "Store offsets without events; 0: never.",
+                validator=at_least(0))
+        .define("heartbeat.topic.name", "STRING", "__mongodb_heartbeats", "MEDIUM", "Where heartbeats go.")
+        .define("offset.partition.name", "STRING", "", "MEDIUM", "Another name to store offsets under.")
+        .define("mongo.errors.tolerance", "STRING", "", "MEDIUM",
+                "all: go on from now where the server has forgotten the position.",
+                validator=one_of_any_case("", "none", "all"))
+        .define("server.selection.timeout.ms", "INT", 10_000, "LOW", "Until a server is taken as away.",
+                validator=between(1, 600_000))
+    )  # fmt: skip
+
+
+def plan_of(settings: Settings) -> SourcePlan:
+    database, collection = settings.text("database"), settings.text("collection")
+    if collection and not database:
+        raise ConnectError("database is needed with collection")
+    mode = settings.text("startup.mode").lower() or "latest"
+    mode = "copy_existing" if settings.flag("copy.existing") else mode
+    start_at = timestamp_of(settings.text("startup.mode.timestamp.start.at.operation.time"))
+    if mode == "timestamp" and start_at is None:
+        raise ConnectError(
+            "startup.mode.timestamp.start.at.operation.time is needed with startup.mode=timestamp"
+        )
+    names = settings.text("startup.mode.copy.existing.namespace.regex")
+    try:
+        pattern = re.compile(names) if names else None
+    except re.error as error:
+        raise ConnectError(f"startup.mode.copy.existing.namespace.regex: {error}") from error
+    tombstones = settings.flag("publish.full.document.only.tombstone.on.delete")
+    if tombstones and not settings.flag("publish.full.document.only"):
+        raise ConnectError(
+            "publish.full.document.only.tombstone.on.delete needs publish.full.document.only=true"
+        )
+    return SourcePlan(
+        database,
+        collection,
+        {"ns": settings.text("offset.partition.name") or address(settings, database, collection)},
+        stages(settings, "pipeline"),
+        options_of(settings),
+        mode,
+        start_at,
+        stages(settings, "startup.mode.copy.existing.pipeline"),
+        pattern,
+        settings.text("topic.prefix"),
+        settings.text("topic.suffix"),
+        settings.text("topic.separator"),
+        topics_of(settings),
+        settings.flag("publish.full.document.only"),
+        tombstones,
+        settings.text("output.format.key").lower() == "bson",
+        settings.text("output.format.value").lower() == "bson",
+        formatter_of(simple(settings.text("output.json.formatter"))),
+        settings.integer("poll.max.batch.size"),
+        settings.integer("poll.await.time.ms"),
+        settings.integer("heartbeat.interval.ms") / 1000,
+        settings.text("heartbeat.topic.name"),
+        settings.text("mongo.errors.tolerance").lower() == "all",
+    )
+
+
+def options_of(settings: Settings) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, setting, known in (
+        ("full_document", "change.stream.full.document", FULL),
+        ("full_document_before_change", "change.stream.full.document.before.change", BEFORE),
+    ):
+        text = settings.text(setting).lower()
+        if text not in ("", "default"):
+            found[name] = next(each for each in known if each.lower() == text)
+    if settings.flag("publish.full.document.only"):
+        found.setdefault("full_document", "updateLookup")
+    if batch := settings.integer("batch.size"):
+        found["batch_size"] = batch
+    return found
+
+
+def address(settings: Settings, database: str, collection: str) -> str:
+    """The address without login and options, as offsets have it."""
+    try:
+        nodes = parse_uri(settings.text("connection.uri"), validate=False)["nodelist"]
+    except Exception as error:
+        raise ConnectError(f"connection.uri is no address of MongoDB: {error}") from error
+    hosts = ",".join(f"{host}:{port}" for host, port in nodes)
+    return f"mongodb://{hosts}/{'.'.join(each for each in (database, collection) if each)}"
+
+
+def stages(settings: Settings, name: str) -> list[dict[str, Any]]:
+    try:
+        found = json_util.loads(settings.text(name) or "[]")
+        if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+            return found
+    except (ValueError, TypeError):
+        pass
+    raise ConnectError(f"{name} must be a JSON list of stages, such as [{{$match: ...}}]")
+
+
+def topics_of(settings: Settings) -> dict[str, str]:
+    text = settings.text("topic.namespace.map")
+    try:
+        found = orjson.loads(text or "{}")
+        if isinstance(found, dict) and all(isinstance(each, str) for each in found.values()):
+            return found
+    except orjson.JSONDecodeError:
+        pass
+    raise ConnectError('topic.namespace.map must be a JSON object, such as {"shop.orders": "orders"}')
+
+
+def timestamp_of(text: str) -> Timestamp | None:
+    if not text:
+        return None
+    try:
+        if text.isdecimal():
+            return Timestamp(int(text), 0)
+        if text.startswith("{"):
+            found = json_util.loads(text)
+            return found if isinstance(found, Timestamp) else json_util.loads(f'{{"$timestamp": {text}}}')
+        return Timestamp(int(datetime.fromisoformat(text).timestamp()), 0)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConnectError(
+            f"startup.mode.timestamp.start.at.operation.time: {text!r} is no time: {error}"
+        ) from error
+
+
+def formatter_of(name: str) -> Callable[[Any], str]:
+    known: dict[str, Callable[[Any], str]] = {
+        "DefaultJson": lambda value: json_util.dumps(value, json_options=STRICT),
+        "ExtendedJson": lambda value: json_util.dumps(value, json_options=json_util.CANONICAL_JSON_OPTIONS),
+        "SimplifiedJson": lambda value: text_of(simplified(value)),
+    }
+    if name not in known:
+        raise ConnectError(f"output.json.formatter: {name} is none of {', '.join(known)}")
+    return known[name]
+
+
+def simplified(value: Any) -> Any:
+    """Plain JSON: ids and decimals as texts, dates in ISO form."""
+    if isinstance(value, Mapping):
+        return {name: simplified(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [simplified(each) for each in value]
+    if isinstance(value, ObjectId | Decimal128):
+        return str(value)
+    if isinstance(value, Timestamp):
+        return value.time
+    return value
+
+
+def encoded(document: Mapping[str, Any]) -> bytes:
+    return bson.encode(document)

@@ -234,6 +234,7 @@ def test_records_of_other_versions_fit_the_open_file(
     assert ends == files
 
 
+@pytest.mark.long
 def test_a_bucket_is_read_back() -> None:
     with running_s3("bucket") as server:
         config = {

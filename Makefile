@@ -14,16 +14,19 @@ help:            ## list the targets
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Barnabas needs Python 3.11 to 3.14 (none found); set PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# Byte code is made here for our modules alone, on all cores: that of most modules of others is never needed.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+COMPILE = $(BIN)/python -m compileall -q -j 0 src
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
-	@$(BIN)/python -m compileall -q src
+	$(PIP_INSTALL) --editable .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@$(BIN)/python -m compileall -q src
+	$(PIP_INSTALL) --editable '.[dev]'
+	@$(COMPILE)
 	@touch $@
 
 run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)
@@ -34,10 +37,11 @@ tools:           ## kcat, PostgreSQL, MariaDB, Redis, Prometheus, Kerberos and i
 
 # It is compiled against the headers of Kerberos: without them, its tests are skipped.
 $(VENV)/.kerberos: | $(VENV)/.dev tools
-	@$(BIN)/python -m pip install --quiet --editable '.[kerberos]' >/dev/null 2>&1 || echo "not installed: gssapi; its tests will be skipped"
+	@$(PIP_INSTALL) --editable '.[kerberos]' >/dev/null 2>&1 || echo "not installed: gssapi; its tests will be skipped"
 	@touch $@
 
-install: $(VENV)/.dev tools $(VENV)/.kerberos  ## what `make test` needs, without running it
+install:         ## what `make test` needs, without running it: Python's packages and Debian's side by side
+	@$(MAKE) --no-print-directory -j 2 $(VENV)/.kerberos
 	@$(BIN)/python tests/lanes prepare
 
 test: install    ## install what the tests need and run them: workers side by side, files with failed tests once more alone
@@ -98,8 +102,8 @@ bench-pipeline: $(VENV)/.dev  ## topic to all four zones, against a job written 
 	$(BIN)/python -m bench.pipeline $(ARGS)
 
 $(VENV)/.pipeline: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[pipeline]'
-	@$(BIN)/python -m compileall -q src
+	$(PIP_INSTALL) --editable '.[pipeline]'
+	@$(COMPILE)
 	@touch $@
 
 demo: $(VENV)/.pipeline  ## a broker, a database, a shop and a pipeline over them for a minute; views and a report in demo/

@@ -2,45 +2,34 @@
 
 In: ids of tests, as pytest writes them, and how long they took before, where that is known. Out: the name of
 a test's group; an order of groups. A file is a group of its own unless a rule below says otherwise, so a new
-file needs no entry here. Does not know: pytest, xdist.
+file needs no entry here. Files are read to see whether they need Spark. Does not know: pytest, xdist.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 # Tests that share what takes long to start: one worker starts it, once. The longest prefix decides.
-#
-# A Java machine for Spark takes ten seconds of a processor to start and many more until its code is compiled,
-# so all tests with a session go to two workers. A worker keeps its machine when folders have sessions of
-# their own; its class path stays that of the first.
-PIPELINES, QUERIES = "Spark: pipelines", "Spark: queries"
 APACHE = "Apache Kafka"  # the node of all tests
+PIPELINES, QUERIES = "Spark: pipelines", "Spark: queries"
 TOGETHER = {
     "tests/cli/test_transcripts.py": APACHE,
     "tests/connect/jobs/": QUERIES,
-    "tests/engine/test_isolated_cluster.py": QUERIES,
-    "tests/engine/test_running_queries.py": QUERIES,
     "tests/interop/test_same_answers.py": APACHE,
     "tests/interop/test_streams_records.py": APACHE,
-    "tests/pipeline/test_change_types.py": PIPELINES,
-    "tests/pipeline/test_cli_rewriting.py": PIPELINES,
-    "tests/pipeline/test_fencing.py": PIPELINES,
-    "tests/pipeline/test_field_protection.py": PIPELINES,
-    "tests/pipeline/test_judging.py": PIPELINES,
-    "tests/pipeline/test_re": PIPELINES,  # refined, registry, rewriting; a report too
-    "tests/pipeline/test_sources_": PIPELINES,
-    "tests/pipeline/test_views_": PIPELINES,
-    "tests/pipeline/test_zones_": PIPELINES,
-    "tests/spark/test_audit": QUERIES,
-    "tests/spark/test_batch": QUERIES,
-    "tests/spark/test_counting": QUERIES,
-    "tests/spark/test_formats_in_queries": QUERIES,
-    "tests/spark/test_security": QUERIES,
-    "tests/spark/test_sink": QUERIES,
-    "tests/spark/test_stream": QUERIES,
-    "tests/streams/spark/test_conductor.py": QUERIES,
 }
+
+# A Java machine for Spark takes ten seconds of a processor to start and many more until its code is compiled,
+# so all tests with a session go to two workers. A worker keeps its machine when folders have sessions of
+# their own; its class path stays that of the first. New files are found by what they say.
+ASKS_FOR_SPARK = re.compile(
+    r"^def \w+\([^)]*\bspark: |^from barnabas\.engine\.session import .*\bsession\b", re.MULTILINE
+)
+FOLDER_OF_PIPELINES = "tests/pipeline/"
+ROOT = Path(__file__).parents[2]
 
 # Tests that share nothing: a file of these is cut into tests, which any worker may run.
 APART = ("tests/soak/",)
@@ -73,8 +62,17 @@ def group_of(test_id: str) -> str:
     rules = [prefix for prefix in (*TOGETHER, *APART) if path.startswith(prefix)]
     rule = max(rules, key=len, default=None)
     if rule is None:
-        return path
+        return group_with_spark(path) or path
     return TOGETHER.get(rule) or test_id
+
+
+@functools.cache
+def group_with_spark(path: str) -> str | None:
+    """The group of a file whose tests need a session of Spark; None for other files."""
+    place = ROOT / path
+    if not place.is_file() or not ASKS_FOR_SPARK.search(place.read_text()):
+        return None
+    return PIPELINES if path.startswith(FOLDER_OF_PIPELINES) else QUERIES
 
 
 def in_order(test_ids: Iterable[str], seconds: Mapping[str, float]) -> list[str]:

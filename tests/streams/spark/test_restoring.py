@@ -18,12 +18,14 @@ from barnabas.plans.plan import Plan
 from barnabas.spark.basics.cluster import shared_cluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import LATEST, OffsetRange
+from barnabas.sql.running.processing_log import LogSettings
+from barnabas.sql.running.task_logic import MakeSqlLogic
 from barnabas.streams import JoinWindows, StreamsBuilder, TestDriver, TimeWindows
 from barnabas.streams.dsl.streams import until_window_closes
 from barnabas.streams.spark.plan_logic import MakePlanLogic
 from barnabas.streams.spark.state_files import StateFile, StateLost
 from barnabas.streams.spark.task_batches import run_task, settle
-from barnabas.streams.spark.task_port import TaskBatch, TaskId, TaskSettings
+from barnabas.streams.spark.task_port import Restores, TaskBatch, TaskId, TaskSettings
 from barnabas.testing.broker import Broker
 
 
@@ -148,3 +150,11 @@ def test_a_restore_that_was_cut_begins_again(broker: Broker, tmp_path: Path) -> 
         assert [key for key, _ in state.range("counts", b"k", b"l")] == [b"ka"]
         with pytest.raises(StateLost):
             settle(StateFile(tmp_path / "new.sqlite"), 0, committed, lambda state, partition: make(state, 0))
+
+
+def test_queries_of_sql_restore_their_state_too(tmp_path: Path) -> None:
+    client = ClientSettings("localhost:1")
+    make = MakeSqlLogic(words("sql"), 0, client, LogSettings("query", None))
+    assert isinstance(make, Restores)
+    state = StateFile(tmp_path / "sql.sqlite")
+    assert make.facts(state) == MakePlanLogic(words("sql"), 0, client).facts(state)

@@ -59,3 +59,15 @@ class MakeSqlLogic:
         log = ProcessingLog(self.log)
         inner = MakePlanLogic(self.plan, self.number, self.client, log.handlers())
         return SqlLogic(inner(state, partition), log)
+
+    # -- a state that was lost ---------------------------------------------------------------------
+
+    def facts(self, state: StateFile) -> str:
+        return self._plain.facts(state)
+
+    def restore(self, state: StateFile, partition: int, facts: str) -> None:
+        self._plain.restore(state, partition, facts)
+
+    @property
+    def _plain(self) -> MakePlanLogic:
+        return MakePlanLogic(self.plan, self.number, self.client)

@@ -26,11 +26,12 @@ from barnabas.spark.reading.columns import Table
 from barnabas.spark.reading.fetcher import LATEST, Fetcher, OffsetRange
 from barnabas.spark.sink import PartitionCounts
 from barnabas.spark.writing.encoding import Encoder
-from bench.streams_load import PAGES, TIMEOUT_MS, USERS, texts
+from bench.streams_load import PAGES, TIMEOUT_MS, USERS, end_offsets, texts
 
 TICK_S = 0.02
 POLL_S = 0.005
-WARM_UP_S = 8.0
+WARM_UP_S = 12.0
+FIRST_RESULT_S = 180.0
 
 
 class Load(threading.Thread):
@@ -104,16 +105,29 @@ def latencies(bootstrap: str, topic: str, seconds: float, stop_when: Callable[[]
     return np.concatenate(found) if found else np.empty(0)
 
 
+def wait_for_result(bootstrap: str, topic: str, load: Load) -> None:
+    cluster = WorkerCluster(ClientSettings(bootstrap))
+    ends_at = time.monotonic() + FIRST_RESULT_S
+    while not any(end_offsets(cluster, topic).values()):
+        if time.monotonic() > ends_at or not load.is_alive():
+            raise RuntimeError(f"no result came within {FIRST_RESULT_S:.0f} s: {load.error or ''}")
+        time.sleep(0.1)
+    run(cluster.close())
+
+
 def measure(bootstrap: str, source: str, result: str, rate: int, seconds: float) -> dict[str, float]:
     """Percentiles of an application that reads `source` and writes `result`."""
     load = Load(bootstrap, source, rate)
     load.start()
     try:
-        time.sleep(WARM_UP_S)
+        wait_for_result(bootstrap, result, load)
+        time.sleep(WARM_UP_S)  # what gathered while the first workers started is through
+        before, began = load.sent, time.monotonic()
         found = latencies(bootstrap, result, seconds, lambda: not load.is_alive())
     finally:
         load.stopping.set()
         load.join()
+    rate = (load.sent - before) / (time.monotonic() - began)
     if load.error is not None:
         raise RuntimeError(f"the load failed: {load.error}")
     if not len(found):
@@ -122,6 +136,6 @@ def measure(bootstrap: str, source: str, result: str, rate: int, seconds: float)
     return {
         "p50": float(p50),
         "p99": float(p99),
-        "rate": load.sent / (WARM_UP_S + seconds),
+        "rate": rate,
         "late": load.late_s,
     }

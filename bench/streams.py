@@ -100,7 +100,7 @@ class Bench:
         self._filled: dict[tuple[str, int], str] = {}
         self._folder = tempfile.mkdtemp(prefix="bench-streams-java-")
         self._commands: dict[str, list[str]] = {"ours": our_command()}
-        self._measured: dict[tuple[str, str], list[Ran]] = {}
+        self._measured: dict[tuple[str, str, int], Ran] = {}
         self._number = 0
 
     def command(self, side: str) -> list[str]:
@@ -126,9 +126,9 @@ class Bench:
     def run_side(self, side: str, topology: str, records: int) -> Ran:
         """Records of one side, over a backlog of its own."""
         kind = topology.removesuffix("-python")
-        known = self._measured.get((side, topology))
-        if known and side == "ours" and records == self.records:
-            return known[0]
+        known = self._measured.get((side, topology, records))
+        if known is not None:
+            return known
         sources = [*SOURCES.get(kind, ["clicks"]), *(["users"] if kind == "enrich-table" else [])]
         for topic in dict.fromkeys([*sources, *(["users"] if "enrich" in kind else [])]):
             halves = topic in ("orders", "payments")
@@ -154,8 +154,7 @@ class Bench:
             results=results,
         )
         self.forget(group)
-        if side == "ours":
-            self._measured.setdefault((side, topology), []).append(ran)
+        self._measured[side, topology, records] = ran
         return ran
 
     def forget(self, group: str) -> None:

@@ -26,6 +26,7 @@ from barnabas.engine.session import close, session
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.plans.plan import PlanError
 from barnabas.protocol import KafkaError
+from barnabas.spark import jars
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.reading.fetcher import EARLIEST
 from barnabas.sql.errors import SqlError
@@ -34,7 +35,7 @@ from barnabas.sql.running.processing_log import LogSettings
 from barnabas.sql.running.queries import RunningQuery
 from barnabas.sql.running.settings import EngineSettings
 from barnabas.sql.running.task_logic import MakeSqlLogic
-from barnabas.streams.spark.conductor import POLL_S, Conductor, Query
+from barnabas.streams.spark.conductor import Conductor, Query
 from barnabas.streams.spark.queries_of_plan import queries_of
 from barnabas.streams.spark.task_port import TaskSettings
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 AGAIN_S = 1.0
+LAKE = "delta"
 STOP_S_MAX = 120.0
 LOG = logging.getLogger("barnabas.sql")
 
@@ -79,6 +81,8 @@ class Runner:
             self._thread.start()
         done: Future[T] = Future()
         self._orders.put((action, done))
+        if self._conductor is not None:
+            self._conductor.wake()
         if self._failure is not None:
             self._refuse_orders()
         return done
@@ -93,8 +97,19 @@ class Runner:
             if self._session is None:
                 settings = SparkSettings(self._settings.master, settings=self._settings.spark)
                 name = f"sql-{self._settings.service_id}"
-                self._session = session(settings, sets=(), name=name)
+                self._session = session(settings, sets=self._jar_sets(), name=name)
             return self._session
+
+    def _jar_sets(self) -> tuple[str, ...]:
+        """Statements in Spark SQL read tables of a lake, if the jars for it can be had."""
+        if not self._settings.reads_lakes:
+            return ()
+        try:
+            jars.jars(LAKE)
+        except jars.JarError as error:
+            LOG.warning("tables of a lake cannot be read: %s", error)
+            return ()
+        return (LAKE,)
 
     def close(self) -> None:
         self._stopping.set()
@@ -134,32 +149,28 @@ class Runner:
         self._conductor = Conductor(self.session(), self._settings.client)
         try:
             while not self._stopping.is_set():
-                self._do_orders(POLL_S)
+                self._do_orders()
                 try:
                     self._conductor.run_round()
                 except (KafkaError, ClientError, OSError) as error:
                     LOG.warning("the brokers do not answer: %s", error)
                     self._stopping.wait(AGAIN_S)
                 self._watch(time.time())
+                self._conductor.wait()
         finally:
             self._conductor.close()
             run(self._cluster.close())
 
-    def _do_orders(self, wait_s: float) -> None:
-        """Wait a moment for an order, then do all that are there."""
-        try:
-            action, done = self._orders.get(timeout=wait_s)
-        except queue.Empty:
-            return
+    def _do_orders(self) -> None:
         while True:
-            try:
-                done.set_result(action())
-            except BaseException as error:
-                done.set_exception(error)
             try:
                 action, done = self._orders.get_nowait()
             except queue.Empty:
                 return
+            try:
+                done.set_result(action())
+            except BaseException as error:
+                done.set_exception(error)
 
     def _refuse_orders(self) -> None:
         while True:

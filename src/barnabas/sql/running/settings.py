@@ -27,6 +27,7 @@ LOG_CREATE = "ksql.logging.processing.topic.auto.create"
 LOG_PARTITIONS = "ksql.logging.processing.topic.partitions"
 RETRY_FIRST_MS = "ksql.query.retry.backoff.initial.ms"
 RETRY_MAX_MS = "ksql.query.retry.backoff.max.ms"
+SPARK_SQL = "barnabas.sql.spark.enabled"
 CLIENT_PREFIXES = ("security.", "sasl.", "ssl.", "client.id", "request.timeout.ms")
 
 
@@ -75,6 +76,10 @@ class EngineSettings:
     @property
     def log_topic(self) -> str:
         return self.properties.get(LOG_TOPIC) or f"{self.service_id}ksql_processing_log"
+
+    @property
+    def reads_lakes(self) -> bool:
+        return self.properties.get(SPARK_SQL, "false").lower() == "true"
 
     def setting(self, name: str, default: str, properties: Mapping[str, str]) -> str:
         """A statement's own property, else the server's, else the default."""

@@ -10,7 +10,7 @@ from barnabas.spark.basics.settings import OptionError
 from barnabas.sql.execution.port import Engine
 from barnabas.sql.formats.registries import PREFIX, URL
 from barnabas.sql.running.engine import SparkEngine
-from barnabas.sql.running.settings import EngineSettings
+from barnabas.sql.running.settings import SPARK_SQL, EngineSettings
 from barnabas.sql.server.settings.server_settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def spark_engine(
         **(registry | {URL: server.registry_url} if server.registry_url else {}),
         "ksql.service.id": server.service_id,
         "ksql.internal.topic.replicas": str(server.internal_replicas),
+        SPARK_SQL: str(server.takes_spark).lower(),
     }
     try:
         return SparkEngine(EngineSettings.of(given), spark=spark)

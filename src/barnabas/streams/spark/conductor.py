@@ -154,11 +154,18 @@ class Conductor:
             while not is_stopping():
                 self.run_round()
                 after_round()
-                self._news.wait(self._poll_s)
-                self._news.clear()
+                self.wait()
         finally:
             self._jobs.shutdown(wait=True)
             self._collect()
+
+    def wait(self) -> None:
+        """Wait until a batch ends, somebody calls `wake`, or it is time to ask brokers again."""
+        self._news.wait(self._poll_s)
+        self._news.clear()
+
+    def wake(self) -> None:
+        self._news.set()
 
     def run_round(self) -> bool:
         """Start batches of all queries that have news and no batch under way; whether there were any."""

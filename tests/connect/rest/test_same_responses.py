@@ -86,6 +86,7 @@ def two_workers(folder: Path, *, is_apache: bool) -> Iterator[tuple[WorkerProces
         yield found[0], found[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", OF_TWO_WORKERS, ids=lambda each: each.__name__)
 def test_our_follower_responds_as_recorded(scenario: Callable[[Talk], None], tmp_path: Path) -> None:
     name = scenario.__name__

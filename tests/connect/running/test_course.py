@@ -15,10 +15,12 @@ from barnabas.testing import Broker
 from connect.connectors.jdbc_servers import Database, running
 from connect.records_of import records_of
 from connect.running.workers import Workers, running_workers
+from connect.worker_processes import STRING
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 PAGE = Path(__file__).parents[3] / "docs" / "connect-examples.md"
-PROVIDER = {
+AS_ON_THE_PAGE = {
+    "key__converter": STRING,
     "config__providers": "file",
     "config__providers__file__class": "org.apache.kafka.common.config.provider.FileConfigProvider",
 }
@@ -43,7 +45,7 @@ def posted(workers: Workers, name: str, **changed: str) -> dict[str, str]:
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     with (
         Broker() as broker,
-        running_workers(tmp_path_factory.mktemp("course"), broker.bootstrap, **PROVIDER) as found,
+        running_workers(tmp_path_factory.mktemp("course"), broker.bootstrap, **AS_ON_THE_PAGE) as found,
     ):
         yield found
 
@@ -53,7 +55,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     with running("postgresql", tmp_path_factory.mktemp("fleet")) as found:
         found.sql(
             "CREATE TABLE drivers (id BIGINT PRIMARY KEY, name TEXT NOT NULL,"
-            " updated_at TIMESTAMP NOT NULL DEFAULT now() AT TIME ZONE 'UTC')",
+            " updated_at TIMESTAMP NOT NULL DEFAULT (now() AT TIME ZONE 'UTC'))",
             "INSERT INTO drivers (id, name) VALUES (1, 'Ada'), (2, 'Bela')",
         )
         yield found

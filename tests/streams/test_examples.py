@@ -16,6 +16,7 @@ from barnabas import streams
 from barnabas.plans.interpreter.records import Headers, Output
 from barnabas.plans.plan import Plan
 from barnabas.streams import TestDriver
+from barnabas.streams.run.topologies import send_by_value
 from barnabas.testing.broker import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
@@ -69,6 +70,7 @@ runs: list[Recorded] = []
 def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     module = types.ModuleType("example")
     monkeypatch.setitem(sys.modules, "example", module)  # dataclasses look their module up
+    send_by_value(module)
     monkeypatch.setattr(streams, "TestDriver", Recorded)
     code = compile(EXAMPLES[name], f"{PAGE.name}: {name}", "exec", dont_inherit=True)
     exec(code, module.__dict__)

@@ -63,7 +63,8 @@ def run_on_spark(
             for query in queries_of(plan, settings, cluster):
                 conductor.add(query)
         conductor.run_until_idle(SECONDS_MAX)
-        assert {query.name: query.error for query in conductor.queries if query.error} == {}
+        errors = {query.name: query.error for query in conductor.queries if query.error}
+        assert not errors, errors
         ends = cluster.offsets({TopicPartition(topic, 0): LATEST for topic in sorted(written)})
         return {
             place.topic: read_range(cluster, OffsetRange(place.topic, b"", 0, 0, end), 10_000)

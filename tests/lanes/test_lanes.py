@@ -138,7 +138,7 @@ def test_a_file_is_a_group_where_no_rule_says_otherwise() -> None:
 
 def test_all_tests_with_a_session_of_spark_share_two_java_machines() -> None:
     assert group_of("tests/pipeline/test_zones_flow.py::test_x") == PIPELINES
-    files = ("connect/jobs/test_sink_jobs", "spark/test_batch", "streams/spark/test_conductor")
+    files = ("connect/jobs/test_sink_jobs", "engine/test_running_queries", "spark/test_batch")
     assert {group_of(f"tests/{file}.py::test_x") for file in files} == {QUERIES}
     assert group_of("tests/spark/test_options.py::test_x") == "tests/spark/test_options.py"
 

@@ -15,6 +15,8 @@ from tests.spark_sessions import STARTS_FAST
 
 from barnabas.engine.session import session
 from barnabas.engine.spark_settings import SparkSettings
+from barnabas.sql.execution.port import QueryState
+from barnabas.sql.functions.user import load_folder
 from barnabas.sql.running.engine import SparkEngine
 from barnabas.sql.running.settings import EngineSettings
 from barnabas.testing.broker import Broker
@@ -133,5 +135,64 @@ def test_streams_tables_windows_and_joins(broker: Broker, spark: Any, tmp_path: 
             topics = await session.engine._cluster.topics(None)
             assert "TOTALS" not in topics
             assert not [name for name in topics if "CTAS" in name]
+
+    asyncio.run(main())
+
+
+FUNCTION = """
+from barnabas.sql.functions.user import scalar
+
+@scalar("(INT) -> INT")
+def fragile(number):
+    if number == 3:
+        raise RuntimeError("three is too much")
+    return number + 100
+"""
+
+
+def test_a_function_that_raises_is_counted_and_told_and_stops_nothing(
+    broker: Broker, spark: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ext"
+    folder.mkdir()
+    (folder / f"fragile_{next(_numbers)}.py").write_text(FUNCTION)
+    assert load_folder(folder) == []
+
+    async def main() -> None:
+        async with statements(broker, spark, tmp_path) as session:
+            await session.run(
+                """
+                CREATE STREAM numbers (id STRING KEY, n INT)
+                  WITH (KAFKA_TOPIC='numbers', PARTITIONS=1, VALUE_FORMAT='JSON');
+                CREATE STREAM results AS SELECT id, n, FRAGILE(n) AS f FROM numbers;
+                CREATE STREAM others AS SELECT id, n FROM numbers;
+                """
+            )
+            for number in range(1, 5):
+                await session.run(f"INSERT INTO numbers (id, n) VALUES ('k', {number});")
+
+            async def all_there() -> bool:
+                return len(await session.to_end("SELECT f FROM results;")) == 4
+
+            await until(all_there, WAIT_S, lambda: str(session.engine.statuses()))
+            rows = await session.to_end("SELECT n, f FROM results;")
+            assert rows == [[1, 101], [2, 102], [3, None], [4, 104]]
+            fragile, others = session.engine.statuses()
+            assert fragile.state is others.state is QueryState.RUNNING
+            await until(lambda: sum(session.engine.statuses()[0].dropped.values()) == 1, WAIT_S)
+            await session.run(
+                f"""
+                CREATE STREAM log (logger STRING, message STRUCT<type INT, recordProcessingError STRUCT<
+                    errorMessage STRING, cause ARRAY<STRING>, topic STRING, `offset` BIGINT>>)
+                  WITH (KAFKA_TOPIC='{session.engine.settings.log_topic}', VALUE_FORMAT='JSON');
+                """
+            )
+            ((kind, topic, offset, cause),) = await session.to_end(
+                "SELECT message->type AS t, message->recordProcessingError->topic AS topic,"
+                " message->recordProcessingError->`offset` AS o,"
+                " message->recordProcessingError->cause[1] AS c FROM log;"
+            )
+            assert (kind, topic, offset) == (1, "numbers", 2)
+            assert "three is too much" in cause
 
     asyncio.run(main())

@@ -23,7 +23,6 @@ from barnabas.streams.columns.task import ColumnTask, Written
 
 CHANGELOG_KEY = np.dtype([("time", ">i8"), ("sequence", ">i4")])
 COUNT_BYTES = 8
-WINDOWS_MAX = 1 << 62
 
 
 def has_counts(state: WindowState) -> bool:
@@ -74,13 +73,10 @@ class WindowCounts:
         if not len(stored):
             return np.full(len(self._starts), -1, np.int64)
         both = np.concatenate([stored.firsts, self._starts])
-        least = int(both.min())
-        width = int(both.max()) - least + 1
-        if width * len(self._names) > WINDOWS_MAX:
-            raise NotColumnar("windows are too far from each other")
-        known = stored.groups * width + (stored.firsts - least)
+        distinct, windows = np.unique(both, return_inverse=True)
+        known = stored.groups * len(distinct) + windows[: len(stored)]
+        asked = self._pages * len(distinct) + windows[len(stored) :]
         order = np.argsort(known, kind="stable")
-        asked = self._pages * width + (self._starts - least)
         found = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
         return np.where(known[order][found] == asked, order[found], -1)
 

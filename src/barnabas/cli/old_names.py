@@ -50,6 +50,8 @@ CLASSES = {
     "KafkaRestMain": "kafka-rest-start",
     "ConnectStandalone": "connect-standalone",
     "ConnectDistributed": "connect-distributed",
+    "KsqlServerMain": "ksql-server-start",
+    "Ksql": "ksql",
 }
 
 NO_ZOOKEEPER = "there is no ZooKeeper any more: the metadata is in the brokers' own log. {instead}"

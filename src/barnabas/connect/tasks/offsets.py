@@ -130,8 +130,8 @@ class TopicOffsets(OffsetMemory):
             )
             topic = found[self.topic]
             places = [TopicPartition(self.topic, each) for each in topic.partitions]
-            first = cluster.offsets(dict.fromkeys(places, EARLIEST))
-            last = cluster.offsets(dict.fromkeys(places, LATEST))
+            first = cluster.offsets(dict.fromkeys(places, EARLIEST), timeout_ms=READ_MS_MAX)
+            last = cluster.offsets(dict.fromkeys(places, LATEST), timeout_ms=READ_MS_MAX)
             for place in places:
                 if first[place] < last[place]:
                     asked = OffsetRange(

@@ -28,13 +28,16 @@ class WorkerCluster(BlockingCluster):
         )
         self.client = client
 
-    def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def offsets(
+        self, wanted: Mapping[TopicPartition, int], *, timeout_ms: float = 0
+    ) -> dict[TopicPartition, int]:
         """Offsets by timestamp or by Kafka's special ones (-1 latest, -2 earliest); -1 where none is.
 
-        Asked once: a query's options say how often to ask again.
+        Asked once unless there is a timeout: then leaders that are not known, or move, are asked again. The
+        sources of Spark have options that say how often to ask again.
         """
         question = OffsetAdmin(self).list_offsets(
-            wanted, read_committed=self.client.is_read_committed, timeout_ms=0
+            wanted, read_committed=self.client.is_read_committed, timeout_ms=timeout_ms
         )
         found = {}
         for place, each in run(question).items():

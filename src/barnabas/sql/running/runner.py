@@ -66,6 +66,7 @@ class Runner:
         self._orders: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._queries: dict[str, RunningQuery] = {}
         self._stopping = threading.Event()
+        self._lost = threading.Event()  # another node has taken the lease
         self._thread: threading.Thread | None = None
         self._conductor: Conductor | None = None
         self._cluster: WorkerCluster | None = None
@@ -122,11 +123,14 @@ class Runner:
 
     def _run(self) -> None:
         try:
-            with self._lock() as lock:
-                lock.on_lost = self._stopping.set  # another node has taken over
-                if self._stopping.is_set():
-                    return
-                self._conduct()
+            while not self._stopping.is_set():
+                self._lost.clear()
+                with self._lock() as lock:
+                    lock.on_lost = self._lost.set
+                    if not self._stopping.is_set():
+                        self._conduct()
+                if self._lost.is_set():
+                    LOG.warning("another node has taken the queries over: this one waits for its turn")
         except LakeIsBusy as error:
             if not self._stopping.is_set():
                 self._failure = f"another node runs the queries: {error}"
@@ -147,8 +151,12 @@ class Runner:
     def _conduct(self) -> None:
         self._cluster = WorkerCluster(self._settings.client)
         self._conductor = Conductor(self.session(), self._settings.client)
+        for query in self._queries.values():  # of the last time that this node had the lease
+            query.forget_parts()
+            if not query.is_paused:
+                self.begin(query)
         try:
-            while not self._stopping.is_set():
+            while not (self._stopping.is_set() or self._lost.is_set()):
                 self._do_orders()
                 try:
                     self._conductor.run_round()

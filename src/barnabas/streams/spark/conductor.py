@@ -134,7 +134,8 @@ class Conductor:
         new = {
             place: query.resets.get(place.topic, EARLIEST) for place in query.places if place not in committed
         }
-        begins = self._cluster.offsets(new) if new else {}
+        timeout_ms = self._cluster.client.request_timeout_ms  # a leader may be elected just now
+        begins = self._cluster.offsets(new, timeout_ms=timeout_ms) if new else {}
         query.positions = begins | {place: offset for place, (offset, _) in committed.items()}
         with self._lock:
             self._queries[query.name] = query

@@ -165,14 +165,14 @@ class GlobalTable:
         return self._task.states
 
     def catch_up(self) -> None:
+        timeout_ms = self._cluster.client.request_timeout_ms
         if not self._positions:
             topics = run(self._cluster.topics(list(self._task.subtopology.source_topics)))
             places = [
                 TopicPartition(name, each) for name, topic in topics.items() for each in topic.partitions
             ]
-            self._positions = self._cluster.offsets(dict.fromkeys(places, EARLIEST))
-        ends = self._cluster.offsets(dict.fromkeys(self._positions, LATEST))
-        timeout_ms = self._cluster.client.request_timeout_ms
+            self._positions = self._cluster.offsets(dict.fromkeys(places, EARLIEST), timeout_ms=timeout_ms)
+        ends = self._cluster.offsets(dict.fromkeys(self._positions, LATEST), timeout_ms=timeout_ms)
         for place, end in ends.items():
             start = self._positions[place]
             if end > start:

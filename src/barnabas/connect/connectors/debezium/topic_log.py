@@ -62,8 +62,8 @@ class TopicLog:
             )
         )[self.topic]
         place = TopicPartition(self.topic, 0)
-        first = max(cluster.offsets({place: EARLIEST})[place], self.next_offset)
-        last = cluster.offsets({place: LATEST})[place]
+        first = max(cluster.offsets({place: EARLIEST}, timeout_ms=WAIT_MS_MAX)[place], self.next_offset)
+        last = cluster.offsets({place: LATEST}, timeout_ms=WAIT_MS_MAX)[place]
         pairs: list[Pair] = []
         if first < last:
             asked = OffsetRange(self.topic, found.topic_id, 0, first, last)
@@ -76,7 +76,7 @@ class TopicLog:
 
     def seek_to_end(self) -> None:
         place = TopicPartition(self.topic, 0)
-        self.next_offset = self._cluster.offsets({place: LATEST})[place]
+        self.next_offset = self._cluster.offsets({place: LATEST}, timeout_ms=WAIT_MS_MAX)[place]
 
     def append(self, pairs: Sequence[Pair]) -> None:
         """Append records; all in-sync replicas have them then."""

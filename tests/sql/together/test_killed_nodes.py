@@ -59,7 +59,7 @@ class Node:
 
     @property
     def leads(self) -> bool:
-        return "barnabas_sql_leading 1" in self.get("/metrics")
+        return "\nbarnabas_sql_leading 1.0" in self.get("/metrics")
 
     def run(self, text: str) -> None:
         response = httpx.post(f"{self.url}/ksql", json={"ksql": text}, timeout=120)

@@ -42,6 +42,9 @@ class CommandLog(Protocol):
 
     def why_not_ready(self) -> str | None: ...
 
+    async def catch_up(self) -> None:
+        """Read what other nodes have appended up to now."""
+
     async def append(self, choose: Choose[T]) -> T:
         """Append the command that `choose` returns; none for None. `choose` gets the command's number, runs
         alone, and may run again. LogUnavailable if the command cannot be appended."""
@@ -78,7 +81,6 @@ class TopicLog:
         return self._log.why_not_ready()
 
     async def catch_up(self) -> None:
-        """Read what other nodes have appended up to now."""
         try:
             await self._log.catch_up()
         except (StoreFailed, StoreTimedOut) as error:
@@ -131,6 +133,9 @@ class MemoryLog:
 
     def why_not_ready(self) -> str | None:
         return None
+
+    async def catch_up(self) -> None:
+        return
 
     async def append(self, choose: Choose[T]) -> T:
         async with self._lock:

@@ -14,6 +14,7 @@ from barnabas.services.errors import ApiError
 from barnabas.sql.errors import Position, SqlError
 from barnabas.sql.execution.port import Prepared
 from barnabas.sql.metastore.metastore import Metastore, RemoveQuery
+from barnabas.sql.server.commands.command_log import LogUnavailable
 from barnabas.sql.server.settings.properties import IMMUTABLE, is_known, plain_name
 from barnabas.sql.server.statements import asserting, changing, connectors, describing, listing
 from barnabas.sql.server.statements.entities import Entity
@@ -24,6 +25,7 @@ from barnabas.sql.syntax.parsing import parse_statement
 from barnabas.sql.syntax.splitting import StatementText, split, substitute
 
 STATEMENTS_MAX = 1000  # of one request
+NEWS_S = 5.0  # for commands of other nodes
 Run = Callable[[Session, Any, str], Awaitable[Entity]]
 
 RUNS: Mapping[type[made.Statement], Run] = {
@@ -46,7 +48,13 @@ OF_SHELL = (made.RunScript, made.Spool)
 
 async def run_request(session: Session, text: str) -> list[Entity]:
     pieces = pieces_of(text)
-    await validate(session.copy(), pieces)
+    known = session.server.commands.next_number
+    try:
+        await validate(session.copy(), pieces)
+    except StatementRefused:
+        if not await has_news(session, known):
+            raise
+        await validate(session.copy(), pieces)
     entities: list[Entity] = []
     for piece in pieces:
         try:
@@ -63,6 +71,20 @@ async def run_request(session: Session, text: str) -> list[Entity]:
         if found is not None:
             entities.append(found)
     return entities
+
+
+async def has_news(session: Session, known: int) -> bool:
+    """Whether another node has appended commands that this one had not carried out: what a statement lacks
+    may be among them."""
+    commands = session.server.commands
+    try:
+        await commands.catch_up()
+    except LogUnavailable:
+        return False
+    if commands.next_number == known:
+        return False
+    await session.server.runner.statuses.wait(commands.next_number - 1, NEWS_S)
+    return True
 
 
 def pieces_of(text: str) -> list[StatementText]:

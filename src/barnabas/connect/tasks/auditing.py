@@ -33,6 +33,7 @@ from barnabas.connect.tasks.client_properties import connection_settings
 from barnabas.connect.tasks.consuming import on_loop
 from barnabas.connect.tasks.polled import Polled
 from barnabas.protocol import KafkaError, uuid
+from barnabas.protocol.types import NULL_UUID
 
 log = logging.getLogger("barnabas.connect")
 
@@ -69,6 +70,7 @@ class SinkAudit:
         self._settings = settings
         self._tier = sink(connector)
         self._delivered: dict[TopicPartition, deque[Counted]] = {}
+        self._ready: deque[tuple[TopicPartition, bytes, Counted]] = deque(maxlen=MESSAGES_MAX)
         self._unsent: deque[CountMessage] = deque(maxlen=MESSAGES_MAX)
         self._cluster: Cluster | None = None
         self._publisher: Publisher | None = None
@@ -93,17 +95,17 @@ class SinkAudit:
     def flushed(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes]) -> None:
         """The task has everything below these offsets for good. Called before they are committed: if they
         are not, the same ranges are counted again, and count once."""
-        ready: list[tuple[TopicPartition, Counted]] = []
         for where, offset in offsets.items():
             pieces = self._delivered.get(where, deque())
             taken: list[Counted] = []
             while pieces and pieces[0].end <= offset:
                 taken.append(pieces.popleft())
-            ready += [(where, each) for each in joined(taken, self._settings.width_ms)]
-        if not ready and not self._unsent:
+            topic_id = topic_ids.get(where.topic, NULL_UUID)  # unknown: the topic was deleted just now
+            self._ready += [(where, topic_id, each) for each in joined(taken, self._settings.width_ms)]
+        if not self._ready and not self._unsent:
             return
         try:
-            on_loop(asyncio.wait_for(self._publish(ready, topic_ids), SEND_S))
+            on_loop(asyncio.wait_for(self._publish(), SEND_S))
         except (KafkaError, ClientError, TimeoutError, OSError) as error:
             log.warning(
                 "counts of %s cannot be sent to %s: %s. They are kept",
@@ -123,9 +125,7 @@ class SinkAudit:
         for where in partitions:
             self._delivered.pop(where, None)
 
-    async def _publish(
-        self, ready: Iterable[tuple[TopicPartition, Counted]], topic_ids: Mapping[str, bytes]
-    ) -> None:
+    async def _publish(self) -> None:
         settings = self._settings
         if self._cluster is None or self._publisher is None:
             options = {} if settings.security is None else {"security": settings.security}
@@ -138,9 +138,10 @@ class SinkAudit:
         if not self._cluster_id:
             self._cluster_id = (await Admin(self._cluster).describe_cluster()).cluster_id or ""
         now_ms = int(time.time() * 1000)
-        for where, counted in ready:
+        while self._ready:
+            where, topic_id, counted = self._ready.popleft()
             entries = [each for _, some in counted.window.entries() for each in some]
-            stream = f"{self._cluster_id}/{uuid.to_text(topic_ids[where.topic])}-{where.partition}"
+            stream = f"{self._cluster_id}/{uuid.to_text(topic_id)}-{where.partition}"
             self._unsent.append(
                 CountMessage(
                     self._tier,

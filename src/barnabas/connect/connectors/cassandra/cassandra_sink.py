@@ -64,7 +64,7 @@ class Unit:
 
 
 class CassandraSinkTask(SinkTask):
-    """What both sinks share."""
+    """The part that both sinks share."""
 
     def start(self, context: SinkContext) -> None:
         super().start(context)

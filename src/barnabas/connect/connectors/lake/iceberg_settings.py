@@ -32,7 +32,7 @@ UNUSED = {
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """What the settings say of one table."""
+    """The settings of one table."""
 
     name: str
     keys: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ def handler_of(name: str) -> str | None:
 
 
 def write_of(kind: str, key: Document | None, event: Document | None) -> Any:
-    """What an event does. DataError if it is no event."""
+    """Find the operation of an event. DataError if it is no event."""
     if kind == "stream":
         return of_stream(event)
     if event is None or not event:

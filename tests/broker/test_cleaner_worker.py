@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from barnabas.broker.upkeep.cleaner_worker import (
 )
 from barnabas.records.record import Record, build_batch
 from barnabas.runtime.disk import REAL_DISK
+from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.threads import Threads
 from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningStats
 
@@ -46,7 +48,8 @@ def job(folder: Path) -> CleaningJob:
 
 async def with_worker(kind: str, work) -> object:  # type: ignore[no-untyped-def]
     threads = Threads(asyncio.get_running_loop(), 1)
-    worker: Worker = ProcessWorker() if kind == "process" else ThreadWorker(threads, REAL_DISK)
+    pieces = Pieces(time.monotonic)
+    worker: Worker = ProcessWorker(pieces) if kind == "process" else ThreadWorker(threads, REAL_DISK)
     try:
         return await work(worker)
     finally:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import BatchHeader
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.replication.producer_state import BATCHES_REMEMBERED, NO_OFFSET, BatchMetadata, ProducerState
-from barnabas.replication.producers import EPOCH_MAX, ProducerStates
+from barnabas.replication.producers import EPOCH_MAX, PRODUCERS_A_STEP, ProducerStates
 from barnabas.replication.verification import NOT_REQUIRED, ONGOING
 from replication.test_producers import header
 
@@ -160,7 +161,7 @@ def test_a_transaction_is_open_from_offset_zero_on() -> None:
     assert states.start_verification(1, 1, 2, bumps_epoch=False, now_ms=0) is None
     with refused(ErrorCode.INVALID_TXN_STATE):
         states.check(header(1, 2, 1))
-    assert states.expire(10**9, 1) == []
+    assert at_once(states.expire(10**9, 1)) == []
 
 
 def test_a_transaction_that_is_not_open_is_asked_for() -> None:
@@ -311,9 +312,24 @@ def test_producers_expire_when_they_wrote_nothing_for_so_long() -> None:
     append(states, header(2, 0, 0, timestamp=1001))
     states.start_verification(3, 0, 0, bumps_epoch=False, now_ms=0)
 
-    assert states.expire(1100, 100) == [1]
+    assert at_once(states.expire(1100, 100)) == [1]
     assert states.get(1) is None and states.get(2) is not None
     assert len(states.verifications) == 0
+
+
+def test_many_producers_expire_in_steps_and_those_that_write_meanwhile_stay() -> None:
+    states = ProducerStates()
+    for producer_id in range(PRODUCERS_A_STEP + 2):
+        append(states, header(producer_id, 0, 0, timestamp=1000))
+    last = PRODUCERS_A_STEP + 1
+
+    steps = states.expire(1100, 100)
+    next(steps)
+    assert len(states) == 2
+    append(states, header(last, 0, 1, timestamp=1050))
+    append(states, header(last + 1, 0, 0, timestamp=900))
+    assert at_once(steps) == list(range(last))
+    assert [state.producer_id for state in states] == [last, last + 1]
 
 
 def test_a_log_that_begins_later_ends_no_earlier() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.control import EndMarker, build_end_marker, read_end_marker
@@ -123,7 +124,7 @@ class Partition:
         return ""
 
     def expire(self, now: str, after: str) -> str:
-        return f"expired {self.states.expire(int(now), int(after))}"
+        return f"expired {at_once(self.states.expire(int(now), int(after)))}"
 
     def restart(self) -> str:
         snapshot = producer_snapshot.encode(self.states)

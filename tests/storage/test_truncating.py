@@ -13,6 +13,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import Disk
 from barnabas.storage import Log
 from barnabas.storage.logs import replacement
+from barnabas.storage.logs.truncation import begin
 from barnabas.storage.segments.segment import SCAN_BYTES
 
 from .building import NOW_MS, SMALL, append, append_marker, batch_at, files, fill, read_all
@@ -29,6 +30,18 @@ def test_truncation_drops_the_batch_that_holds_the_offset(log: Log) -> None:
 def read_all_batches(log: Log) -> list[bytes]:
     found = log.read(log.log_start_offset, 1 << 20)
     return [found.read()]
+
+
+def test_a_thread_frees_the_producers_of_a_truncated_log_and_reads_them_again(log: Log) -> None:
+    append(log, *(batch_at(offset, producer_id=offset, sequence=0) for offset in range(4)))
+    former = log.producers
+
+    truncation = begin(log, 2)
+    assert truncation is not None and len(former) == 4  # the event loop frees nothing
+    truncation.run()
+    assert len(former) == 0
+    truncation.end()
+    assert [state.producer_id for state in log.producers] == [0, 1]
 
 
 def test_truncation_drops_whole_segments_with_their_files(log: Log) -> None:

@@ -6,7 +6,7 @@ fail.
 Does not know: the log, files (see `producer_snapshot`), the clock, the transaction coordinator.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import (
@@ -26,6 +26,7 @@ from barnabas.replication.producer_state import (
 from barnabas.replication.verification import Verification, Verifications
 
 EPOCH_MAX = 2**15 - 1
+PRODUCERS_A_STEP = 500
 STRICT_MARKERS_SINCE = 2  # transaction version from which markers have a newer epoch than the data
 
 
@@ -261,17 +262,32 @@ class ProducerStates:
 
     # -- upkeep
 
-    def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
-        """Remove producers that wrote nothing for `producer.id.expiration.ms`. Returns their ids."""
-        expired = [
-            state.producer_id
-            for state in self._states.values()
-            if state.txn_first_offset < 0 and now_ms - state.last_timestamp >= expiration_ms
-        ]
-        for producer_id in expired:
-            del self._states[producer_id]
+    def expire(self, now_ms: int, expiration_ms: int) -> Generator[None, None, list[int]]:
+        """Remove producers that wrote nothing for `producer.id.expiration.ms`, in steps. Returns their
+        ids."""
+        expired = []
+        for count, state in enumerate(list(self._states.values()), 1):
+            if (
+                state.txn_first_offset < 0
+                and now_ms - state.last_timestamp >= expiration_ms
+                and self._states.get(state.producer_id) is state
+            ):
+                del self._states[state.producer_id]
+                expired.append(state.producer_id)
+            if not count % PRODUCERS_A_STEP:
+                yield
         self.verifications.expire(now_ms, expiration_ms)
         return expired
+
+    def release(self) -> None:
+        """Forget all producers one by one, in a thread, when nothing uses this object any more.
+
+        Python frees an object with all its parts in one go, and no other thread runs meanwhile: that takes
+        20 ms for a hundred thousand producers.
+        """
+        states = self._states
+        while states:
+            states.popitem()
 
     def reset(self, end_offset: int, states: Iterable[ProducerState] = ()) -> None:
         """Replace all state by that of a snapshot at `end_offset`, or by nothing."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from barnabas.metadata.steps import at_once
 from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch, read_records
@@ -133,7 +134,9 @@ def clean_once(
     """One pass, as the broker has it done in another process."""
     found = assess(log, checkpoint, last_stable_offset(log), now_ms)
     cleaner = Cleaner(
-        job_for(log, found, limits, now_ms), context or LogContext(log.context.disk), sleep=lambda _: None
+        at_once(job_for(log, found, limits, now_ms)),
+        context or LogContext(log.context.disk),
+        sleep=lambda _: None,
     )
     for group in cleaner.run():
         old = [segment for segment in log.segments if segment.base_offset in group.base_offsets]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.metadata.steps import at_once
 from barnabas.records.batch import BatchHeader
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch, read_records
@@ -13,7 +14,7 @@ from barnabas.storage import Log
 from barnabas.storage.compaction.cleanable import CleanerLimits
 from barnabas.storage.compaction.filtering import emptied, rebuilt
 from barnabas.storage.compaction.grouping import SegmentSizes, group_segments
-from barnabas.storage.compaction.job import CleaningJob
+from barnabas.storage.compaction.job import RECORDS_A_STEP, CleaningJob
 from barnabas.storage.compaction.last_offsets import KEY_OVERHEAD_BYTES
 from barnabas.storage.compaction.record_bytes import BadRecords, keys_of, starts_of
 from barnabas.storage.compaction.throttle import Throttle
@@ -121,7 +122,8 @@ def test_a_marker_stays_while_its_transaction_has_batches_and_another_while_afte
     append_marker(compacted, 7, aborted=True)
     append(compacted, keyed(2, (b"b", b"1")))
     compacted.roll()
-    compacted.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS)  # nobody needs the producer's last batch
+    # Nobody needs the producer's last batch.
+    at_once(compacted.producers.expire(NOW_MS + 10 * DAY_MS, DAY_MS))
 
     clean(compacted)
     assert [header.base_offset for header in headers_of(compacted)] == [1, 2]
@@ -325,5 +327,7 @@ def test_a_batch_is_rebuilt_with_some_of_its_records(codec: Compression) -> None
 
 
 def test_a_job_says_the_same_on_the_other_side() -> None:
-    job = CleaningJob("/data/t-0", ((0, 10), (5, 20)), 3, 5, NOW_MS, last_records=((1, -1, 0),))
-    assert CleaningJob.decode(job.encode()) == job
+    producers = tuple((producer_id, -1, 0) for producer_id in range(RECORDS_A_STEP + 1))
+    for some in ((), producers[:1], producers):
+        job = CleaningJob("/data/t-0", ((0, 10), (5, 20)), 3, 5, NOW_MS, last_records=some)
+        assert CleaningJob.decode(at_once(job.encode())) == job

@@ -174,3 +174,5 @@ def rename_all(logs: Iterable[Log], log_dirs: LogDirs, now_ms: int) -> None:
             log_dirs.delete_later(each, now_ms)
         except KafkaError as error:
             log.error("the folder of %s could not be deleted: %s", each.topic_partition, error.message)
+        if each.producers_loaded:
+            each.producers.release()

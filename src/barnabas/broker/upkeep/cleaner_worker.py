@@ -18,6 +18,7 @@ from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningS
 
 if TYPE_CHECKING:
     from barnabas.runtime.disk import Disk
+    from barnabas.runtime.pieces import Pieces
     from barnabas.runtime.threads import Threads
 
 log = logging.getLogger("barnabas.cleaner")
@@ -52,7 +53,8 @@ class Worker(Protocol):
 class ProcessWorker:
     """Cleans in a process; `storage.compaction.worker` describes the messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
         self._process: asyncio.subprocess.Process | None = None
         self._idle_since_ms: int | None = None
 
@@ -64,7 +66,7 @@ class ProcessWorker:
         self._idle_since_ms = None
         if self._process is None or self._process.returncode is not None:
             await self._start()
-        await self._send_line(job.encode())
+        await self._send_line(await self._pieces.run(job.encode()))
         while True:
             kind, content = await self._receive()
             if kind == "done":

@@ -39,7 +39,9 @@ class LogCleaner:
         self._state = state
         disk = broker.log_dirs.context.disk
         threads = broker.threads.background
-        self._worker: Worker = ProcessWorker() if disk.base is REAL_DISK else ThreadWorker(threads, disk)
+        self._worker: Worker = (
+            ProcessWorker(broker.pieces) if disk.base is REAL_DISK else ThreadWorker(threads, disk)
+        )
         self._stopping = False
         self.current: TopicPartition | None = None
 
@@ -125,7 +127,8 @@ class LogCleaner:
 
         try:
             expiration_ms = self._broker.settings["producer.id.expiration.ms"]
-            job = job_for(found, cleanable, self._limits(), now_ms, expiration_ms)
+            steps = job_for(found, cleanable, self._limits(), now_ms, expiration_ms)
+            job = await self._broker.pieces.run(steps)
             job = replace(job, keys=found.context.disk.exported_keys(found.directory))
             stats = await self._worker.clean(job, place)
         except Uncleanable as error:

@@ -22,6 +22,7 @@ from barnabas.storage.files import names
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
+    from barnabas.replication.producers import ProducerStates
     from barnabas.storage.dirs.log_dirs import Checkpoint, OffsetOf
     from barnabas.storage.files.names import TopicPartition
     from barnabas.storage.logs.log import Log
@@ -130,12 +131,15 @@ class Maintenance:
     async def expire_producers(self) -> None:
         expiration_ms: int = self._broker.settings["producer.id.expiration.ms"]
         now_ms = self._broker.clock.now_ms()
+        found: list[ProducerStates] = []
 
-        def expire(partition: Partition) -> None:
-            if partition.log.producers_loaded:
-                partition.log.producers.expire(now_ms, expiration_ms)
+        def look(partition: Partition) -> None:
+            if partition.log.producers_loaded and len(partition.log.producers):
+                found.append(partition.log.producers)
 
-        await self._of_each(expire)
+        await self._of_each(look)
+        for producers in found:
+            await self._broker.pieces.run(producers.expire(now_ms, expiration_ms))
 
     async def _of_each(self, do: Callable[[Partition], None]) -> None:
         await self._broker.pieces.run(self._broker.partitions.in_steps(do))

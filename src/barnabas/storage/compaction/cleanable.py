@@ -8,9 +8,11 @@ Does not know: who cleans, checkpoints, other logs.
 """
 
 import logging
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from barnabas.replication.producers import PRODUCERS_A_STEP
 from barnabas.storage.compaction.job import NO_DATA, CleaningJob
 from barnabas.storage.logs.reading import floor
 from barnabas.storage.segments.settings import INT64_MAX
@@ -74,10 +76,18 @@ def job_for(
     limits: CleanerLimits,
     now_ms: int,
     producer_expiration_ms: int = INT64_MAX,
-) -> CleaningJob:
-    """Build the job for a cleaner. Producers that wrote nothing for `producer_expiration_ms` count as
-    inactive, even if the log still holds their state."""
+) -> Generator[None, None, CleaningJob]:
+    """Build the job for a cleaner, in steps. Producers that wrote nothing for `producer_expiration_ms` count
+    as inactive, even if the log still holds their state. Batches that arrive between the steps lie above
+    the segments to clean."""
     settings = log.settings
+    last_records = []
+    for count, state in enumerate(list(log.producers), 1):
+        if now_ms - state.last_timestamp < producer_expiration_ms or state.txn_first_offset >= 0:
+            last_offset = state.last_offset if state.batches else NO_DATA
+            last_records.append((state.producer_id, last_offset, state.producer_epoch))
+        if not count % PRODUCERS_A_STEP:
+            yield
     return CleaningJob(
         directory=log.directory,
         segments=tuple((segment.base_offset, segment.size) for segment in log.segments),
@@ -88,11 +98,7 @@ def job_for(
         segment_bytes=settings.segment_bytes,
         segment_index_bytes=settings.segment_index_bytes,
         index_interval_bytes=settings.index_interval_bytes,
-        last_records=tuple(
-            (state.producer_id, state.last_offset if state.batches else NO_DATA, state.producer_epoch)
-            for state in log.producers
-            if now_ms - state.last_timestamp < producer_expiration_ms or state.txn_first_offset >= 0
-        ),
+        last_records=tuple(last_records),
         key_bytes_max=limits.key_bytes_max,
         io_buffer_bytes=limits.io_buffer_bytes,
         io_bytes_per_second=limits.io_bytes_per_second,

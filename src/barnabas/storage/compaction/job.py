@@ -6,10 +6,12 @@ Does not know: processes, pipes.
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 NO_DATA = -1
+RECORDS_A_STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +34,22 @@ class CleaningJob:
     io_bytes_per_second: float = float("inf")
     keys: dict[str, Any] | None = field(default=None, repr=False)  # of the log dir, if it is encrypted
 
-    def encode(self) -> str:
-        return json.dumps(asdict(self))
+    def encode(self) -> Generator[None, None, str]:
+        """The job as one line, in steps: there may be a hundred thousand producers."""
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        del content["last_records"]
+        parts = []
+        for start in range(0, len(self.last_records), RECORDS_A_STEP):
+            parts.append(json.dumps(self.last_records[start : start + RECORDS_A_STEP])[1:-1])
+            yield
+        return f'{json.dumps(content)[:-1]}, "last_records": [{", ".join(parts)}]}}'
 
     @classmethod
     def decode(cls, text: str) -> "CleaningJob":
-        fields: dict[str, Any] = json.loads(text)
+        content: dict[str, Any] = json.loads(text)
         for name in ("segments", "last_records"):
-            fields[name] = tuple(tuple(each) for each in fields[name])
-        return cls(**fields)
+            content[name] = tuple(tuple(each) for each in content[name])
+        return cls(**content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ class Truncation:
     """
 
     __slots__ = (
-        "_active", "_cut", "_dropped", "_drops_everything", "_entries", "_failure", "_log", "_producers",
-        "_waiting", "offset",
+        "_active", "_cut", "_dropped", "_drops_everything", "_entries", "_failure", "_former_producers",
+        "_log", "_producers", "_waiting", "offset",
     )  # fmt: skip
 
     def __init__(self, log: "Log", offset: int, dropped: list[Segment], *, drops_everything: bool) -> None:
@@ -47,6 +47,7 @@ class Truncation:
         self._active = log.active
         self._entries = [] if drops_everything else log.epochs.entries
         self._cut: SegmentCut | None = None
+        self._former_producers: ProducerStates | None = None
         self._producers: ProducerStates | None = None
         self._failure: KafkaError | None = None
         self._waiting: list[Callable[[], None]] = []
@@ -78,6 +79,8 @@ class Truncation:
     def _work(self) -> None:
         log, offset = self._log, self.offset
         context, directory = log.context, log.directory
+        if self._former_producers is not None:
+            self._former_producers.release()
         for segment in reversed(self._dropped):
             segment.delete_files()
             segment.end_writing(None)
@@ -115,6 +118,12 @@ class Truncation:
             except Exception:
                 logger.exception("A callback after the truncation of %s failed", log.directory)
 
+    def drop_producers(self) -> None:
+        """Take the producers away from the log. `run` frees them and reads them again from the files."""
+        if self._log.producers_loaded:
+            self._former_producers = self._log.producers
+            del self._log.producers
+
     def finish(self) -> None:
         """Call `run` and `end`. Waits for the disk."""
         self.run()
@@ -144,6 +153,7 @@ def begin(log: "Log", offset: int) -> Truncation | None:
     truncation = log.truncation = Truncation(log, offset, dropped, drops_everything=False)
     log.segments = kept
     _restart_at(log, offset, min(log.log_start_offset, offset))
+    truncation.drop_producers()
     return truncation
 
 
@@ -169,6 +179,7 @@ def begin_full_truncation(log: "Log", offset: int, log_start_offset: int | None)
     log.active = fresh
     log.segments = [fresh]
     _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
+    truncation.drop_producers()
     return truncation
 
 
@@ -180,8 +191,6 @@ def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
     log.log_start_offset = log_start_offset
     log.cursors.clear()
     log.epochs_dirty = False
-    if log.producers_loaded:
-        del log.producers
     log.restart_appending()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from barnabas.security.acls.vocabulary import Operation
 
 from ..rights import GROUP, acl, grant
+from ..share_partitions import ACCEPT, Member, add, share
 from ..talk import Talk, scenario
-from .sharing import ACCEPT, Member, add, share
 
 
 @scenario

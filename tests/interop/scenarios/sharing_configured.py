@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..share_partitions import ACCEPT, RENEW, Member, add, configure, fetched, share, start_member
 from ..talk import Talk, scenario
-from .sharing import ACCEPT, RENEW, Member, add, configure, fetched, share, start_member
 
 
 @scenario

@@ -145,7 +145,7 @@ def test_a_restore_that_was_cut_begins_again(broker: Broker, tmp_path: Path) -> 
         state = StateFile(tmp_path / "cut.sqlite")
         state.clear("restoring")
         state.put("counts", b"kz", bytes(16))
-        state.keep_restored()
+        state.keep()
         settle(state, 0, committed, make)
         assert [key for key, _ in state.range("counts", b"k", b"l")] == [b"ka"]
         with pytest.raises(StateLost):

@@ -1,10 +1,12 @@
 """The state of a task stands at the version that the brokers committed, whatever died."""
 
+import random
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from barnabas.streams.spark.state_files import NEW, StateFile, StateLost
+from barnabas.streams.spark.state_files import NEW, STEPS_MAX, StateFile, StateLost
 
 
 @pytest.fixture
@@ -90,3 +92,72 @@ def test_a_range_shows_the_batchs_own_changes_in_order(path: Path) -> None:
     state.put("other", b"ab", b"not here")
     assert list(state.range("counts", None, None)) == [(b"a", b"1"), (b"aa", b"new")]
     assert list(state.range("counts", b"aa", b"b")) == [(b"aa", b"new")]
+
+
+def test_two_processes_that_take_turns_see_each_others_batches(path: Path) -> None:
+    turns = [committed(path), StateFile(path)]
+    for number in range(2, 50):  # longer than steps wait
+        state = turns[number % 2]
+        state.settle("one" if number == 2 else str(number - 1))
+        assert state.get("counts", b"n") == (None if number == 2 else str(number - 1).encode())
+        assert state.get("counts", b"a") == b"1"
+        state.put("counts", b"n", str(number).encode())
+        state.prepare(str(number))
+        state.commit(str(number))
+    for state in (*turns, StateFile(path)):
+        state.settle("49")
+        assert list(state.range("counts", None, None)) == [(b"a", b"1"), (b"b", b"2"), (b"n", b"49")]
+
+
+def test_random_batches_of_several_processes_give_what_one_dict_gives(path: Path) -> None:
+    for seed in range(5):
+        rng = random.Random(seed)
+        file = path.with_name(f"{seed}.sqlite")
+        states = [StateFile(file) for _ in range(3)]
+        model: dict[bytes, bytes] = {}
+        version = NEW
+        for number in range(150):
+            at = rng.randrange(3)
+            if rng.random() < 0.1:
+                states[at].close()
+                states[at] = StateFile(file)  # its process began anew
+            state = states[at]
+            state.settle(version)
+            keys = [b"%d" % rng.randrange(12) for _ in range(4)]
+            assert state.get_many("s", keys) == [model.get(key) for key in keys]
+            changes = {key: None if rng.random() < 0.3 else b"%d" % number for key in keys}
+            for key, page in changes.items():
+                if page is None:
+                    state.delete("s", key)
+                else:
+                    state.put("s", key, page)
+            if rng.random() < 0.2:
+                state.drop_changes()
+                continue
+            version = str(number)
+            state.prepare(version)
+            if rng.random() < 0.8:  # else its process dies after the commit of the brokers
+                state.commit(version)
+            model = {key: page for key, page in (model | changes).items() if page is not None}
+            if rng.random() < 0.05:
+                states[at].settle(version)
+                assert dict(states[at].range("s", None, None)) == model
+        state = StateFile(file)
+        state.settle(version)
+        assert dict(state.range("s", None, None)) == model
+
+
+def test_only_the_last_page_of_a_key_goes_to_the_table(path: Path) -> None:
+    state = StateFile(path)
+    version = NEW
+    for number in range(3 * STEPS_MAX):
+        state.settle(version)
+        state.put("counts", b"often", b"%d" % number)
+        state.put("counts", b"once %03d" % number, b"1")
+        version = str(number)
+        state.prepare(version)
+        state.commit(version)
+    table = sqlite3.connect(path)
+    keys = [key for (key,) in table.execute("SELECT key FROM pages ORDER BY key")]
+    assert keys == [b"once %03d" % number for number in range(2 * STEPS_MAX)]
+    assert table.execute("SELECT count(*) FROM prepared").fetchone() == (STEPS_MAX,)

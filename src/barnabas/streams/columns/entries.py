@@ -57,19 +57,19 @@ class Entries:
         return [written[ends[group] : ends[group + 1]] for group in range(count)]
 
 
-def of_pages(pages: Sequence[bytes | None]) -> Entries:
-    """The entries of pages; the group of an entry is the place of its page."""
-    sizes = np.fromiter((0 if page is None else len(page) for page in pages), np.int64, len(pages))
+def of_pages(pages: Sequence[bytes | None], first: int = 0) -> Entries:
+    """The entries of pages; the group of an entry is the place of its page, counted from `first`."""
+    present = [page or b"" for page in pages]
     bounds = np.zeros(len(pages) + 1, np.int64)
-    np.cumsum(sizes, out=bounds[1:])
-    data = np.frombuffer(b"".join(page for page in pages if page is not None), np.uint8)
+    np.cumsum(np.fromiter(map(len, present), np.int64, len(pages)), out=bounds[1:])
+    data = np.frombuffer(b"".join(present), np.uint8)
     most = len(data) // kernel.OVERHEAD
     numbers = [np.empty(most, np.int64) for _ in range(5)]
     count = kernel.parse(data, bounds, *numbers)
     if count < 0:
         raise NotColumnar("a page is cut off")
     groups, firsts, seconds, at, found = (each[:count] for each in numbers)
-    return Entries(groups, firsts, seconds, data, at, found)
+    return Entries(groups + first, firsts, seconds, data, at, found)
 
 
 def of_column(groups: Any, firsts: Any, seconds: Any, values: pa.Array) -> Entries:

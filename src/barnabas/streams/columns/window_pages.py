@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.plans.interpreter.state.pages import KEYED
+from barnabas.plans.interpreter.state.time_index import TimeIndex
 from barnabas.plans.interpreter.state.windows import WindowState
+from barnabas.spark.writing.rows import Column as Bytes
 from barnabas.streams.columns import kernel
 from barnabas.streams.columns.column import NotColumnar
 from barnabas.streams.columns.entries import Entries, of_column, of_pages, together
@@ -21,6 +23,7 @@ from barnabas.streams.columns.formats import big_endian
 from barnabas.streams.columns.grouping import Groups
 from barnabas.streams.columns.task import ColumnTask, Written
 
+ENTRY_HEAD = np.dtype([("time", ">i8"), ("size", ">u4")])
 CHANGELOG_KEY = np.dtype([("time", ">i8"), ("sequence", ">i4")])
 COUNT_BYTES = 8
 
@@ -34,10 +37,34 @@ def key_endings(times: Any, sequences: Any) -> pa.Array:
     """What stands behind a key in the changelog of windows."""
     endings = np.empty(len(times), CHANGELOG_KEY)
     endings["time"], endings["sequence"] = times, sequences
-    size = CHANGELOG_KEY.itemsize
-    offsets = np.arange(0, size * (len(endings) + 1), size, dtype=np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(endings.tobytes())]
-    return pa.Array.from_buffers(pa.binary(), len(endings), buffers)
+    return fixed(endings)
+
+
+def fixed(rows: Any) -> pa.Array:
+    """Each row of a packed array as bytes."""
+    size = rows.dtype.itemsize
+    offsets = np.arange(0, size * (len(rows) + 1), size, dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.tobytes())]
+    )
+
+
+def add_to_index(index: TimeIndex, times: Any, keys: pa.Array) -> None:
+    """Add entries that the index does not have, packed without a Python object for each."""
+    numbers = times // index.segment_ms
+    for number in np.unique(numbers).tolist():
+        places = np.flatnonzero(numbers == number)
+        some = keys.take(pa.array(places))
+        heads = np.empty(len(places), ENTRY_HEAD)
+        heads["time"], heads["size"] = times[places], pc.binary_length(some).to_numpy()
+        packed = pc.binary_join_element_wise(fixed(heads), some, pa.scalar(b"", pa.binary()))
+        index.add_packed(number, bytes(_bytes_of(packed)))
+
+
+def _bytes_of(array: pa.Array) -> Any:
+    """The bytes of all values, one behind the other."""
+    found = Bytes(array)
+    return found.data[found.at[0] : found.at[-1] + found.sizes[-1]]
 
 
 class WindowCounts:
@@ -50,23 +77,20 @@ class WindowCounts:
         self._task, self._state = task, state
         self._starts = starts[windows.firsts]
         keys = Groups(data)
-        self._names = data.take(pa.array(keys.firsts)).to_pylist()
+        names = data.take(pa.array(keys.firsts)).to_pylist()
+        self._keyed = [KEYED + name for name in names]
         self._pages = keys.ids[windows.firsts]  # the page of each window
         self._keys = data.take(pa.array(windows.firsts))
-        stored = self._load(self._names)
-        place = self._places(stored)
-        is_there = place >= 0
+        self._stored = of_pages(task.task.backend.get_many(state.spec.name, self._keyed))
+        self._replaced = self._places(self._stored)
+        is_there = self._replaced >= 0
         self.counts = np.bincount(windows.ids, minlength=windows.count)
         self.times = np.full(windows.count, -1, np.int64)
-        numbers = _numbers(stored)
-        self.counts[is_there] += numbers[place[is_there]]
-        self.times[is_there] = stored.seconds[place[is_there]]
+        replaced = self._stored.take(self._replaced[is_there])
+        self.counts[is_there] += _numbers(replaced)
+        self.times[is_there] = replaced.seconds
         kernel.max_by(windows.ids, times, self.times)
         self._is_new = ~is_there
-
-    def _load(self, names: list[bytes]) -> Entries:
-        keyed = [KEYED + name for name in names]
-        return of_pages(self._task.task.backend.get_many(self._state.spec.name, keyed))
 
     def _places(self, stored: Entries) -> Any:
         """The entry of each window, -1 where there is none."""
@@ -86,27 +110,25 @@ class WindowCounts:
         oldest = state.observed_time - state.retention_ms + 1
         is_kept = self._starts >= oldest
         added = np.flatnonzero(self._is_new & is_kept)
-        fresh = zip(self._starts[added].tolist(), self._keys.take(pa.array(added)).to_pylist(), strict=True)
-        state.index.add_many(fresh)
-        known = set(self._names)
-        due = [
-            key for key in dict.fromkeys(key for _, key in state.index.pop_before(oldest)) if key not in known
-        ]
-        names = self._names + due
-        stored = self._load(names)
-        replaced = self._places(stored)
+        add_to_index(state.index, self._starts[added], self._keys.take(pa.array(added)))
+        due = list(dict.fromkeys(KEYED + key for _, key in state.index.pop_before(oldest)))
+        keyed, stored = self._keyed, self._stored
         stays = stored.firsts >= oldest
-        stays[replaced[replaced >= 0]] = False
+        stays[self._replaced[self._replaced >= 0]] = False
+        stored = stored.take(np.flatnonzero(stays))
+        if due:
+            known = set(keyed)
+            others = [key for key in due if key not in known]
+            more = of_pages(backend.get_many(name, others), first=len(keyed))
+            stored = together(stored, more.take(np.flatnonzero(more.firsts >= oldest)))
+            keyed = keyed + others
         values = big_endian(pa.array(self.counts))
         new = of_column(self._pages, self._starts, self.times, values).take(np.flatnonzero(is_kept))
-        put = []
-        both = together(stored.take(np.flatnonzero(stays)), new)
-        for key, page in zip(names, both.pages(len(names)), strict=True):
-            if page:
-                put.append((KEYED + key, page))
-            else:
-                backend.delete(name, KEYED + key)
-        backend.put_many(name, put)
+        pages = dict(zip(keyed, together(stored, new).pages(len(keyed)), strict=True))
+        for key in [key for key, page in pages.items() if not page]:
+            del pages[key]
+            backend.delete(name, key)
+        backend.put_many(name, pages.items())
         topic = state.spec.changelog_topic(self._task.task.application_id)
         if topic is not None and state.spec.source_topic is None:
             ends = key_endings(self._starts, np.zeros(len(self._starts), np.int32))

@@ -129,7 +129,7 @@ class MakePlanLogic:
             changelog = spec.changelog_topic(application_id)
             if changelog is not None and not spec.is_global:
                 store = state_of(spec, state, application_id)
-                count = restore_store(cluster, store, changelog, partition, state.keep_restored)
+                count = restore_store(cluster, store, changelog, partition, state.keep)
                 log.info("%d records of %s-%d were restored", count, changelog, partition)
         if facts:
             found = json.loads(zlib.decompress(base64.b64decode(facts)))

@@ -2,9 +2,11 @@
 
 In: pages by store and key, as `plans.stores.StateBackend` asks for them. Out: a file that stands at one
 *version*. A batch reads each page once, keeps its changes in memory, and `prepare` writes them beside the
-pages. They count when the batch's offsets are committed with the same version as metadata: `settle` applies
-them then, or drops them. So a process may die at any point, and the file follows what the brokers say. Does
-not know: brokers, what is in a page.
+pages. They count when the batch's offsets are committed with the same version as metadata: `settle` makes a
+*step* of them then, or drops them. So a process may die at any point, and the file follows what the brokers
+say. Steps wait beside the table of pages: a page that changes in each batch is written to the table seldom,
+and a process whose turn comes again reads only the steps that it has not seen. Does not know: brokers, what
+is in a page.
 """
 
 from __future__ import annotations
@@ -13,21 +15,25 @@ import heapq
 import marshal
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-PAGES_KEPT_MAX = 200_000  # pages that stay in memory between two batches
+from barnabas.streams.spark.kept_pages import KeptPages, Row
+
+PAGES_KEPT_MAX = 300_000  # pages that stay in memory between two batches
+CHANGES_WAITING_MAX = 150_000  # of steps that are not in the table of pages yet
+STEPS_MAX = 32
 BUSY_S = 30.0
 KEYS_A_QUERY = 5_000
 NEW = ""  # the version of a file in which no batch has been committed
 RESTORING = "restoring"  # the version of a file whose pages are being brought back
-
-Change = tuple[str, bytes, bytes | None]
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS pages (
     store TEXT NOT NULL, key BLOB NOT NULL, page BLOB NOT NULL, PRIMARY KEY (store, key)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS prepared (version TEXT PRIMARY KEY, changes BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS steps (number INTEGER PRIMARY KEY, version TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
@@ -48,51 +54,66 @@ class StateFile:
         # version shows: the state is then restored from the changelogs.
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.executescript(SCHEMA)
-        self._kept: dict[tuple[str, bytes], bytes | None] = {}
-        self._changes: dict[tuple[str, bytes], bytes | None] = {}
-        self._kept_version = self.version
+        self._memory = KeptPages()
+        self._seen = 0  # the last step that is in memory
+        self._has_ranges = False
+        self._catch_up()
 
     @property
     def version(self) -> str:
-        """That of the last batch whose changes are applied."""
-        row = self._db.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()
-        return NEW if row is None else str(row[0])
+        """That of the last batch that is committed."""
+        return self._fact("version") or NEW
+
+    def _fact(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    @property
+    def _step(self) -> int:
+        """The number of the last step, also where it is in the table already."""
+        return int(self._fact("step") or 0)
 
     # -- the port of the interpreter -------------------------------------------------------------
 
     def get(self, store: str, key: bytes) -> bytes | None:
-        place = (store, key)
-        if place in self._kept:
-            return self._kept[place]
-        row = self._db.execute("SELECT page FROM pages WHERE store = ? AND key = ?", place).fetchone()
-        page = self._kept[place] = None if row is None else row[0]
+        kept = self._memory.of(store)
+        if key in kept:
+            return kept[key]
+        found = self._db.execute("SELECT page FROM pages WHERE store = ? AND key = ?", (store, key))
+        row = found.fetchone()
+        page = kept[key] = None if row is None else row[0]
         return page
 
     def get_many(self, store: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Pages in the order of their keys; those that are not in memory are read with few queries."""
-        kept = self._kept
-        missing = [key for key in keys if (store, key) not in kept]
+        kept = self._memory.of(store)
+        try:
+            return list(map(kept.__getitem__, keys))  # mostly all are at hand
+        except KeyError:
+            missing = [key for key in keys if key not in kept]
         for first in range(0, len(missing), KEYS_A_QUERY):
             some = missing[first : first + KEYS_A_QUERY]
             marks = ",".join("?" * len(some))
             query = f"SELECT key, page FROM pages WHERE store = ? AND key IN ({marks})"
-            kept.update(((store, key), None) for key in some)
-            kept.update(((store, key), page) for key, page in self._db.execute(query, (store, *some)))
-        return [kept[store, key] for key in keys]
+            kept.update(dict.fromkeys(some))
+            kept.update(self._db.execute(query, (store, *some)))
+        return [kept[key] for key in keys]
 
     def put(self, store: str, key: bytes, page: bytes) -> None:
-        self._kept[store, key] = self._changes[store, key] = page
+        self._memory.put(store, {key: page})
 
     def put_many(self, store: str, pages: Iterable[tuple[bytes, bytes]]) -> None:
-        changed = {(store, key): page for key, page in pages}
-        self._kept.update(changed)
-        self._changes.update(changed)
+        self._memory.put(store, dict(pages))
 
     def delete(self, store: str, key: bytes) -> None:
-        self._kept[store, key] = self._changes[store, key] = None
+        self._memory.put(store, {key: None})
 
     def range(self, store: str, first: bytes | None, last: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Pages in the order of their keys, `last` not included, the batch's own changes among them."""
+        self._has_ranges = True  # from now on steps go to the table at once
+        if self._memory.count_of_steps:
+            with self._transaction():
+                self._apply_steps(0, 0)
         query = "SELECT key, page FROM pages WHERE store = ? AND key >= ?"
         values: list[object] = [store, first or b""]
         if last is not None:
@@ -101,8 +122,8 @@ class StateFile:
         stored = self._db.execute(f"{query} ORDER BY key", values)
         changed = sorted(
             (key, page)
-            for (name, key), page in self._changes.items()
-            if name == store and key >= (first or b"") and (last is None or key < last)
+            for key, page in self._memory.changes.get(store, {}).items()
+            if key >= (first or b"") and (last is None or key < last)
         )
         overridden = {key for key, _ in changed}
         unchanged = ((key, page) for key, page in stored if key not in overridden)
@@ -113,75 +134,131 @@ class StateFile:
 
     def settle(self, committed: str) -> None:
         """Bring the file to the version that is committed. Raises StateLost where it cannot be reached."""
-        self._changes.clear()
-        if self.version == committed:
-            if self._kept_version != committed or len(self._kept) > PAGES_KEPT_MAX:
-                self._kept.clear()
-            self._kept_version = committed
+        if self._memory.changes:
+            self._memory.forget()
+        if self.version != committed:
+            query = "SELECT 1 FROM prepared WHERE version = ?"
+            if self._db.execute(query, (committed,)).fetchone() is None:
+                raise StateLost(
+                    f"the state in {self.path} stands at version {self.version or 'none'}, committed is"
+                    f" {committed or 'none'}"
+                )
+            with self._transaction():
+                self._add_step(committed)
+        self._catch_up()
+        if self._memory.count > PAGES_KEPT_MAX:
+            self._memory.forget()
+
+    def _catch_up(self) -> None:
+        """Bring steps into memory that another process has committed."""
+        if self._step == self._seen:
             return
-        row = self._db.execute("SELECT changes FROM prepared WHERE version = ?", (committed,)).fetchone()
-        if row is None:
-            raise StateLost(
-                f"the state in {self.path} stands at version {self.version or 'none'}, committed is"
-                f" {committed or 'none'}"
-            )
-        self._apply(committed, marshal.loads(row[0]))
-        self._kept.clear()
-        self._kept_version = committed
+        numbers = [number for (number,) in self._db.execute("SELECT number FROM steps ORDER BY number")]
+        first = numbers[0] if numbers else self._step + 1
+        if first > self._seen + 1:  # some are in the table already: what is in memory may be older
+            self._memory.clear()
+            self._seen = first - 1
+        self._memory.drop_before(first)
+        query = "SELECT number, changes FROM steps JOIN prepared USING (version) WHERE number > ?"
+        for number, changes in self._db.execute(f"{query} ORDER BY number", (self._seen,)):
+            self._memory.add_step(number, marshal.loads(changes))
+        self._seen = self._step
 
     def prepare(self, version: str) -> None:
-        """Keep the batch's changes, so that they can be applied when the batch is committed."""
-        changes = [(store, key, page) for (store, key), page in self._changes.items()]
-        self._db.execute("INSERT OR REPLACE INTO prepared VALUES (?, ?)", (version, marshal.dumps(changes)))
+        """Keep the batch's changes, so that they count when the batch is committed."""
+        data = marshal.dumps(self._memory.changes)
+        self._db.execute("INSERT OR REPLACE INTO prepared VALUES (?, ?)", (version, data))
 
     def commit(self, version: str) -> None:
-        """The batch is committed: apply what was prepared."""
-        changes = [(store, key, page) for (store, key), page in self._changes.items()]
-        self._apply(version, changes)
-        self._changes.clear()
-        self._kept_version = version
+        """The batch is committed: what was prepared is the next step."""
+        with self._transaction():
+            number = self._add_step(version)
+            if number != self._seen + 1:
+                raise StateLost(f"another process has changed the state in {self.path}")
+            self._memory.add_step(number, self._memory.changes)
+            self._memory.changes = {}
+            self._seen = number
+            if self._has_ranges:
+                self._apply_steps(0, 0)
+            else:
+                self._apply_steps(CHANGES_WAITING_MAX, STEPS_MAX)
 
     def drop_changes(self) -> None:
         """The batch failed: the next one begins from the committed version."""
-        self._changes.clear()
-        self._kept.clear()
+        self._memory.forget()
 
     def clear(self, version: str) -> None:
         """Delete all pages: the state is restored from elsewhere, and then stands at `version`."""
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("DELETE FROM pages")
-        self._db.execute("DELETE FROM prepared")
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES ('version', ?)", (version,))
-        self._db.execute("COMMIT")
-        self._changes.clear()
-        self._kept.clear()
-        self._kept_version = version
+        with self._transaction():
+            for table in ("pages", "prepared", "steps"):
+                self._db.execute(f"DELETE FROM {table}")
+            self._memory.clear()
+            self._skip_to(version)
 
-    def _apply(self, version: str, changes: list[Change]) -> None:
-        put = [change for change in changes if change[2] is not None]
-        deleted = [(store, key) for store, key, page in changes if page is None]
+    def keep(self, version: str = RESTORING) -> None:
+        """Write the changes to the table at once: pages of a state that is brought back, and of views."""
+        with self._transaction():
+            self._apply_steps(0, 0)
+            self._write(
+                (store, *each) for store, pages in self._memory.changes.items() for each in pages.items()
+            )
+            self._memory.clear()
+            self._skip_to(version)
+
+    def _skip_to(self, version: str) -> None:
+        """A version that no step leads to: other processes have to read anew."""
+        self._seen = self._step + 1
+        self._set_facts(version, self._seen)
+
+    def _add_step(self, version: str) -> int:
+        number = self._step + 1
+        self._db.execute("INSERT INTO steps VALUES (?, ?)", (number, version))
+        self._db.execute("DELETE FROM prepared WHERE version NOT IN (SELECT version FROM steps)")
+        self._set_facts(version, number)
+        return number
+
+    def _set_facts(self, version: str, step: int) -> None:
+        facts = [("version", version), ("step", str(step))]
+        self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
+
+    def _apply_steps(self, waiting_max: int, steps_max: int) -> None:
+        """Write the oldest steps to the table, until so much waits."""
+        before = self._memory.count_of_steps
+        self._write(self._memory.take_steps(waiting_max, steps_max))
+        if applied := before - self._memory.count_of_steps:
+            query = "DELETE FROM steps WHERE number IN (SELECT number FROM steps ORDER BY number LIMIT ?)"
+            self._db.execute(query, (applied,))
+            self._db.execute("DELETE FROM prepared WHERE version NOT IN (SELECT version FROM steps)")
+
+    def _write(self, rows: Iterable[Row]) -> None:
+        some = sorted(rows, key=_place)
+        put = (row for row in some if row[2] is not None)
+        self._db.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?)", put)
+        deleted = (row[:2] for row in some if row[2] is None)
+        self._db.executemany("DELETE FROM pages WHERE store = ? AND key = ?", deleted)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?)", put)
-            self._db.executemany("DELETE FROM pages WHERE store = ? AND key = ?", deleted)
-            self._db.execute("DELETE FROM prepared")
-            self._db.execute("INSERT OR REPLACE INTO facts VALUES ('version', ?)", (version,))
+            yield
         except BaseException:
             self._db.execute("ROLLBACK")
+            self._memory.clear()  # it may be ahead of the file
+            self._seen = -1
             raise
         self._db.execute("COMMIT")
 
-    def keep_restored(self, version: str = RESTORING) -> None:
-        """Write pages that were brought back. The last step gives the version at which the file stands."""
-        self.commit(version)
-        self._kept.clear()
-
     def forget(self) -> None:
-        """Drop pages that are kept in memory."""
-        self._kept.clear()
+        """Drop pages that can be read again."""
+        self._memory.forget()
 
     def close(self) -> None:
         self._db.close()
+
+
+def _place(row: Row) -> tuple[str, bytes]:
+    return row[0], row[1]
 
 
 _open: dict[Path, StateFile] = {}

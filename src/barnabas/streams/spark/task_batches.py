@@ -150,7 +150,7 @@ def settle(state: StateFile, partition: int, committed: Offsets, make: MakeLogic
         return
     state.clear(RESTORING)
     make.restore(state, partition, facts)
-    state.keep_restored(version if version is not None else uuid.uuid4().hex)
+    state.keep(version if version is not None else uuid.uuid4().hex)
 
 
 def committed_facts(committed: Offsets) -> tuple[str | None, str]:

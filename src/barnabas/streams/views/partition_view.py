@@ -70,7 +70,7 @@ class PartitionView:
                 restoring.apply(self.state, records[at : at + RECORDS_A_LOCK])
         with self._lock:
             self.position = position
-            self._file.commit(self._version())
+            self._file.keep(self._version())
             self._forget()
 
     def _forget(self) -> None:

@@ -11,8 +11,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from barnabas.plans.interpreter.state.pages import Pages, TimeIndex
+from barnabas.plans.interpreter.state.pages import Pages
 from barnabas.plans.interpreter.state.tables import ChangeRecord
+from barnabas.plans.interpreter.state.time_index import TimeIndex
 from barnabas.plans.stores import StateBackend, StoreSpec
 
 SEGMENT_MS = 10_000

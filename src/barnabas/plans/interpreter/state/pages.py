@@ -7,15 +7,13 @@ what it has changed. Does not know: what the objects are.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from barnabas.plans.stores import StateBackend
 
 P = TypeVar("P")
 KEYED, SEGMENT, META = b"k", b"t", b"m"
-_ENTRY = struct.Struct(">qI")
-_NUMBER = struct.Struct(">q")
 
 
 class Pages(Generic[P]):
@@ -67,123 +65,6 @@ class Pages(Generic[P]):
 
     def forget(self) -> None:
         self.loaded.clear()
-
-
-class TimeIndex:
-    """Entries of bytes by time, in segments; only segments that are looked at are loaded."""
-
-    def __init__(self, backend: StateBackend, store: str, segment_ms: int) -> None:
-        self._backend, self._store = backend, store
-        self._segment_ms = max(1, segment_ms)
-        self._segments: dict[int, dict[tuple[int, bytes], None] | None] = {}
-        self._dirty: set[int] = set()
-        self._meta_dirty = False
-        self._load_meta()
-
-    def _load_meta(self) -> None:
-        stored = self._backend.get(self._store, META)
-        numbers = struct.unpack(f">{len(stored) // 8}q", stored) if stored else ()
-        self._segments = dict.fromkeys(numbers)
-
-    def _segment(self, number: int) -> dict[tuple[int, bytes], None]:
-        found = self._segments.get(number)
-        if found is None:
-            found = {}
-            if number in self._segments:
-                stored = self._backend.get(self._store, SEGMENT + _NUMBER.pack(number)) or b""
-                at = 0
-                while at < len(stored):
-                    time, size = _ENTRY.unpack_from(stored, at)
-                    at += _ENTRY.size + size
-                    found[time, stored[at - size : at]] = None
-            else:
-                self._meta_dirty = True
-            self._segments[number] = found
-        return found
-
-    def add(self, time: int, entry: bytes) -> None:
-        number = time // self._segment_ms
-        segment = self._segment(number)
-        if (time, entry) not in segment:
-            segment[time, entry] = None
-            self._dirty.add(number)
-
-    def add_many(self, entries: Iterable[tuple[int, bytes]]) -> None:
-        by_segment: dict[int, dict[tuple[int, bytes], None]] = {}
-        size = self._segment_ms
-        for entry in entries:
-            number = entry[0] // size
-            some = by_segment.get(number)
-            if some is None:
-                some = by_segment[number] = {}
-            some[entry] = None
-        for number, some in by_segment.items():
-            self._segment(number).update(some)
-            self._dirty.add(number)
-
-    def pop_before(self, limit: int) -> list[tuple[int, bytes]]:
-        """Take out the entries with a time below the limit."""
-        found: list[tuple[int, bytes]] = []
-        last = limit // self._segment_ms
-        for number in sorted(number for number in self._segments if number <= last):
-            segment = self._segment(number)
-            due = list(segment) if number < last else [entry for entry in segment if entry[0] < limit]
-            found += due
-            if len(due) == len(segment):
-                self._drop(number)
-            elif due:
-                for entry in due:
-                    del segment[entry]
-                self._dirty.add(number)
-        return found
-
-    def discard(self, time: int, entry: bytes) -> None:
-        number = time // self._segment_ms
-        if number not in self._segments:
-            return
-        segment = self._segment(number)
-        if (time, entry) in segment:
-            del segment[time, entry]
-            self._dirty.add(number)
-            if not segment:
-                self._drop(number)
-
-    def _drop(self, number: int) -> None:
-        del self._segments[number]
-        self._dirty.discard(number)
-        self._meta_dirty = True
-        self._backend.delete(self._store, SEGMENT + _NUMBER.pack(number))
-
-    def between(self, low: int, high: int) -> list[tuple[int, bytes]]:
-        """Entries with low <= time <= high, by time, then by bytes."""
-        first, last = low // self._segment_ms, high // self._segment_ms
-        found: list[tuple[int, bytes]] = []
-        for number in sorted(number for number in self._segments if first <= number <= last):
-            found += sorted(entry for entry in self._segment(number) if low <= entry[0] <= high)
-        return found
-
-    def ordered(self) -> Iterator[tuple[int, bytes]]:
-        """All entries by time; segments are loaded as the caller gets to them."""
-        for number in sorted(self._segments):
-            yield from sorted(self._segment(number))
-
-    def first(self) -> tuple[int, bytes] | None:
-        return next(self.ordered(), None)
-
-    def flush(self) -> None:
-        for number in self._dirty:
-            page = b"".join(
-                _ENTRY.pack(time, len(entry)) + entry for time, entry in self._segments[number] or ()
-            )
-            self._backend.put(self._store, SEGMENT + _NUMBER.pack(number), page)
-        self._dirty.clear()
-        if self._meta_dirty:
-            numbers = sorted(self._segments)
-            self._backend.put(self._store, META, struct.pack(f">{len(numbers)}q", *numbers))
-            self._meta_dirty = False
-
-    def forget(self) -> None:
-        self._load_meta()
 
 
 class Chunks:

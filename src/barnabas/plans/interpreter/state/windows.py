@@ -11,8 +11,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.plans.interpreter.state.pages import Chunks, Pages, TimeIndex
+from barnabas.plans.interpreter.state.pages import Chunks, Pages
 from barnabas.plans.interpreter.state.tables import ChangeRecord
+from barnabas.plans.interpreter.state.time_index import TimeIndex
 from barnabas.plans.serdes import FromBytes, ToBytes
 from barnabas.plans.stores import StateBackend, StoreSpec
 

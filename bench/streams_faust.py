@@ -5,6 +5,7 @@ It imports nothing of ours. Does not know: the comparison.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import Any
@@ -36,20 +37,20 @@ def main(bootstrap: str, application_id: str, folder: str) -> None:
     async def split(stream: Any) -> None:
         async for line in stream:
             for word in line.split(b" "):
-                words.send_soon(key=word, value=word)
+                await words.send(key=word, value=word)
 
     @app.agent(words)  # type: ignore[misc]
     async def count(stream: Any) -> None:
         async for word in stream:
             counts[word] += 1
-            results.send_soon(key=word, value=counts[word].to_bytes(8, "big"))
+            await results.send(key=word, value=counts[word].to_bytes(8, "big"))
 
     @app.task()  # type: ignore[misc]
     async def running() -> None:
         print("RUNNING", flush=True)
 
-    worker = faust.Worker(app, loglevel="warning")
-    threading.Thread(target=lambda: (sys.stdin.read(), sys.exit(0)), daemon=True).start()
+    worker = faust.Worker(app, loglevel="warning", redirect_stdouts=False)
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     worker.execute_from_commandline()
 
 

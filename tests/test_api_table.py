@@ -16,7 +16,7 @@ from barnabas.security.acls.vocabulary import word
 PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
 HEAD = """# APIs
 
-What a node serves, from the handlers' own declarations: every API of Apache Kafka 4.3.1.
+The APIs that a node serves, from the handlers' own declarations: every API of Apache Kafka 4.3.1.
 
 | key | API | versions | listeners | handler | the caller needs |
 | --- | --- | --- | --- | --- | --- |

@@ -48,6 +48,7 @@ def table() -> dict[str, Folder]:
 
 
 FOLDERS = table()
+RIDDLE = re.compile(r'\s*"""(Who|Whoever|What|Whatever)\b')  # a sentence whose subject comes last
 
 
 def folders() -> list[str]:
@@ -252,6 +253,16 @@ def test_modules_have_a_docstring_and_a_size_that_can_be_read() -> None:
     for path in PACKAGE.rglob("*.py"):
         assert facts(path).docstring, f"{path.relative_to(PACKAGE)} has no docstring"
         assert facts(path).lines <= 500, f"{path.relative_to(PACKAGE)} is longer than 500 lines"
+
+
+def test_docstrings_name_their_subject_first() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if RIDDLE.match(line)
+    ]
+    assert not wrong
 
 
 def test_no_drawers() -> None:

@@ -389,7 +389,7 @@ class Node:
                 raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
 
     def _with_real_ports(self, advertised: tuple[EndPoint, ...]) -> tuple[EndPoint, ...]:
-        """What others are told: the port that was bound where the settings left it open, this host's name
+        """The address for others: the port that was bound where the settings left it open, this host's name
         for none."""
         return tuple(
             replace(

@@ -1,4 +1,4 @@
-"""What a node shows of itself: the sources of its metrics, their endpoint, and the ticks of their rates.
+"""Metrics of a node: the sources of its metrics, their endpoint, and the ticks of their rates.
 
 In: a node's broker and listeners, when they have started. Out: a registry that outlets walk, and `GET
 /metrics` where a port is set. Rates of meters need a tick every five seconds; a simulation has none, and

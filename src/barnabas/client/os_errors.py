@@ -9,7 +9,7 @@ from barnabas.security.tls.failures import describe
 
 
 def reason_of(error: BaseException) -> str:
-    """What a person should read of an OSError: `connection refused` instead of errno and address."""
+    """The text of an OSError for a person: `connection refused` instead of errno and address."""
     if isinstance(error, SSLError):
         return describe(error, is_server=False)
     if isinstance(error, gaierror):

@@ -40,7 +40,7 @@ async def read_replicas(
     max_wait_ms: int,
     partition_bytes_max: int,
 ) -> dict[TopicPartition, ReplicaBatches | KafkaError]:
-    """What one broker has of some partitions."""
+    """The data of one broker for some partitions."""
     connection = await cluster.connection_to(node.address, "replicas")
     version = connection.version_for(FetchRequest)
     request = fetch_request(

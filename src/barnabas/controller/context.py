@@ -1,4 +1,4 @@
-"""What a decision may read: the image, the node's settings, broker sessions, time and random numbers.
+"""Input of a decision: the image, the node's settings, broker sessions, time and random numbers.
 
 In: values that the host collects before each decision. Out: lookups that several decisions need (active
 brokers, a topic's effective `min.insync.replicas`, a broker's default log directory).

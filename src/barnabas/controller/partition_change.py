@@ -34,7 +34,7 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides an election in one topic."""
+    """The facts that decide an election in one topic."""
 
     may_lead: Callable[[int], bool]
     log_dirs: Callable[[int], tuple[bytes, ...]]  # a broker's online directories

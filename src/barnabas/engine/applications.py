@@ -44,7 +44,7 @@ Prepare = Callable[[], AbstractContextManager[Sequence[Program]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """What the engine needs to know of an application.
+    """Description of an application for the engine.
 
     `place` is beside the data and seen by all hosts. `folder` is of this machine: file lock, logs, timeline.
     `plans` and `judge` decide whether the state of an earlier version may be continued (`upgrades`)."""

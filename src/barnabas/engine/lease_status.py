@@ -1,4 +1,4 @@
-"""What the processes of a run know of the lease that their run holds: the epoch, and until when it is safe.
+"""Knowledge of a run's processes about the lease that their run holds: the epoch, and until when it is safe.
 
 In: the folder of a lake's state on this machine. Out: a small file that the holder writes at each renewal,
 and that the applications read before they work. Does not know: where the lease lies.

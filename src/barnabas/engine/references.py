@@ -84,8 +84,8 @@ Reference = TopicReference | TableReference | JdbcReference | FilesReference
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What references are resolved against: clusters by name, each with settings of Kafka's clients, and the
-    folder or URL of a lake."""
+    """Context in which references are resolved: clusters by name, each with settings of Kafka's clients, and
+    the folder or URL of a lake."""
 
     clusters: Mapping[str, Mapping[str, Text]] = field(default_factory=dict)
     lake: str = ""

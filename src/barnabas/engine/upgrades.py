@@ -34,7 +34,7 @@ class Continuation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What decides about the meaning of a query's state. Values must be JSON."""
+    """Everything that decides about the meaning of a query's state. Values must be JSON."""
 
     query: str
     plan: Mapping[str, Any]

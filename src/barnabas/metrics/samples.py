@@ -1,4 +1,4 @@
-"""What a metric is, and one sample of it: the key of the registry is (domain, type, name, tags, attribute).
+"""A metric, and one sample of it: the key of the registry is (domain, type, name, tags, attribute).
 
 In: names as Kafka's MBeans have them. Out: values that every outlet reads. Kafka has two libraries of
 metrics. An MBean of the older one has a name, and attributes such as Value or Count

@@ -138,7 +138,7 @@ MetaName = Literal["timestamp", "topic", "partition", "offset", "window_start", 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Meta(Expression):
-    """What a record has beside key and value."""
+    """The parts of a record beside key and value."""
 
     name: MetaName
 

@@ -1,4 +1,4 @@
-"""What travels between the two tables of a foreign-key join: subscriptions and responses, and their bytes.
+"""Messages between the two tables of a foreign-key join: subscriptions and responses, and their bytes.
 
 A row of the left table subscribes to its foreign key with a digest of its value; the response carries the
 digest back, so that a response to a value that has changed since is dropped. Does not know: operators.
@@ -23,7 +23,7 @@ DIGEST_SIZE = 16
 
 
 class Instruction(IntEnum):
-    """What the right side does with a subscription."""
+    """The reaction of the right side to a subscription."""
 
     LEAVE_SILENTLY = 0
     LEAVE_AND_TELL = 1
@@ -41,7 +41,7 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What the right table has under the foreign key."""
+    """The value of the right table under the foreign key."""
 
     digest: bytes | None
     value: Any

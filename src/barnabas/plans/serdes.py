@@ -1,4 +1,4 @@
-"""What the edges of a plan need of a format: bytes from values, values from bytes.
+"""The part of a format that the edges of a plan need: bytes from values, values from bytes.
 
 In: a topic and whether keys or values are meant (formats of a registry derive the subject from them). Out:
 two functions. None never reaches them: a null stays null everywhere.

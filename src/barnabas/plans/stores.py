@@ -16,7 +16,7 @@ from barnabas.plans.serdes import Serde
 
 
 class StoreKind(Enum):
-    """What a store keeps under a key."""
+    """The kind of value that a store keeps under a key."""
 
     KEY_VALUE = "key value"  # plain values: stores of processors
     TIMESTAMPED = "timestamped key value"  # a value with its timestamp: tables

@@ -1,4 +1,4 @@
-"""What the quorum and its controller measure: records and their commits, elections, decisions.
+"""Measurements of the quorum and its controller: records and their commits, elections, decisions.
 
 In: calls where it happens. Out: counters and histograms (nanoseconds), for metrics. The times are real even
 in a simulation, whose course they do not touch. Does not know: names of metrics.

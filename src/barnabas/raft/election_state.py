@@ -1,4 +1,4 @@
-"""What a node of the quorum must keep across restarts: the epoch, its vote, the leader it knows.
+"""State that a node of the quorum must keep across restarts: the epoch, its vote, the leader it knows.
 
 In and out: the JSON text of `quorum-state`, version 0 (static voters, kraft.version 0) and 1 (kraft.version
 1).

@@ -1,4 +1,4 @@
-"""Who leads, as a response of the quorum says: an id, an epoch, and an address in newer versions.
+"""The leader that a response of the quorum names: an id, an epoch, and an address in newer versions.
 
 In: the fields of Fetch, FetchSnapshot, Vote and similar responses. Out: `LeaderHint`.
 Does not know: whether the hint is still true.

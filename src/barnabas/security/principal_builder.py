@@ -18,7 +18,7 @@ DEFAULT = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalB
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What is known of a connection when its handshakes are done."""
+    """Knowledge about a connection when its handshakes are done."""
 
     listener: str
     host: str

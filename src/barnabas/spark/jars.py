@@ -109,7 +109,7 @@ def jars(*names: str, say: Say | None = None) -> list[Path]:
 
 
 def missing(names: Iterable[str]) -> list[Jar]:
-    """What would have to be fetched."""
+    """Jars that would have to be fetched."""
     return [jar for name in names for jar in SETS[name] if not place(jar).exists()]
 
 

@@ -1,4 +1,4 @@
-"""What a query asks for: the options of Spark's own Kafka connector, and a few of ours.
+"""The request of a query: the options of Spark's own Kafka connector, and a few of ours.
 
 In: options as Spark hands them over, and whether the query is a stream. Out: one frozen value. Everything
 that can be known to be wrong without asking a broker is an error here: one sentence with the option's name.

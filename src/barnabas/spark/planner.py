@@ -1,4 +1,4 @@
-"""What a query reads: partitions and offsets, asked from the cluster while the query is planned.
+"""The input of a query: partitions and offsets, asked from the cluster while the query is planned.
 
 In: the query's options. Out: partitions, where they begin and end, ranges for tasks. Questions that fail for
 reasons that pass are asked again (`fetchOffset.*`). Lost offsets are reported as Spark's connector does: an
@@ -142,7 +142,7 @@ class Planner:
     # -- ranges ----------------------------------------------------------------------------------
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """What tasks read of everything between `start` and `end`."""
+        """Divide everything between `start` and `end` among tasks."""
         gone = sorted(set(start) - set(end))
         if gone:
             self.lose(f"{', '.join(map(str, gone))} are gone: the topic was deleted, or partitions of it")

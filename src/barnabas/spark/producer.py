@@ -47,7 +47,7 @@ OnRefused = Callable[[TopicPartition, bytes | None, str], None]  # where, the ke
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """What goes to one leader: the request being filled, and those under way."""
+    """Requests to one leader: the request being filled, and those under way."""
 
     connection: ConnectionCore
     filling: Filling = field(default_factory=dict)

@@ -44,7 +44,7 @@ def each_behind(progress: Mapping[str, Any] | Any) -> list[int]:
 
 
 def metrics_of(end: Mapping[Any, int], latest: Mapping[Any, int]) -> dict[str, dict[str, float]]:
-    """What stands beside the latest offsets, under the names that Spark's own connector uses."""
+    """Values beside the latest offsets, under the names that Spark's own connector uses."""
     behind = [max(offset - end[place], 0) for place, offset in latest.items() if place in end]
     if not behind:
         return {}

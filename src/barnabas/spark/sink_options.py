@@ -1,4 +1,4 @@
-"""What a query writes, and how: options of the sink, and the columns it may have.
+"""The output of a query: options of the sink, and the columns it may have.
 
 In: options as Spark hands them over, the schema of the rows. Out: one frozen value, or an error that names
 the option or the column. Does not know: clusters, Arrow.

@@ -89,7 +89,7 @@ class BarnabasSource(DataSource):
 
 
 class Range(InputPartition):
-    """What one task reads."""
+    """The range that one task reads."""
 
     def __init__(self, asked: OffsetRange) -> None:
         super().__init__(asked)

@@ -23,7 +23,7 @@ Tiers = dict[str, dict[str, int]]  # by topic: the tiers that count it, with the
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What belongs together, where the names of tiers do not say it.
+    """Tiers that belong together, where the names of tiers do not say it.
 
     `references`: tier → the tiers whose sum it is compared with. `topics`: (tier, topic) → the topic under
     which the tier before counts the same records (a mirror that renames). `patience_ms`: by tier or kind of

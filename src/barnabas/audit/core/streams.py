@@ -58,7 +58,7 @@ class Stream:
         self.conflicts = 0  # ranges that overlap others in a way that cannot be resolved
 
     def accept(self, message: CountMessage) -> Counts | None:
-        """What the message adds: None if it was counted before, or cannot be told apart from what was."""
+        """The counts that the message adds: None if they were counted before, or cannot be told apart."""
         start, end, counts = message.start, message.end, counts_of(message)
         touched = [each for each in self._covered if each.start < end and start < each.end]
         if not touched:

@@ -1,4 +1,4 @@
-"""What a counter has counted since its last message: numbers by topic, partition and bucket.
+"""The counts of a counter since its last message: numbers by topic, partition and bucket.
 
 In: records as topic, partition and timestamp, with the time at which they were seen. Out: entries of count
 messages. The number of cells is bounded: timestamps of a broken producer cannot make buckets without end;

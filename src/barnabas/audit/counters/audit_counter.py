@@ -266,7 +266,7 @@ class AuditCounter:
 
 
 class TransactionCounts:
-    """What was acknowledged in a transaction. It counts when the transaction is committed."""
+    """Records acknowledged in a transaction. They count when the transaction is committed."""
 
     def __init__(self, counter: AuditCounter) -> None:
         self._counter = counter

@@ -22,7 +22,7 @@ LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class Aspects:
-    """What has to be equal beside key and value."""
+    """Parts that have to be equal beside key and value."""
 
     headers: bool = False
     timestamps: bool = False

@@ -54,7 +54,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison found. `ranges_differing` of `ranges` of keys have other digests."""
+    """Result of a comparison. `ranges_differing` of `ranges` of keys have other digests."""
 
     source_records: int
     target_records: int

@@ -1,1 +1,1 @@
-"""What handlers are built from: routes, the context of a request, deferred responses, permissions."""
+"""Building blocks of handlers: routes, the context of a request, deferred responses, permissions."""

@@ -1,4 +1,4 @@
-"""What a handler knows about a request besides its body: one context for each connection."""
+"""Context of a request for its handler: one context for each connection."""
 
 from __future__ import annotations
 

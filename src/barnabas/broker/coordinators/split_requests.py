@@ -13,7 +13,7 @@ from barnabas.protocol import Message
 
 Combine = Callable[[list[Any]], Message]
 CombinedResponse = Message | Deferred | Awaitable[Response]
-"""What a handler returns that sent parts of its request to several shards."""
+"""Response of a handler that sent parts of its request to several shards."""
 
 
 class Split(NamedTuple):

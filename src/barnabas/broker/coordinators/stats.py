@@ -1,4 +1,4 @@
-"""What coordinators measure: records by what they mean, times of events and of batches.
+"""Measurements of coordinators: records by what they mean, times of events and of batches.
 
 In: the records of decisions, calls of hosts. Out: counters and histograms (nanoseconds), for metrics. One
 object for all shards of a coordinator. Does not know: names of metrics.

@@ -1,4 +1,4 @@
-"""What fetches measure: those that wait, those that waited as long as they may, reads from the disk.
+"""Measurements of fetches: those that wait, those that waited as long as they may, reads from the disk.
 
 In: calls of fetches. Out: counters and a histogram (nanoseconds), for metrics. Does not know: names of
 metrics.

@@ -68,7 +68,7 @@ async def awaited(result: Awaitable[Message | None], line: Line) -> Message | No
 
 
 class Line:
-    """What a line says of one request."""
+    """The content of a line about one request."""
 
     def __init__(self, key: ApiKey, request: Message, context: RequestContext) -> None:
         self._key = key

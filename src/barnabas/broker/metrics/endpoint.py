@@ -35,7 +35,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """What a scrape shows unless its query says something else."""
+    """The content of a scrape unless its query says something else."""
 
     dialect: str = DEFAULT
     with_partitions: bool = True

@@ -120,7 +120,7 @@ def jobs_of(request: ProduceRequest, version: int, partitions: Partitions) -> li
 def validate_all(
     jobs: list[Job], version: int, now_ms: int, pause: Callable[[], None] | None
 ) -> PreparedBatches:
-    """What each batch becomes, or why it is refused. Raises `NeedsThread` where there is no `pause`."""
+    """Prepare each batch, or say why it is refused. Raises `NeedsThread` where there is no `pause`."""
     prepared: PreparedBatches = {}
     for key, records, rules, where in jobs:
         try:

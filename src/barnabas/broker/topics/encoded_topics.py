@@ -41,7 +41,7 @@ TOPICS_A_STEP = 64
 
 
 class Form(NamedTuple):
-    """What the bytes of a topic depend on besides the topic."""
+    """Everything beside the topic that its bytes depend on."""
 
     version: int
     wants_operations: bool

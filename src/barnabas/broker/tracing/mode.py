@@ -1,4 +1,4 @@
-"""What becomes of the frame that is being handled. In: nothing. Out: `Mode`."""
+"""The treatment of the frame that is being handled. In: nothing. Out: `Mode`."""
 
 from __future__ import annotations
 

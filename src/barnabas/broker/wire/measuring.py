@@ -1,4 +1,4 @@
-"""What a connection measures of its requests beside their times: bytes, sizes, waits, and who sent them.
+"""Measurements of a connection's requests beside their times: bytes, sizes, waits, and who sent them.
 
 In: calls of the channel, most of them for one wake-up of 16. Out: histograms of the route's API, and totals
 of connections, added up by listener, and by client id and user. The number of clients that are told apart is

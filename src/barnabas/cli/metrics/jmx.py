@@ -126,7 +126,7 @@ def first_rows(url: str, queries: list[ObjectName], wanted: set[str] | None, *, 
 
 @dataclass(slots=True)
 class Read:
-    """What was read at one moment: MBeans, or the samples of a Prometheus page."""
+    """The values of one moment: MBeans, or the samples of a Prometheus page."""
 
     beans: list[Bean] | None
     samples: list[Sample]

@@ -96,7 +96,7 @@ class ClusterAdmin(AdminPart):
         return (await self.cluster.connection_to(node.address)).versions
 
     async def describe_log_dirs(self, nodes: Iterable[Node]) -> dict[int, list[LogDir]]:
-        """What each broker keeps in each of its log dirs."""
+        """The content of each log dir of each broker."""
         found = {}
         for node in nodes:
             answer = await self.cluster.ask_node(

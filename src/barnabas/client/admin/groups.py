@@ -238,7 +238,7 @@ def classic_description(group: ClassicGroup, coordinator: Node) -> GroupDescript
 
 
 def classic_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """What the leader of the group wrote for a member; nothing when it cannot be read."""
+    """The assignment that the leader of the group wrote for a member; nothing when it cannot be read."""
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
         return ()

@@ -21,7 +21,7 @@ NO_OFFSET = -1
 
 
 class OffsetSpec(IntEnum):
-    """What the negative timestamps of ListOffsets mean."""
+    """Meanings of the negative timestamps of ListOffsets."""
 
     LATEST = -1
     EARLIEST = -2
@@ -56,7 +56,7 @@ class OffsetAdmin(AdminPart):
         read_committed: bool = False,
         timeout_ms: float | None = None,
     ) -> dict[TopicPartition, FoundOffset | KafkaError]:
-        """What is found for each partition; `wanted` maps it to an OffsetSpec or a timestamp in ms."""
+        """Find an offset for each partition; `wanted` maps it to an OffsetSpec or a timestamp in ms."""
         question = functools.partial(self._ask_leader, read_committed)
         return await ask_leaders(self.cluster, wanted, question, timeout_ms=timeout_ms)
 

@@ -1,4 +1,4 @@
-"""What every part of Admin has: the cluster, its coordinators, and a request that is tried again.
+"""Base of every part of Admin: the cluster, its coordinators, and a request that is tried again.
 
 In: requests. Out: responses without an error at their top; errors that may pass are waited for.
 """

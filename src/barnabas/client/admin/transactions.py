@@ -55,7 +55,7 @@ class ActiveProducer:
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """What names the transaction of a partition that is to be aborted."""
+    """Identification of a partition's transaction that is to be aborted."""
 
     where: TopicPartition
     producer_id: int

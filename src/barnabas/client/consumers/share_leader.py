@@ -1,4 +1,4 @@
-"""What a share consumer exchanges with one broker: its share session, one request at a time.
+"""Exchange of a share consumer with one broker: its share session, one request at a time.
 
 In: partitions to fetch, acknowledgements. Out: the data of partitions, and what became of acknowledgements:
 each batch is reported once, as done or with the error that it failed with. Acknowledgements wait for the next

@@ -83,7 +83,7 @@ async def ask_leaders(
     *,
     timeout_ms: float | None = None,
 ) -> dict[TopicPartition, T | KafkaError]:
-    """What the leader of each partition answers."""
+    """The response of each partition's leader."""
 
     async def find(
         left: list[TopicPartition], found: Found[TopicPartition, T]

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a cluster, other than an error code in an answer.
+"""Failures between a client and a cluster, other than an error code in an answer.
 
 An answer's error code is raised as `barnabas.protocol.KafkaError`; all here is about reaching a broker.
 """

@@ -102,7 +102,7 @@ def frame_start(key: int, version: int, correlation_id: int, client_id: str, bod
 
 @functools.lru_cache(maxsize=1024)
 def header_rest(key: int, version: int, client_id: str) -> bytes:
-    """What follows the correlation id in a request's header: the same in all requests of a client."""
+    """The part of a request's header behind the correlation id: the same in all requests of a client."""
     header = RequestHeader(request_api_key=key, request_api_version=version, client_id=client_id)
     return header.encode(request_header_version(key, version))[HEADER_BYTES:]
 

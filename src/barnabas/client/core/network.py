@@ -25,7 +25,7 @@ REQUEST_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """What every connection of a client has in common."""
+    """Common to all connections of a client."""
 
     client_id: str = "barnabas"
     connect_timeout_ms: float = CONNECT_TIMEOUT_MS

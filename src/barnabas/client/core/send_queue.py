@@ -24,7 +24,7 @@ Failure = KafkaError | ClientError
 
 
 class Outgoing(Protocol):
-    """What the queue must know of a batch."""
+    """The properties of a batch that the queue needs."""
 
     base_sequence: int | None
 

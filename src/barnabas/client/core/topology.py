@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: its brokers, and the leader of each partition, as of one Metadata answer.
+"""Knowledge of a client about a cluster: its brokers and the leader of each partition, from one response.
 
 In: a MetadataResponse. Out: values to look up. Does not know: how the answer was obtained or how old it is.
 """

@@ -48,7 +48,7 @@ class Settings(Mapping[str, Any]):
         return list(self._values[name] or ())
 
     def prefixed(self, prefix: str) -> dict[str, str | None]:
-        """What the user gave under a prefix, with the prefix removed."""
+        """The user's settings under a prefix, with the prefix removed."""
         return {
             name.removeprefix(prefix): value
             for name, value in self.raw.items()

@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 @dataclass
 class Converted:
-    """What became of a column of bytes."""
+    """Result of converting a column of bytes."""
 
     parts: list[Part] = field(default_factory=list)
     failures: dict[int, Exception] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Converted:
 
 @dataclass
 class Encoded:
-    """What became of a column of values: bytes, null where a record failed or has no value."""
+    """Result of converting a column of values: bytes, null where a record failed or has no value."""
 
     data: Any  # pa.Array of binary
     failures: dict[int, Exception] = field(default_factory=dict)

@@ -22,7 +22,7 @@ BLOCK_MAX = 1 << 30
 
 
 def envelope_prefix(data: pa.Array) -> bytes | None:
-    """What the first record has before its payload: `{"schema":…,"payload":`. None if it looks otherwise."""
+    """The text of the first record before its payload: `{"schema":…,"payload":`, or None."""
     if not len(data) or data.null_count == len(data):
         return None
     first = next(one.as_py() for one in data if one.is_valid)
@@ -95,7 +95,7 @@ def count_newlines(text: pa.Buffer) -> int:
 
 
 def read_type(schema: Schema) -> pa.DataType | None:
-    """What the reader is asked for. None where its reading differs from ours: bytes and decimals."""
+    """The schema to ask the reader for. None where its reading differs from ours: bytes and decimals."""
     if schema.type is Type.BYTES or schema.logical == DECIMAL_NAME:
         return None
     if schema.logical is not None:
@@ -115,7 +115,7 @@ def read_type(schema: Schema) -> pa.DataType | None:
 
 
 def finished(data: pa.Array, schema: Schema, defaults: bool) -> pa.Array:
-    """What was read, with the types of the schema and with defaults in the place of nulls."""
+    """The values that were read, with the types of the schema and with defaults in the place of nulls."""
     made: Any
     if schema.type is Type.STRUCT:
         parts = [

@@ -31,7 +31,7 @@ COUNTERPARTS: dict[str, Callable[..., Any]] = {}  # filled by `arrow_types` and 
 
 
 class Type(StrEnum):
-    """What a value is. The texts are Java's names in lower case, as error messages of Connect print them."""
+    """The type of a value. The texts are Java's names in lower case, as in error messages of Connect."""
 
     INT8 = "int8"
     INT16 = "int16"
@@ -60,7 +60,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What values of a column look like. Equal schemas are equal in all attributes, as in Java."""
+    """The shape of a column's values. Equal schemas are equal in all attributes, as in Java."""
 
     type: Type
     optional: bool = False

@@ -21,7 +21,7 @@ Record = tuple[str, dict[str, Any] | None]  # key and value; None deletes
 
 
 class Change(StrEnum):
-    """What a record changed."""
+    """The change that a record made."""
 
     CONFIG = "config"
     REMOVED = "removed"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class State(StrEnum):
-    """What a connector or a task does."""
+    """State of a connector or a task."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 class Target(StrEnum):
-    """What a connector should do."""
+    """State that a connector should have."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"

@@ -1,4 +1,4 @@
-"""What every piece of a job has on its executor: the chain of transforms and converters, clients, a report.
+"""Equipment of a job's pieces on executors: the chain of transforms and converters, clients, a report.
 
 In: settings that travelled from the driver. Out: objects of this process; those that are expensive to make
 are kept for the next piece. Does not know: sources, sinks.

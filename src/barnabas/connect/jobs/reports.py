@@ -1,4 +1,4 @@
-"""What a piece of a job on an executor tells the driver: counts, the last error, why it could not go on.
+"""Reports of a job's pieces on executors to the driver: counts, the last error, why it could not go on.
 
 Failures of connectors travel as reports, not as errors of Spark: so their text and the coordinates of their
 record arrive unchanged, and Spark does not try again what cannot work. Pure.

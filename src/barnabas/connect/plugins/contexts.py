@@ -1,4 +1,4 @@
-"""What a running connector or task is given: settings, offsets, and ways to tell the worker something.
+"""Input of a running connector or task: settings, offsets, and ways to tell the worker something.
 
 The runtime fills these in; the test kit fills in its own. A connector calls the methods and reads the fields,
 and needs nothing else of the worker. Does not know: workers, threads of tasks, topics of offsets.
@@ -62,7 +62,7 @@ class ConnectorContext:
 
 @dataclass(slots=True)
 class TaskContext:
-    """What tasks of all kinds are given."""
+    """Input of tasks of all kinds."""
 
     connector: str
     task: int

@@ -107,7 +107,7 @@ class Plugins:
 
 
 def own_plugins() -> Iterator[Known]:
-    """What the rooms of this package list."""
+    """Plugins that the rooms of this package list."""
     rooms = list(ROOMS)
     if find_spec(CONNECTOR_ROOMS) is not None:
         package = import_module(CONNECTOR_ROOMS)

@@ -65,7 +65,7 @@ def client_properties(
 
 
 def connection_settings(properties: Mapping[str, str]) -> ClientSettings:
-    """What connections need of a client's properties."""
+    """The part of a client's properties that connections need."""
     return client_settings(
         {f"kafka.{name}": text for name, text in properties.items() if name not in FORBIDDEN}
     )

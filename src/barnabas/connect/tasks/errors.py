@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot be converted or transformed: KIP-298.
+"""The treatment of a record that cannot be converted or transformed: KIP-298.
 
 In: settings of a connector, failures with the record they belong to. Out: an error that names stage, topic,
 partition and offset, or a record that is skipped, logged and given to the dead letter queue. Operations that

@@ -1,4 +1,4 @@
-"""What a task that is a Spark job is given by its thread, and the contract of what runs it.
+"""Input from its thread for a task that is a Spark job, and the contract of what runs it.
 
 The runner of tasks fills these in. Does not know: Spark.
 """

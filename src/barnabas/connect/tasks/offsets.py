@@ -111,7 +111,7 @@ class TopicOffsets(OffsetMemory):
         self._properties = properties
 
     def records(self) -> list[tuple[bytes, bytes]]:
-        """What is stored, as records of the topic."""
+        """The stored offsets, as records of the topic."""
         return [(self._keys[name], json_bytes(offset)) for name, offset in self._found.items()]
 
     def load(self) -> None:

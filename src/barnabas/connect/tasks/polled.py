@@ -1,4 +1,4 @@
-"""What a sink's consumer fetched, as columns: no object is made for a record.
+"""The records that a sink's consumer fetched, as columns: no object is made for a record.
 
 In: the bytes of a partition in a response of Fetch. Out: raw records as columns, and the offset behind them.
 A batch that cannot be read ends the columns before it. Does not know: groups, converters.

@@ -1,4 +1,4 @@
-"""What workers write in transactions or to topics of a connector's own, by blocking clients in a thread.
+"""Writes of workers in transactions or to topics of a connector's own, by blocking clients in a thread.
 
 In: properties of the worker. Out: records of the config topic as one transaction, by one leader (KIP-618);
 offsets of a connector that has an offsets topic of its own, read and changed. Does not know: herders, REST.

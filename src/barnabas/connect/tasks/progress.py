@@ -1,4 +1,4 @@
-"""What a running task tells: counts, times, states, progress of a snapshot, the last error and its record.
+"""Reports of a running task: counts, times, states, progress of a snapshot, the last error and its record.
 
 Loops add numbers; metrics, the REST API and the command line read them. One writer, many readers: numbers may
 be a moment old. Does not know: how metrics are named.

@@ -233,7 +233,7 @@ class RunningTask:
         return producer
 
     def _left_out(self) -> OnRefused | None:
-        """What becomes of a record that the broker refuses: as in Connect it is left out only by tasks that
+        """Decide about a record that the broker refuses: as in Connect it is left out only by tasks that
         tolerate errors, and not inside of a transaction."""
         errors = self._errors()
         if not errors.settings.tolerates_all or self._transactional_id() is not None:
@@ -376,7 +376,7 @@ class TaskRunner:
         return [task for _, task in sorted(self._tasks.items())]
 
     def progress(self) -> list[Progress]:
-        """What all tasks tell about themselves."""
+        """Reports of all tasks about themselves."""
         return [task.progress for _, task in sorted(self._tasks.items())]
 
     def stop_all(self, timeout_s: float = STOP_S) -> None:

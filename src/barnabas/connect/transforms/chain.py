@@ -54,7 +54,7 @@ class Failure:
 
 @dataclass
 class Chained:
-    """What became of a batch; indices that are neither in a part nor failed were dropped."""
+    """Result of a batch; indices that are neither in a part nor failed were dropped."""
 
     parts: list[Part] = field(default_factory=list)
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class TransformChain:
         return Part(part.indices if whole else [part.indices[row] for row in made.indices], made.records)
 
     def _applied(self, step: Step, records: Records) -> Transformed:
-        """What the transform makes of the records; those that fail are named by their index."""
+        """Results of the transform for the records; those that fail are named by their index."""
         count = len(records)
         try:
             return told(step, self._retrying(lambda: step.transform.apply(records)), records)

@@ -68,7 +68,7 @@ def values(entries: list[ApplicationEntry], field: str) -> Iterator[tuple[list[s
 
 
 def metrics_of_queries(entries: list[ApplicationEntry]) -> Iterator[Metric]:
-    """What queries report under names of their own; those that end with `_total` are counters."""
+    """Metrics that queries report under names of their own; those that end with `_total` are counters."""
     families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
     for entry in entries:
         for program, query in entry.queries():

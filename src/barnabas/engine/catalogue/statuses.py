@@ -1,4 +1,4 @@
-"""What the catalogue says of an application, its programs and its queries.
+"""The catalogue's view of an application, its programs and its queries.
 
 Out: values, to and from JSON. All texts and collections are bounded, so that a file of the catalogue stays
 small. Does not know: where they are kept.

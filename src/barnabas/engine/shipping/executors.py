@@ -91,7 +91,7 @@ class PackageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExecutorFacts:
-    """What one Python worker of an executor told about itself."""
+    """Report of one Python worker of an executor about itself."""
 
     host: str
     python: str

@@ -1,1 +1,1 @@
-"""What all kinds of groups share: outcomes, records, deadlines, member ids, settings."""
+"""Shared by all kinds of groups: outcomes, records, deadlines, member ids, settings."""

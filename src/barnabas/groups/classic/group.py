@@ -33,7 +33,7 @@ JAVA_HASH_BUCKETS = 16
 
 
 class Due(Enum):
-    """What the deadline of a group means."""
+    """Meaning of a group's deadline."""
 
     INITIAL_JOIN = "initial join"
     JOIN = "join"

@@ -1,4 +1,4 @@
-"""What all decisions on a shard's consumer groups share: the groups, settings, timers, hashes.
+"""Shared by all decisions on a shard's consumer groups: the groups, settings, timers, hashes.
 
 In: settings, assignors, a source of randomness. Out: lookups and timers.
 Does not know: requests, records.

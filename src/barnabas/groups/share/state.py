@@ -1,4 +1,4 @@
-"""What all decisions on a shard's share groups have in common: the groups, settings, timers, indexes.
+"""Shared by all decisions on a shard's share groups: the groups, settings, timers, indexes.
 
 In: settings. Out: lookups and timers. When partitions began to be initialized is not recorded: a new
 coordinator asks the share coordinator again at once.

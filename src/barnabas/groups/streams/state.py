@@ -1,4 +1,4 @@
-"""What all decisions on a shard's streams groups share: the groups, settings, timers, hashes.
+"""Shared by all decisions on a shard's streams groups: the groups, settings, timers, hashes.
 
 In: settings. Out: lookups and timers.
 Does not know: requests, records.
@@ -41,7 +41,7 @@ class GroupValues(NamedTuple):
 
     @property
     def assignment_configs(self) -> dict[str, str]:
-        """What the assignor is told, as records hold it. A change causes a new assignment."""
+        """Input of the assignor, as records hold it. A change causes a new assignment."""
         return {"num.standby.replicas": str(self.standby_count)}
 
 

@@ -1,4 +1,4 @@
-"""What an alert service keeps in topics: the present state, and the history of all changes.
+"""The topics of an alert service: the present state, and the history of all changes.
 
 In: changes of alerts, silences. Out: the same after a restart, on this or another host. The state is
 compacted: one record for each firing alert and each silence; a record without a value ends it. The history

@@ -1,2 +1,2 @@
-"""What alerts and `health` look at: facts of a cluster and of the services around it, measured as
+"""The base of alerts and `health`: facts of a cluster and of the services around it, measured as
 findings."""

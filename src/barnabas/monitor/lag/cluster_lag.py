@@ -142,7 +142,7 @@ class ClusterLag:
         return found
 
     def place(self, group_id: str, topic: str, partition: int) -> GroupPartition | None:
-        """What a group did with a partition, made if it is new; None if the group is not watched."""
+        """The history of a group on a partition, made if it is new; None if the group is not watched."""
         if not 0 <= partition < PARTITION_INDEX_MAX:
             return None
         group = self.group(group_id)

@@ -24,7 +24,7 @@ class GroupForecast:
 
 
 class Shared:
-    """What forecasts of one moment share: the times of samples, and the line through the ends of a
+    """Shared by the forecasts of one moment: the times of samples, and the line through the ends of a
     partition."""
 
     def __init__(self, cluster: ClusterLag, now_ms: int) -> None:

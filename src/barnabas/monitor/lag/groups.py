@@ -26,8 +26,8 @@ class Member:
 
 
 class GroupPartition:
-    """What one group did with one partition. `committed_seen` holds the committed offset at each sample of
-    the history. `written_ms` is the timestamp of the record at `written_offset`, once it was read."""
+    """The history of one group on one partition. `committed_seen` holds the committed offset at each sample
+    of the history. `written_ms` is the timestamp of the record at `written_offset`, once it was read."""
 
     __slots__ = (
         "commit_count",

@@ -21,7 +21,7 @@ STABLE = "Stable"
 
 @dataclass(slots=True)
 class Extras:
-    """What kminion shows of a cluster beside lag. Sizes are empty where brokers refuse to tell them."""
+    """Facts that kminion shows of a cluster beside lag. Sizes are empty where brokers refuse to tell them."""
 
     is_up: bool = False
     records_read: int = 0

@@ -1,4 +1,4 @@
-"""What changes rarely in a cluster: settings of topics, sizes of logs, its version.
+"""Facts of a cluster that change rarely: settings of topics, sizes of logs, its version.
 
 In: an Admin. Out: retention in the topics of a `ClusterLag`, sizes, a version. A cluster that refuses a part
 of it is read without that part. Does not know: lag.

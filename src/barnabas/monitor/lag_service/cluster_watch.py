@@ -112,7 +112,7 @@ class ClusterWatch:
         return None
 
     def extras(self) -> Extras:
-        """What kminion's metrics show beside lag."""
+        """The part of kminion's metrics beside lag."""
         return Extras(
             is_up=not self.jobs.problems,
             records_read=self.records.records_read,

@@ -1,4 +1,4 @@
-"""What the demo runs on: a Barnabas broker, a database, and a thread that sends records.
+"""Services below the demo: a Barnabas broker, a database, and a thread that sends records.
 
 In: a folder. Out: a broker in a process of its own, a table of customers in PostgreSQL or SQLite, and a
 thread that sends what `demo.generator` makes. Does not know: pipelines.

@@ -1,4 +1,4 @@
-"""What keys and rules `unique` cost with every batch, for the plan.
+"""Costs of keys and rules `unique` with every batch, for the plan.
 
 In: a pipeline. Out: lines for a person. A batch looks up its keys among those that count; without a horizon
 these are all keys of the table. Does not know: Spark, how large tables are.

@@ -1,1 +1,1 @@
-"""What changed between versions of tables, and which rows of a query that can change."""
+"""Changes between versions of tables, and which rows of a query that can change."""

@@ -39,7 +39,7 @@ HISTORY_SHORT = 30
 
 @dataclass(frozen=True, slots=True)
 class RawCheckpoint:
-    """What the commit of a batch says about its source.
+    """The statement of a batch's commit about its source.
 
     `newest` is the newest event time so far. Lateness is decided by the one before the batch. `references`
     are the versions of the tables that rules refer to: a batch that is finished later is judged by them."""

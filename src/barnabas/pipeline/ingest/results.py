@@ -1,4 +1,4 @@
-"""What a batch, a release or a backfill did: values for the timeline, for views and for people.
+"""Results of a batch, a release or a backfill: values for the timeline, for views and for people.
 
 In: counts. Out: values. Does not know: how rows were written.
 """
@@ -39,7 +39,7 @@ class CommitListener(Protocol):
     """Hears of commits as they happen, so that it need not read the rows from the table again."""
 
     def increments(self, table: TableName, rows: DataFrame) -> Mapping[str, pa.Table]:
-        """What rows add to each view; called while the commit is being made."""
+        """Additions of rows to each view; called while the commit is being made."""
         ...
 
     def added(self, added: AddedRows) -> None:
@@ -49,7 +49,7 @@ class CommitListener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What one batch of a source did in the zones."""
+    """Result of one batch of a source in the zones."""
 
     pipeline: str
     source: str
@@ -78,7 +78,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteResult:
-    """What a backfill, replay or release did, and the refined tables and views that depend on it, in
+    """Result of a backfill, replay or release, and the refined tables and views that depend on it, in
     order."""
 
     what: str

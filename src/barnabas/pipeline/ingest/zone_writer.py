@@ -48,7 +48,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WriterState:
-    """What one batch leaves for the next: the known keys of tables, and the refined tables to append to."""
+    """State that one batch leaves for the next: known keys of tables, refined tables to append to."""
 
     refinements: Mapping[str, list[tuple[Refined, str]]]
     appender: commits.Appender

@@ -1,1 +1,1 @@
-"""What people and monitoring see of a run: status, metrics, the report, recorded work."""
+"""The view of people and monitoring on a run: status, metrics, the report, recorded work."""

@@ -1,4 +1,4 @@
-"""What both Spark programs of a pipeline share: the file, the session, the serving process, and how they end.
+"""Shared by both Spark programs of a pipeline: the file, the session, the serving process, and how they end.
 
 In: the name of the program, the path of the pipeline's file. Out: an exit status. A program whose JVM or
 server is gone exits, so that the supervisor restarts it; one that hangs gives no sign of life, and is killed.

@@ -71,7 +71,7 @@ def no_progress(what: str, done: int = 0, total: int | None = None) -> None:
 
 @dataclass(slots=True)
 class OnceResult:
-    """What `run --once` did: names of pieces, and reasons of those that failed."""
+    """Result of `run --once`: names of pieces, and reasons of those that failed."""
 
     pieces: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -237,7 +237,7 @@ def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
 
 
 def guests_of(pipeline: Pipeline) -> str:
-    """Who may ask the serving process, as JSON for its environment. The applications may always."""
+    """The users who may ask the serving process, as JSON for its environment. The applications may always."""
     serving = pipeline.serving
     if not serving.is_guarded:
         return ""

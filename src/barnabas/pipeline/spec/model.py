@@ -84,7 +84,7 @@ class Schema:
 
 
 class Drift(StrEnum):
-    """What to do with fields that the schema does not name."""
+    """Treatment of fields that the schema does not name."""
 
     ADD = "add"
     RESCUE = "rescue"
@@ -152,7 +152,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(_Named):
-    """What all kinds of sources share."""
+    """Base of all kinds of sources."""
 
     format: Format = Format.JSON
     schema: Schema = Schema()

@@ -59,8 +59,8 @@ class Layer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call did: which layer worked, from which version to which, how many rows it handed over, and how
-    long it took. `version` is None while the view's table does not exist."""
+    """Result of a call: which layer worked, from which version to which, how many rows it handed over, and
+    how long it took. `version` is None while the view's table does not exist."""
 
     view: str
     layer: Layer
@@ -163,8 +163,8 @@ class Views:
         )
 
     def increments(self, table: TableName, rows: DataFrame) -> dict[str, pa.Table]:
-        """What rows that are about to be added to a table add to its views, for `catch_up`. Views to which
-        they add many rows are left out: they read the table's changes."""
+        """Additions to the views of a table by rows that are about to be added to it, for `catch_up`.
+        Views to which they add many rows are left out: they read the table's changes."""
         found: dict[str, pa.Table] = {}
         names = [name for name, definition in self._definitions.items() if definition.table == table]
         current = self._table(table).current() if names else None

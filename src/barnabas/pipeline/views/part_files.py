@@ -49,7 +49,7 @@ class PartsMissing(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """What the name of a folder says."""
+    """Content of a folder's name."""
 
     kind: str
     after: int

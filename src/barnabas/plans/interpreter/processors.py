@@ -83,7 +83,7 @@ class KeyValueStore:
 
 
 class ProcessorContext:
-    """What a processor may ask for and do."""
+    """Requests and actions open to a processor."""
 
     def __init__(self, task: Task, node: n.Process, forward: Process) -> None:
         self._task, self._node, self._forward = task, node, forward

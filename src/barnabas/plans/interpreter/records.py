@@ -86,7 +86,7 @@ class Problem:
 
 
 class Verdict(NamedTuple):
-    """What becomes of a record that failed: drop it and count it, or stop the task. `records` are written
+    """The decision about a record that failed: drop it and count it, or stop the task. `records` are written
     with the results of the batch, to topics of their own."""
 
     action: Literal["continue", "fail"]

@@ -101,7 +101,7 @@ class StandardAuthorizer:
         return found
 
     def _by_altering(self, principal: str, host: str) -> Decision | None:
-        """Who may change ACLs, by Alter on the cluster, may change the bindings of roles too."""
+        """Allow changes of role bindings to everybody who may change ACLs (Alter on the cluster)."""
         found = self._by_rules(principal, host, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
         if not found.is_allowed or found.rule is None:
             return None

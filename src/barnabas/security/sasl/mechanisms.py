@@ -45,7 +45,7 @@ class ServerMechanism:
 
 @dataclass(frozen=True, slots=True)
 class StoredKeys:
-    """What the server keeps of a SCRAM password (RFC 5802)."""
+    """The server's record of a SCRAM password (RFC 5802)."""
 
     salt: bytes
     stored_key: bytes = field(repr=False)
@@ -63,7 +63,7 @@ class TokenLogin:
 
 
 class CredentialStore(Protocol):
-    """What the cluster knows: read at each login, so that changes count at once."""
+    """Users and tokens of the cluster: read at each login, so that changes count at once."""
 
     def scram_keys(self, mechanism: str, user: str) -> StoredKeys | None: ...
 

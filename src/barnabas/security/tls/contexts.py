@@ -104,7 +104,7 @@ def listed(value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ServerTls:
-    """What a listener needs for its connections: made anew when a store changes."""
+    """TLS contexts of a listener's connections: made anew when a store changes."""
 
     context: ssl.SSLContext
     key_store: KeyStore

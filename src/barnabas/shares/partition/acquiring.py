@@ -31,7 +31,7 @@ class Acquired(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What a member asks for."""
+    """The request of a member."""
 
     member: str
     fetch_offset: int  # that the log was read from

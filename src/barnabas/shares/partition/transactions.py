@@ -14,7 +14,7 @@ from barnabas.shares.partition.acquiring import Acquired, Span
 
 
 class ProducedBatch(NamedTuple):
-    """What tells whether the records of a batch count."""
+    """Evidence on whether the records of a batch count."""
 
     first: int
     last: int

@@ -85,14 +85,14 @@ APIS: dict[type[Message], StateApi] = {
 
 
 class Item(NamedTuple):
-    """What a request asks about one share partition; `data` is its part of the request."""
+    """The question of a request about one share partition; `data` is its part of the request."""
 
     key: ShareKey
     data: Any
 
 
 class Result(NamedTuple):
-    """What a response says about one share partition; `data` is its part of the response."""
+    """The answer of a response about one share partition; `data` is its part of the response."""
 
     topic_id: bytes
     data: Any

@@ -51,7 +51,7 @@ assert set(CLUSTER_KINDS) <= {*DISTURBANCES, Kind.WIPE}
 
 @dataclass(frozen=True, slots=True)
 class ClusterPromise:
-    """What replication promises with `acks=all` and two in-sync replicas: no acknowledged record is lost if
+    """The promise of replication with `acks=all` and two in-sync replicas: no acknowledged record is lost if
     any number of processes are killed; with synced logs also if any number of nodes lose power, otherwise
     one."""
 

@@ -212,7 +212,7 @@ class ShareGroupMember:
     # -- acknowledgements --------------------------------------------------------------------------
 
     def _decide(self, session: Session) -> Types:
-        """What becomes of records that are held. Those of some partitions are kept for a while; their locks
+        """Decide about records that are held. Those of some partitions are kept for a while; their locks
         may run out."""
         rng, found = self._client.rng, {}
         for place, held in session.held.items():

@@ -36,7 +36,7 @@ ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a node's settings promise for acknowledged records, and which faults must not break it."""
+    """The promise of a node's settings for acknowledged records, and which faults must not break it."""
 
     name: str
     properties: dict[str, str]

@@ -43,7 +43,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class Fate:
-    """What is known of one record."""
+    """Knowledge about one record."""
 
     value: bytes
     deliveries: list[Delivery] = field(default_factory=list)

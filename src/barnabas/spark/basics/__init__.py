@@ -1,1 +1,1 @@
-"""What reading and writing share: client settings, the cluster as workers see it, compiled loops."""
+"""Shared by reading and writing: client settings, the cluster as workers see it, compiled loops."""

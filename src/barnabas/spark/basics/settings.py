@@ -60,7 +60,7 @@ class ClientSettings:
 
 
 def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """What begins with `kafka.`, without it. Spark hands option names over in small letters."""
+    """Options that begin with `kafka.`, without that prefix. Spark passes names in small letters."""
     return {name[len(PREFIX) :]: value for name, value in options.items() if name.startswith(PREFIX)}
 
 

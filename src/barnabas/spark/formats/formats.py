@@ -61,7 +61,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What the options say of one side: only text, so that it travels to executors."""
+    """The options of one side: only text, so that it travels to executors."""
 
     side: str
     name: str
@@ -86,7 +86,7 @@ Make = Callable[[Format], Codec]
 
 
 def formats() -> dict[str, Make]:
-    """What may stand in `key.format` and `value.format`."""
+    """Values of `key.format` and `value.format`."""
     from barnabas.spark.formats import avro, plain_formats, protobuf
 
     return {**plain_formats.FORMATS, "avro": avro.AvroCodec, "protobuf": protobuf.ProtobufCodec}

@@ -38,7 +38,7 @@ GUESS_MARGIN = 1.1
 
 
 class Unreadable:
-    """What happens at a batch that cannot be read: an error that names it, or a warning."""
+    """The treatment of a batch that cannot be read: an error that names it, or a warning."""
 
     def __init__(self, place: object, *, fails: bool = True) -> None:
         self._place = place

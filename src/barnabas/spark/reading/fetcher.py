@@ -35,7 +35,7 @@ class DataLoss(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """What one task reads: offsets from `start` on, before `stop`."""
+    """The work of one task: read offsets from `start` on, before `stop`."""
 
     topic: str
     topic_id: bytes
@@ -190,7 +190,7 @@ class Fetcher:
         return run(connection.start(request, FetchResponse, version))
 
     def _data(self, connection: ConnectionCore) -> PartitionData:
-        """What the fetch under way brings, or a new one at the position."""
+        """The response of the fetch under way, or of a new one at the position."""
         exchange, self._exchange = self._exchange or self._request(connection, self._position), None
         response = run(connection.wait(exchange))
         [(_, data)] = fetched_partitions(response, {})

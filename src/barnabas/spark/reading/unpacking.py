@@ -42,7 +42,7 @@ class Room:
         return len(self.data) - self.filled
 
     def clear(self) -> None:
-        """What is there is not needed any more; an unusually large buffer is given back."""
+        """Forget the content of the buffer; an unusually large one is given back."""
         self.filled = 0
         if len(self.data) > GROWTH * self._size_first:
             self.data = bytearray()

@@ -162,7 +162,7 @@ def put_bytes(out: Any, position: int, data: Any, at: int, size: int) -> int:
 
 @compiled
 def header_bytes(row: int, offsets: Any, key_sizes: Any, value_sizes: Any) -> int:
-    """What the headers of a row take in a record, their number included."""
+    """Bytes that the headers of a row take in a record, their number included."""
     total = varint_size(offsets[row + 1] - offsets[row])
     for index in range(offsets[row], offsets[row + 1]):
         total += varint_size(key_sizes[index]) + max(key_sizes[index], 0)

@@ -44,7 +44,7 @@ def aggregates_in(query: Query) -> list[tree.Call]:
 
 @dataclass
 class Groups:
-    """What expressions after GROUP BY may name: groups, aggregates (collected as they are met)."""
+    """Names that expressions after GROUP BY may use: groups, aggregates (collected as they are met)."""
 
     before: Resolver
     groups: list[tuple[tree.Expression, Typed]]

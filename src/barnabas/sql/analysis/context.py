@@ -1,4 +1,4 @@
-"""What every step of an analysis is given: the metastore, facts, properties, and who the statement is.
+"""Input of every step of an analysis: the metastore, facts, properties, and who the statement is.
 
 Does not know: statements.
 """

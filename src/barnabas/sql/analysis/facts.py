@@ -72,7 +72,7 @@ class InferredSchema:
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """What has to be looked up for a statement."""
+    """Facts to look up for a statement."""
 
     topics: tuple[str, ...] = ()
     schemas: tuple[SchemaLookup, ...] = ()

@@ -44,7 +44,7 @@ OF_CREATE_AS = COMMON | {"QUERY_ID"}
 
 @dataclass(frozen=True, slots=True)
 class FormatTraits:
-    """What a format can do. `unwraps`: always, optional or never."""
+    """Abilities of a format. `unwraps`: always, optional or never."""
 
     keys: bool = True
     values: bool = True

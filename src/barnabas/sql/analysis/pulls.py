@@ -147,7 +147,7 @@ def conjuncts(expression: tree.Expression) -> list[tree.Expression]:
 
 @dataclass
 class Limits:
-    """What the parts of a condition say about key columns and bounds of windows."""
+    """The constraints of a condition's parts on key columns and bounds of windows."""
 
     key_names: list[str]
     values: dict[str, list[Any]] = field(default_factory=dict)
@@ -272,7 +272,7 @@ def constant(expression: tree.Expression, kind: SqlType, resolver: Resolver, is_
 
 
 class RowContext:
-    """What an expression asks of a task, for rows of a table."""
+    """The question of an expression to a task, for rows of a table."""
 
     def __init__(self, report: Callable[[str, str, Exception], None] | None = None) -> None:
         self.headers: tuple[tuple[str, bytes | None], ...] = ()

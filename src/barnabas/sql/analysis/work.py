@@ -1,4 +1,4 @@
-"""What an engine has to do for a statement, as values: `Prepared.work` is a `QueryWork` or None.
+"""The work of an engine for a statement, as values: `Prepared.work` is a `QueryWork` or None.
 
 | statement | `kind` | set |
 | --- | --- | --- |
@@ -75,8 +75,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class PullRead:
-    """What a pull query reads of a table: rows under `keys` (tuples as in a plan) or with the first key
-    column in `key_range`; without both it scans. Windows whose start and end lie in the ranges.
+    """The rows of a table that a pull query reads: those under `keys` (tuples as in a plan) or with the first
+    key column in `key_range`; without both it scans. Windows whose start and end lie in the ranges.
 
     Each row found goes through `where` and `columns` (`analysis/pulls.py` has `puller`, which does both):
     the lookup only narrows down, `where` has the whole condition."""

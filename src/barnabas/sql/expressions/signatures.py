@@ -181,7 +181,7 @@ def signatures_of(name: str) -> list[Signature]:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What is known of an argument before the signature is chosen."""
+    """Knowledge about an argument before the signature is chosen."""
 
     kind: SqlType
     is_literal: bool = False

@@ -1,4 +1,4 @@
-"""What a format does, which columns it takes, and the errors of bytes that do not fit.
+"""The contract of a format: which columns it takes, and the errors of bytes that do not fit.
 
 A *row* is a dict from names of columns to values, in the order of the columns. A codec reads and writes the
 key's columns or the value's columns of a source. Does not know: topics' partitions, tasks.

@@ -55,7 +55,7 @@ class RegistryPlace:
 
 
 def asked(question: Callable[[], T]) -> T:
-    """What the registry says. RegistryAway where it does not answer, RegistryError where it says no."""
+    """The registry's response. RegistryAway where it does not answer, RegistryError where it says no."""
     try:
         return question()
     except RegistryError as error:

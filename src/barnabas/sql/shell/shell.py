@@ -90,7 +90,7 @@ class Shell:
             self._run_one(piece.text)
 
     def _own(self, text: str) -> Callable[[], None] | None:
-        """What a command of the shell does; None for a text that is none."""
+        """The action of a command of the shell; None for a text that is no command."""
         stripped = text.strip()
         if stripped.startswith("@"):
             return lambda: self.run_script(stripped[1:].rstrip(";").strip().strip("'"))

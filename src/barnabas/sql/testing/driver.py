@@ -338,7 +338,7 @@ class SqlTestDriver:
                         self._collect(query_id, running)
 
     def _fed(self, running: _Running, record: _Record) -> list[_Record]:
-        """What a query writes to topics because of one record."""
+        """The records that a query writes to topics because of one record."""
         running.driver.pipe(record.topic, record.key, record.value, record.timestamp, record.headers)
         written = running.driver.written
         return [

@@ -47,7 +47,7 @@ class Cleanable:
 
 @dataclass(frozen=True, slots=True)
 class CleanerLimits:
-    """What one cleaner may use."""
+    """Limits of one cleaner."""
 
     key_bytes_max: int
     io_buffer_bytes: int

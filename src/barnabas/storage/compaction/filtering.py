@@ -1,4 +1,4 @@
-"""What compaction does with a batch: keep it, remove it, remove some records, or keep only its header.
+"""The decision of compaction about a batch: keep it, remove it, remove some records, or keep only its header.
 
 In: batches in order, the last offset of every key (`LastOffsets`), aborted transactions
 (`CleanedTransactions`). Out: the bytes to write, or nothing. A batch keeps its first and last offset, so that

@@ -62,7 +62,7 @@ class Column:
 
     @property
     def operand(self) -> Any:
-        """What Arrow's functions take: an array, or the scalar of a constant."""
+        """The input of Arrow's functions: an array, or the scalar of a constant."""
         return self.array
 
     @property

@@ -100,7 +100,7 @@ def _literal(node: e.Literal_) -> Evaluate:
 
 
 def _operands(columns: list[Column]) -> list[Any] | None:
-    """What Arrow's functions take; None where a column has no plain type, or all are constants."""
+    """The input of Arrow's functions; None where a column has no plain type, or all are constants."""
     if not columns or all(isinstance(each, Constant) for each in columns):
         return None
     try:

@@ -33,7 +33,7 @@ NO_PAIRS = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one side's store got in this batch. `observed` is its largest time after each record."""
+    """The rows that one side's store got in this batch. `observed` is its largest time after each record."""
 
     keys: pa.Array
     values: pa.Array
@@ -182,7 +182,7 @@ def _oldest(state: JoinState, other: Side | None, orders: Any) -> Any:
 def _entries(
     task: ColumnTask, state: JoinState, data: pa.Array, other: Side | None
 ) -> tuple[Entries, Any, Any, Any]:
-    """What the other side has under the keys: entries by key and time, the order in which they came (-1:
+    """The rows of the other side under the keys: entries by key and time, the order in which they came (-1:
     before this batch), the group of each key, and where each group's entries start."""
     both = data if other is None else pa.concat_arrays([data, other.keys])
     groups = Groups(both)

@@ -121,7 +121,7 @@ class ColumnTask:
         return found.get(child) if isinstance(found, Mapping) else found
 
     def rows_of_table(self, name: str) -> Rows | None:
-        """What a table of this batch got."""
+        """The rows that a table got in this batch."""
         found = self.results.get(name)
         return found if isinstance(found, Rows) else None
 
@@ -216,7 +216,7 @@ def of_outputs(some: Sequence[Output]) -> Written:
 
 
 def table_of(some: Sequence[Written]) -> pa.Table:
-    """What the sinks of a topic wrote, by the order of the records that led to it."""
+    """The output of a topic's sinks, by the order of the records that led to it."""
     count = sum(len(each.times) for each in some)
     columns: dict[str, Any] = {
         "key": pa.chunked_array([each.keys for each in some], pa.binary()),

@@ -34,7 +34,7 @@ def has_counts(state: WindowState) -> bool:
 
 
 def key_endings(times: Any, sequences: Any) -> pa.Array:
-    """What stands behind a key in the changelog of windows."""
+    """The bytes behind a key in the changelog of windows."""
     endings = np.empty(len(times), CHANGELOG_KEY)
     endings["time"], endings["sequence"] = times, sequences
     return fixed(endings)

@@ -19,7 +19,7 @@ N = TypeVar("N", bound=Node)
 
 
 class Graph:
-    """What all streams and tables of one builder share."""
+    """Shared by all streams and tables of one builder."""
 
     def __init__(
         self, application_id: str, make_stream: Callable[..., Any], default_serde: Serde = JSON

@@ -23,8 +23,8 @@ class TopologyError(ValueError):
 
 
 def load_attribute(reference: str, what: str) -> Any:
-    """What `module:attribute` names, in a module of the current folder or one that is installed. Functions of
-    the module go to executors by value, which need not have it."""
+    """The object that `module:attribute` names, in a module of the current folder or one that is installed.
+    Functions of the module go to executors by value, which need not have it."""
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
         raise TopologyError(f"{reference!r} is not a {what}: give module:attribute, as in words:{what}")
@@ -64,7 +64,7 @@ def send_by_value(module: Any) -> None:
 
 
 def query_plan(plan: Plan) -> QueryPlan:
-    """What decides about the meaning of the state."""
+    """Everything that decides about the meaning of the state."""
     stores = {
         store.name: {
             "sub-topology": subtopology.number,

@@ -118,7 +118,7 @@ def positions_of(stops: Mapping[TopicPartition, int]) -> dict[tuple[str, int], i
 
 
 def results(logic: TaskLogic, parts: Sequence[Part]) -> list[pa.Table]:
-    """What the records lead to: by columns where the logic can, else record by record."""
+    """Compute the results of records: by columns where the logic can, else record by record."""
     if isinstance(logic, ColumnLogic) and parts:
         tables = logic.process_parts(parts)
         if tables is not None:

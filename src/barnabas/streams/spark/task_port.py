@@ -1,4 +1,4 @@
-"""What a batch of a task is made of, and what it needs of the code that processes its records.
+"""The parts of a task's batch, and what it needs of the code that processes its records.
 
 Values that travel between the driver and executors, and the port to a sub-topology's logic. Record and output
 have the fields of a topic's record, in bytes. Does not know: Spark, brokers, operators.
@@ -54,7 +54,7 @@ class TaskLogic(Protocol):
     """One task of a sub-topology for one batch. It reads and writes state through its backend."""
 
     def process(self, topic: str, record: InputRecord) -> Sequence[OutputRecord]:
-        """What the record of a source topic gives, changelogs included."""
+        """The results of a source topic's record, changelogs included."""
 
     def finish(self) -> Sequence[OutputRecord]:
         """The batch ends: write pages that changed to the backend, give what is left."""
@@ -77,7 +77,7 @@ class Restores(Protocol):
     """A `MakeLogic` that can make a state anew that was lost."""
 
     def facts(self, state: StateFile) -> str:
-        """What the changelogs do not have, in a few hundred characters: committed with the offsets."""
+        """State that the changelogs do not have, in a few hundred characters: committed with the offsets."""
 
     def restore(self, state: StateFile, partition: int, facts: str) -> None:
         """Bring the pages back from the changelogs. The state is empty; `restored` writes in steps."""
@@ -85,7 +85,7 @@ class Restores(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What a batch did besides its results. `timer_ms`: when the next timer by the wall clock is due."""
+    """Effects of a batch besides its results. `timer_ms`: when the next timer by the wall clock is due."""
 
     dropped: Mapping[str, int] = field(default_factory=dict)
     problems: int = 0
@@ -112,7 +112,7 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """What all tasks of an application share. `state_dir` is seen by every executor that may run a task.
+    """Shared by all tasks of an application. `state_dir` is seen by every executor that may run a task.
     `fails_on_loss`: records that retention deleted before they were read are an error, not left out."""
 
     application_id: str
@@ -136,7 +136,7 @@ class TaskBatch:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What became of a batch: where its partitions stand now, or why it failed."""
+    """Outcome of a batch: where its partitions stand now, or why it failed."""
 
     task: TaskId
     records: int = 0

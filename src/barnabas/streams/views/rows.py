@@ -1,4 +1,4 @@
-"""What a lookup gives: rows, and how much of the changelog they reflect; and why there is no answer.
+"""Result of a lookup: rows, and how much of the changelog they reflect; and why there is no answer.
 
 Does not know: where rows come from.
 """

@@ -1,1 +1,1 @@
-"""What the parts of a broker show: one module for each part, which registers sources with the metrics."""
+"""Metrics of the parts of a broker: one module for each part, which registers sources with the metrics."""

@@ -77,7 +77,7 @@ def register(broker: Broker) -> None:
 
 
 def own(broker: Broker, controller: Controller) -> None:
-    """What only nodes with a controller have."""
+    """Metrics of nodes with a controller."""
     metrics, stats, log = broker.metrics, controller.stats, broker.quorum.log
     metrics.counter(
         *STATS, "UncleanLeaderElectionsPerSec", "Leaders elected uncleanly.", lambda: stats.unclean_elections

@@ -207,7 +207,7 @@ def table_access(settings: Settings) -> Access:
 
 
 def table_options(settings: Settings) -> str:
-    """What CREATE TABLE has behind its columns."""
+    """The clause of CREATE TABLE behind its columns."""
     found = []
     algorithm = settings.text("cassandra.table.create.compression.algorithm").upper()
     if not settings.flag("cassandra.table.create.compression.enabled"):

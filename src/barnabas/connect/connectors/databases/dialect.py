@@ -1,4 +1,4 @@
-"""What differs between databases: connecting, quoting, catalogues, reading rows as a stream, writing rows.
+"""Differences between databases: connecting, quoting, catalogues, reading rows as a stream, writing rows.
 
 A dialect opens connections of Python's DB-API. Placeholders of all statements are `%s`; a dialect whose
 driver
@@ -140,5 +140,5 @@ class Dialect(ABC):
         return " AND ".join(f"{self.quoted(each)} = %s{casts.get(each, '')}" for each in keys)
 
     def casts(self, columns: Sequence[ColumnInfo]) -> dict[str, str]:
-        """What follows the placeholder of a column whose type does not take a text as it is."""
+        """The text behind the placeholder of a column whose type does not take a text as it is."""
         return {}

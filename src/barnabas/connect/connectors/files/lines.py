@@ -57,7 +57,7 @@ class LineCutter:
         return lines_of(piece)
 
     def rest(self) -> Lines | None:
-        """What waits as one last line, although its end is missing."""
+        """The rest of the file as one last line, although its end is missing."""
         if not self._waiting:
             return None
         piece, self._waiting = self._waiting, b""

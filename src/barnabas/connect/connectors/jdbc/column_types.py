@@ -187,7 +187,7 @@ def at_once(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapping) 
 
 
 def converter(info: ColumnInfo, schema: Schema, mapping: Mapping) -> Callable[[Any], Any] | None:
-    """What turns a driver's value into one that Arrow takes; None: it takes them as they are."""
+    """The conversion of a driver's value into one that Arrow takes; None: Arrow takes them as they are."""
     if info.type is SqlType.ARRAY:
         assert schema.value is not None
         inner = converter(replace(info, type=info.item or SqlType.TEXT), schema.value, mapping)

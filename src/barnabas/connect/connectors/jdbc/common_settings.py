@@ -143,7 +143,7 @@ def dialect_from(settings: Settings) -> Dialect:
 
 
 def connection_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
-    """What is wrong with the address, without connecting."""
+    """Find errors in the address, without connecting."""
     url = config.get("connection.url")
     if not url:
         return {}

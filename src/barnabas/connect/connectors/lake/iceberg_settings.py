@@ -74,7 +74,7 @@ def definitions() -> ConfigDef:
 
 
 def catalog_properties(settings: Settings) -> dict[str, str]:
-    """What pyiceberg's catalog is given. ConnectError if it has no such catalog."""
+    """Properties for pyiceberg's catalog. ConnectError if it has no such catalog."""
     given = {name: value for name, value in settings.prefixed(CATALOG).items() if value is not None}
     java, kind = given.pop("catalog-impl", ""), given.pop("type", "").lower()
     given.pop("io-impl", None)  # a class of Java; files are read and written by their scheme here

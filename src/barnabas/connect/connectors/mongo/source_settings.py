@@ -33,7 +33,7 @@ STRICT = json_util.JSONOptions(
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What is followed, and how events are written."""
+    """The collections to follow, and how events are written."""
 
     database: str
     collection: str

@@ -20,7 +20,7 @@ from barnabas.connect.plugins import ConnectError
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What is read, and how."""
+    """The objects to read, and how to read them."""
 
     storage: Storage
     form: Format

@@ -63,7 +63,7 @@ class Table:
         return tuple(row)
 
     def _absent(self, one: Field, *, is_toast: bool) -> Any:
-        """What stands for a value that the log does not have."""
+        """The placeholder of a value that the log does not have."""
         if is_toast and one.schema.type is Type.STRING:
             return self._marker
         if is_toast and one.schema.type is Type.BYTES and one.schema.logical is None:

@@ -15,7 +15,7 @@ MORE = ("incremental_snapshot_", "transaction_")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What `pg_current_snapshot` said, and a place in the log behind all that it had seen."""
+    """The answer of `pg_current_snapshot`, and a place in the log behind all that it had seen."""
 
     xmin: int
     xmax: int

@@ -32,7 +32,7 @@ REPEATABLE = ("string", "hash", "json", "set")  # a second write of the same rec
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What records become. `keyspace` may hold `${topic}`."""
+    """The commands that records become. `keyspace` may hold `${topic}`."""
 
     type: str
     keyspace: str

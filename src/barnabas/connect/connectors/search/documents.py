@@ -47,7 +47,7 @@ class Action:
 
 
 def action_of(record: Record, plan: SearchPlan, target: str) -> Action | None:
-    """What a record does; None: nothing."""
+    """The action of a record; None: nothing."""
     topic = record.topic or ""
     ignores_key = plan.ignores_key_of(topic)
     if record.value is None:

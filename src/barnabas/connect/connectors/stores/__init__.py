@@ -1,1 +1,1 @@
-"""What connectors of stores share: values as JSON, and a count of retries."""
+"""Shared by connectors of stores: values as JSON, and a count of retries."""

@@ -139,5 +139,5 @@ def shown(url: str) -> str:
 
 
 def tls_properties(settings: Settings, prefix: str) -> dict[str, str]:
-    """What the user gave under a prefix such as `https.ssl.`, as Kafka's `ssl.*` properties."""
+    """The user's settings under a prefix such as `https.ssl.`, as Kafka's `ssl.*` properties."""
     return {f"ssl.{name}": value for name, value in settings.prefixed(prefix).items() if value is not None}

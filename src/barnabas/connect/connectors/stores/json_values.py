@@ -19,7 +19,7 @@ OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
 
 def exact(value: Any) -> Any:
-    """What orjson cannot write: decimals as texts with all their digits."""
+    """Write values that orjson cannot write: decimals as texts with all their digits."""
     return str(value) if isinstance(value, Decimal) else other(value)
 
 

@@ -93,7 +93,7 @@ def spread(work: list[TaskId], held: dict[str, set[TaskId]], kind: Work) -> list
 
 
 def give_up_doubles(held: dict[str, set[TaskId]], revoked: dict[str, set[TaskId]]) -> None:
-    """What two workers claim is given up by both, and assigned in the next round."""
+    """Let both workers give up what both claim; it is assigned in the next round."""
     seen: set[TaskId] = set()
     doubles: set[TaskId] = set()
     for work in held.values():

@@ -22,7 +22,7 @@ Work = frozenset[TaskId]  # connectors have the number -1
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker gets: in v1 and later only the difference to what it had."""
+    """The share of a worker: in v1 and later only the difference to what it had."""
 
     error: int = NO_ERROR
     leader: str = ""
@@ -35,7 +35,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a worker tells the leader: its URL, how far it read the config topic, what it has."""
+    """Message of a worker to the leader: its URL, how far it read the config topic, what it has."""
 
     url: str
     offset: int

@@ -42,7 +42,7 @@ def key_hashes(columns: Sequence[Column]) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class AskedKeys:
-    """What is known of the keys of a batch: when its rows were ingested (microseconds), and the least and the
+    """Knowledge about the keys of a batch: when its rows were ingested (microseconds), and the least and the
     greatest value of the key's first column."""
 
     first_at: int

@@ -1,1 +1,1 @@
-"""What becomes of each row of a batch: judged on the driver while the batch is small, else on executors."""
+"""The verdict on each row of a batch: judged on the driver while the batch is small, else on executors."""

@@ -28,7 +28,7 @@ class KeysOf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged, and by what: tables, how rows merge, the keys that tables have."""
+    """Input of a judgement: tables, how rows merge, the keys that tables have."""
 
     stagings: Sequence[Staging]
     trusteds: Sequence[tuple[Staging, Trusted]]

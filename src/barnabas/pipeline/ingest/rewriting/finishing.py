@@ -1,4 +1,4 @@
-"""What replay, backfill and release share: an interrupted batch is finished first, conflicts are retried,
+"""Shared by replay, backfill and release: an interrupted batch is finished first, conflicts are retried,
 refined tables follow.
 
 In: a session, a pipeline. Out: what changed, and which views depend on it.

@@ -1,4 +1,4 @@
-"""What a replay or backfill would do, before it does it: what raw holds, and which rows it has forgotten.
+"""Preview of a replay or backfill: what raw holds, and which rows it has forgotten.
 
 In: a pipeline, a source, a range of batches or times. Out: counts and lines for a person; the range that raw
 can bring back. Retention removes old rows from raw, so rows of the other zones may have no row there.

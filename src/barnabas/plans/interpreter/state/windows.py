@@ -26,7 +26,7 @@ OBSERVED = b"o"
 
 
 class _Timed:
-    """What stores by time have in common: the largest time seen, the index by time, the changes of a
+    """Common to stores by time: the largest time seen, the index by time, the changes of a
     batch."""
 
     def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:

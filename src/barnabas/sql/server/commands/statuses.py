@@ -1,4 +1,4 @@
-"""What became of commands: QUEUED, EXECUTING, SUCCESS or ERROR, and waits for the end of one.
+"""The fate of commands: QUEUED, EXECUTING, SUCCESS or ERROR, and waits for the end of one.
 
 Bounded: the oldest statuses are forgotten first. Does not know: statements.
 """

@@ -149,7 +149,7 @@ def check_persistent_limit(server: Server, prepared: Prepared) -> None:
 
 
 def defaults_of(session: Session) -> dict[str, str]:
-    """What other nodes must know of this one to understand the statement as it does."""
+    """Facts that other nodes need to understand the statement as this node does."""
     return {**session.server.settings.defaults, **session.server.runner.system}
 
 

@@ -1,4 +1,4 @@
-"""What statements of one request share: properties, variables, and the part of the server that they use."""
+"""Shared by the statements of one request: properties, variables, and their part of the server."""
 
 from __future__ import annotations
 

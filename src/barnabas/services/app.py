@@ -49,7 +49,8 @@ class Service:
     `start` runs before the first request, `stop` behind the last one. `why_not_ready` returns a sentence
     while the service should get no requests. `media_types` are those of its responses, its own one first.
     `converted` turns exceptions of the service's own into ApiError; None for all others. The frame sets
-    `stopping` when the process begins to stop: long responses end then.
+    `stopping` when the process begins to stop: long responses end then. `beside` are routes that have
+    listeners of their own, where only health and metrics are served too.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     metrics: ServiceMetrics = None  # type: ignore[assignment]  # made from the name
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    beside: Sequence[BaseRoute] = ()
 
     def __post_init__(self) -> None:
         if self.metrics is None:

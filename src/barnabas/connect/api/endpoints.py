@@ -31,10 +31,7 @@ TASK = re.compile(r"[+-]?[0-9]{1,10}")
 class Endpoints:
     """The API of one worker."""
 
-    def __init__(
-        self, herder: Herder, cluster_id: Callable[[], str], groups: SinkGroups, *, has_admin: bool = True
-    ) -> None:
-        self._has_admin = has_admin
+    def __init__(self, herder: Herder, cluster_id: Callable[[], str], groups: SinkGroups) -> None:
         self.herder = herder
         self._cluster_id = cluster_id
         self._groups = groups
@@ -42,7 +39,7 @@ class Endpoints:
     def table(self) -> list[tuple[str, str, Endpoint]]:
         """Method, path and function of each endpoint."""
         one = "/connectors/{name}"
-        found: list[tuple[str, str, Endpoint]] = [
+        return [
             ("GET", "/", self.root),
             ("GET", "/health", self.health),
             ("GET", "/connectors", self.connectors),
@@ -68,11 +65,15 @@ class Endpoints:
             ("GET", "/connector-plugins", self.plugins),
             ("GET", "/connector-plugins/{plugin}/config", self.plugin_config),
             ("PUT", "/connector-plugins/{plugin}/config/validate", self.validate),
+        ]
+
+    def admin_table(self) -> list[tuple[str, str, Endpoint]]:
+        """The same of endpoints that `admin.listeners` moves to sockets of their own, or removes."""
+        return [
             ("GET", "/admin/loggers", self.loggers),
             ("GET", "/admin/loggers/{logger}", self.logger),
             ("PUT", "/admin/loggers/{logger}", self.set_logger),
         ]
-        return [each for each in found if self._has_admin or not each[1].startswith("/admin")]
 
     # -- the worker --------------------------------------------------------------------------------
 

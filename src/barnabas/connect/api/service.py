@@ -24,6 +24,7 @@ from barnabas.services.negotiation import accepted
 from barnabas.services.routes import Need, ServiceRoute
 
 NAME = "connect"
+ADMIN = "admin.listeners"  # not given: with everything else; empty: nowhere
 JSON = ("application/json",)
 Forward = Callable[[Request, str], Awaitable[Response]]
 
@@ -41,10 +42,17 @@ def service(
     metrics: ServiceMetrics | None = None,
 ) -> Service:
     """The service of a worker. `more` are routes between workers."""
-    headers = response_headers(endpoints.herder.worker.get(HEADERS, ""))
+    worker = endpoints.herder.worker
+    headers = response_headers(worker.get(HEADERS, ""))
     found = [*routes(endpoints.table(), forward, headers), *more]
+    admin = routes(endpoints.admin_table(), forward, headers)
+    if ADMIN not in worker:
+        found += admin
+    beside = admin if worker.get(ADMIN, "").strip() else []
     own = metrics or ServiceMetrics(NAME)
-    return Service(NAME, found, start, stop, error_form=error_form, converted=converted, metrics=own)
+    return Service(
+        NAME, found, start, stop, error_form=error_form, converted=converted, metrics=own, beside=beside
+    )
 
 
 def routes(

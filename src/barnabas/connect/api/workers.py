@@ -16,7 +16,7 @@ from barnabas.client.core.address import parse_bootstrap
 from barnabas.connect.api.between_workers import Messenger, internal_routes
 from barnabas.connect.api.endpoints import Endpoints
 from barnabas.connect.api.metrics import progress_route, worker_metrics
-from barnabas.connect.api.service import NAME, service
+from barnabas.connect.api.service import ADMIN, NAME, service
 from barnabas.connect.api.sink_offsets import SinkGroups
 from barnabas.connect.config.providers import Providers
 from barnabas.connect.herder.distributed.herder import DistributedHerder
@@ -37,7 +37,7 @@ REQUIRED = ("bootstrap.servers", "key.converter", "value.converter")
 STANDALONE = (*REQUIRED, "offset.storage.file.filename")
 DISTRIBUTED = (*REQUIRED, "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
 BASIC_AUTH = "BasicAuthSecurityRestExtension"
-HTTPS = "listeners.https."
+HTTPS, ADMIN_HTTPS = "listeners.https.", "admin.listeners.https."
 ANY_HOST = ("0.0.0.0", "::", "")
 
 
@@ -62,7 +62,14 @@ def http_settings(worker: Mapping[str, str]) -> ServiceSettings:
     if BASIC_AUTH in worker.get("rest.extension.classes", ""):
         given |= {"authentication.method": "BASIC", "authentication.realm": "KafkaConnect"}
     given.setdefault("barnabas.http.request.timeout.ms", "90000")
-    return ServiceSettings(table, {name: text for name, text in given.items() if name in table.rows})
+    found = ServiceSettings(table, {name: text for name, text in given.items() if name in table.rows})
+    if admin := worker.get(ADMIN, "").strip():
+        own = {n.removeprefix(ADMIN_HTTPS): text for n, text in worker.items() if n.startswith(ADMIN_HTTPS)}
+        shared = {name: text for name, text in found.given.items() if not (own and name.startswith("ssl."))}
+        if "ssl.client.auth" in own:
+            own["ssl.client.authentication"] = own.pop("ssl.client.auth")
+        found.beside = ServiceSettings(table, {**shared, **own, "listeners": admin})
+    return found
 
 
 def advertised_url(worker: Mapping[str, str], settings: ServiceSettings) -> str:
@@ -167,5 +174,4 @@ def endpoints(worker: Mapping[str, str], herder: Herder, cluster: Cluster) -> En
         herder,
         lambda: cluster.topology.cluster_id or "",
         SinkGroups(cluster),
-        has_admin=worker.get("admin.listeners") != "",
     )

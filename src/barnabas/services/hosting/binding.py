@@ -31,20 +31,39 @@ class Bound:
     listener: Listener  # with the port that it got
     socket: socket.socket
     tls: ServerTls | None
+    is_beside: bool = False  # serves only `Service.beside`
 
 
-def bind(listeners: Iterable[Listener], tls: ServerTls | None) -> tuple[Bound, ...]:
+def bind_all(settings: ServiceSettings) -> tuple[Bound, ...]:
+    """The listeners of a service, and those beside."""
+    found = bind(settings.listeners, listener_tls(settings))
+    if settings.beside is None:
+        return found
+    try:
+        return (*found, *bind(settings.beside.listeners, listener_tls(settings.beside), is_beside=True))
+    except BaseException:
+        close_all(found)
+        raise
+
+
+def bind(
+    listeners: Iterable[Listener], tls: ServerTls | None, *, is_beside: bool = False
+) -> tuple[Bound, ...]:
     found: list[Bound] = []
     try:
         for listener in listeners:
             opened = bound_socket(listener)
-            port = opened.getsockname()[1]
-            found.append(Bound(listener._replace(port=port), opened, tls if listener.has_tls else None))
+            at = listener._replace(port=opened.getsockname()[1])
+            found.append(Bound(at, opened, tls if listener.has_tls else None, is_beside))
     except ListenError:
-        for each in found:
-            each.socket.close()
+        close_all(found)
         raise
     return tuple(found)
+
+
+def close_all(bound: Iterable[Bound]) -> None:
+    for each in bound:
+        each.socket.close()
 
 
 def bound_socket(listener: Listener) -> socket.socket:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -44,11 +45,17 @@ class HostSettings:
 
 class Host:
     def __init__(
-        self, service: Service, application: ASGIApp, bound: Sequence[Bound], settings: HostSettings
+        self,
+        service: Service,
+        application: ASGIApp,
+        bound: Sequence[Bound],
+        settings: HostSettings,
+        beside: ASGIApp | None = None,
     ) -> None:
+        """`beside` is served on the listeners that are beside."""
         self._service = service
         self._settings = settings
-        self._server = Listening(application, bound, settings)
+        self._server = Listening(application, bound, settings, beside)
         self._told = asyncio.Event()
 
     async def replace_tls(self, tls: ServerTls) -> None:
@@ -94,7 +101,13 @@ class Host:
 class Listening(uvicorn.Server):
     """uvicorn on several sockets, each with its own TLS or none. Signals are the process's business."""
 
-    def __init__(self, application: ASGIApp, bound: Sequence[Bound], settings: HostSettings) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        bound: Sequence[Bound],
+        settings: HostSettings,
+        beside: ASGIApp | None = None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
@@ -112,6 +125,7 @@ class Listening(uvicorn.Server):
             )
         )
         self._bound: Sequence[Bound] = bound
+        self._beside = beside
         self._limits = settings.connections
         self._on_ready: Callable[[], None] | None = None
         # Warnings are about requests of strangers, which get their response.
@@ -132,7 +146,7 @@ class Listening(uvicorn.Server):
         server has a descriptor of the same listening socket."""
         changed = []
         for index, each in enumerate(self._bound):
-            if each.tls is None or self.should_exit:
+            if each.tls is None or each.is_beside or self.should_exit:
                 changed.append(each)
                 continue
             again = Bound(each.listener, each.socket.dup(), tls)
@@ -149,8 +163,12 @@ class Listening(uvicorn.Server):
         secured: dict[str, Any] = (
             {"ssl": tls.context, "ssl_handshake_timeout": HANDSHAKE_S_MAX} if tls is not None else {}
         )
+        config = self.config
+        if bound.is_beside:
+            config = copy.copy(config)
+            config.loaded_app = self._beside
         return await asyncio.get_running_loop().create_server(
-            lambda: kind(self.config, self.server_state, {}), sock=bound.socket, backlog=BACKLOG, **secured
+            lambda: kind(config, self.server_state, {}), sock=bound.socket, backlog=BACKLOG, **secured
         )
 
     def close_sockets(self) -> None:

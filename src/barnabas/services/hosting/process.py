@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +26,14 @@ from barnabas.runtime import descriptors, garbage
 from barnabas.security.errors import AuthenticationFailed, SecuritySettingsError
 from barnabas.services.app import Service, ServiceApp
 from barnabas.services.callers.building import guard_of
-from barnabas.services.hosting.binding import Bound, ListenError, bind, listener_tls, store_files
+from barnabas.services.hosting.binding import (
+    Bound,
+    ListenError,
+    bind_all,
+    close_all,
+    listener_tls,
+    store_files,
+)
 from barnabas.services.hosting.connections import ConnectionLimits
 from barnabas.services.hosting.host import Host, HostSettings
 from barnabas.services.hosting.tls_reload import TlsReload
@@ -113,20 +121,20 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 async def serve(
     settings: ServiceSettings, make: MakeService, on_ready: Ready | None = None, parent: int = 0
 ) -> None:
-    bound = bind(settings.listeners, listener_tls(settings))
-    listeners = tuple(each.listener for each in bound)
+    bound = bind_all(settings)
+    listeners = tuple(each.listener for each in bound if not each.is_beside)
     try:
         host = host_of(settings.listening_on(listeners), make, bound)
     except BaseException:
-        for each in bound:
-            each.socket.close()
+        close_all(bound)
         raise
     stop_on_signals(host, settings.service)
     if parent:
         stop_with_parent(host, parent)
 
     def ready() -> None:
-        log.info("the service %s is ready at %s", settings.service, ", ".join(map(str, listeners)))
+        everywhere = ", ".join(str(each.listener) for each in bound)
+        log.info("the service %s is ready at %s", settings.service, everywhere)
         garbage.freeze_startup_objects()
         if on_ready is not None:
             on_ready(listeners)
@@ -148,9 +156,10 @@ def host_of(settings: ServiceSettings, make: MakeService, bound: tuple[Bound, ..
     if not settings["barnabas.http.access.log"]:
         logging.getLogger(f"barnabas.{service.name}.access").setLevel(logging.WARNING)
     if guard is None:
-        warn_about_open(settings.service, settings.listeners)
+        warn_about_open(settings.service, [each.listener for each in bound])
     application = with_origins(ServiceApp(service, guard), settings)
-    return Host(service, application, bound, host_settings(settings))
+    beside = with_origins(ServiceApp(replace(service, routes=service.beside), guard), settings)
+    return Host(service, application, bound, host_settings(settings), beside)
 
 
 def limits_of(settings: ServiceSettings) -> Limits:

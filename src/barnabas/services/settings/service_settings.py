@@ -67,6 +67,7 @@ class ServiceSettings:
                     f'Missing required configuration "{name}" which has no default value.', name=name
                 )
         self.listeners: tuple[Listener, ...] = parse_listeners("listeners", self["listeners"])
+        self.beside: ServiceSettings | None = None  # of the listeners that serve `Service.beside` alone
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -100,8 +101,9 @@ class ServiceSettings:
 
     def listening_on(self, listeners: Iterable[Listener]) -> ServiceSettings:
         """The same settings with these listeners: their ports are known once they are bound."""
-        given = {**self.given, "listeners": ",".join(map(str, listeners))}
-        return ServiceSettings(self._table, given)
+        found = ServiceSettings(self._table, {**self.given, "listeners": ",".join(map(str, listeners))})
+        found.beside = self.beside
+        return found
 
     def _set(self, name: str, text: str) -> None:
         table = self._table

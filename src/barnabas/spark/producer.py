@@ -30,7 +30,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.writing.encoding import Encoded, Encoder
-from barnabas.spark.writing.rows import RowError
+from barnabas.spark.writing.rows import RowError, Undelivered
 
 REQUEST_BYTES = 4 * 1024 * 1024  # brokers take 100 MB at once
 IN_FLIGHT_MAX = 5  # as many batches a producer's sequences are remembered
@@ -225,7 +225,7 @@ class BlockingProducer:
             try:
                 run(patience.pause(failure))
             except (KafkaError, ClientError):
-                raise refused(batch, code_of(failure)) from None
+                raise Undelivered(str(refused(batch, code_of(failure)))) from None
         self._cluster.forget_leaders({batch.where.topic for batch, _ in failures})
         for batch in going_on:
             self._queue.send_again(batch.where)

@@ -13,6 +13,7 @@ import pytest
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.data import INT32, INT64, STRING, decimal, struct
 from barnabas.connect.data.arrow_shapes import fitted
+from barnabas.connect.jobs.failures import is_away, may_pass, short
 from barnabas.connect.jobs.plugin_archive import archive_of
 from barnabas.connect.jobs.reports import Report, check, places_of
 from barnabas.connect.jobs.schemas import DoesNotFit, Packet, cut_ranges, shapes_of, united
@@ -20,6 +21,7 @@ from barnabas.connect.jobs.sessions import settings_of
 from barnabas.connect.jobs.sink_job import continued, number_in
 from barnabas.connect.plugins import ConnectError, FencedError, Kind, Plugins, RetriableError
 from barnabas.connect.plugins.errors import UnknownPluginError
+from barnabas.protocol import ErrorCode, KafkaError
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -88,6 +90,49 @@ def test_a_connector_is_moved_to_a_cluster_by_one_setting() -> None:
     assert (there.kind, there.master) == ("cluster", "spark://host:7077")
     assert there.settings["spark.sql.shuffle.partitions"] == "8"
     assert settings_of({"spark.remote": "sc://a"}, {"spark.master": "local[1]"}).kind == "local"
+
+
+def on_executor(line: str) -> RuntimeError:
+    """An error of a Python function, as Spark tells it."""
+    return RuntimeError(
+        "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task"
+        " 0.3 in stage 3.0 (TID 9) (10.0.0.7 executor 1): org.apache.spark.api.python.PythonException:"
+        f' Traceback (most recent call last):\n  File "job.py", line 3, in ExecutorLostFailure\n{line}\n\n'
+        "\tat org.apache.spark.Some.java(Some.java:1)\n\nDriver stacktrace:\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (RetriableError("busy"), True),
+        (on_executor("barnabas.connect.plugins.errors.RetriableError: busy"), True),
+        (on_executor("barnabas.client.core.errors.ConnectError: cannot connect to a:9092: refused"), True),
+        (on_executor("barnabas.protocol.errors.KafkaError: NOT_LEADER_OR_FOLLOWER: moved"), True),
+        (KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER), True),
+        (on_executor("barnabas.protocol.errors.KafkaError: TOPIC_AUTHORIZATION_FAILED: no"), False),
+        (on_executor("barnabas.connect.plugins.errors.ConnectError: wrong"), False),
+        (on_executor("barnabas.client.core.errors.AuthenticationError: cannot log in"), False),
+        (on_executor("TypeError: 'NoneType' object is not subscriptable"), False),
+        (TypeError("no"), False),
+        (OSError("no"), False),
+    ],
+)
+def test_only_errors_that_say_so_are_tried_again(error: Exception, passes: bool) -> None:
+    assert may_pass(error) is passes and not is_away(error)
+
+
+def test_lost_executors_and_servers_are_told_from_code_that_fails_on_them() -> None:
+    lost = (
+        "ExecutorLostFailure (executor 0 exited caused by one of the running tasks) Reason: Command exited",
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+        "java.net.ConnectException: Connection refused",
+        "java.io.IOException: No space left on device",
+    )
+    assert all(is_away(RuntimeError(each)) for each in lost)
+    assert not is_away(RuntimeError("[DIVIDE_BY_ZERO] Division by zero"))
+    assert short(on_executor("TypeError: no")) == "TypeError: no"
+    assert short(TypeError("no")) == "TypeError: no"
 
 
 def test_arrays_are_fitted_by_name_with_nulls_for_what_is_missing() -> None:

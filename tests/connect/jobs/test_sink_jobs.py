@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import textwrap
 from collections.abc import Iterator
@@ -19,19 +20,37 @@ from connect.jobs.job_runner import Tasks, produce, until
 MODULE = "spark_sink_parts"
 SOURCE = textwrap.dedent(
     """
-    from barnabas.connect.plugins import sink
+    import os
+    from barnabas.connect.plugins import RetriableError, sink
 
     SEEN = {}
+    FAILS = {}
 
     @sink
     def collecting(frame, batch):
         seen = SEEN.setdefault(batch.connector, {"rows": [], "batches": [], "fails": 0})
         if seen["fails"]:
             seen["fails"] -= 1
-            raise OSError("no space")
+            raise RetriableError("busy")
         rows = frame.orderBy("partition", "offset").collect()
         seen["rows"] += [(row.partition, row.offset, row.value) for row in rows]
         seen["batches"].append((batch.number, batch.topic, frame.schema["value"].dataType.simpleString()))
+
+    @sink
+    def on_executors(frame, batch):
+        def failing(batches):
+            for each in batches:
+                if kind == "type":
+                    None + 1
+                if kind == "busy":
+                    raise RetriableError("the store is busy")
+                if kind == "killed":
+                    os._exit(9)
+                yield each
+
+        kind = FAILS.get(batch.connector)
+        FAILS[batch.connector] = kind if kind == "type" else ""
+        frame.mapInArrow(failing, frame.schema).collect()
     """
 )
 
@@ -44,11 +63,13 @@ def tasks(spark: Any, barnabas_broker: Any, tmp_path: Path) -> Iterator[Tasks]:
     found.stop()
 
 
-def seen(connector: str) -> dict[str, Any]:
-    import spark_sink_parts  # type: ignore[import-not-found]
+def module() -> Any:
+    return importlib.import_module(MODULE)
 
+
+def seen(connector: str) -> dict[str, Any]:
     empty: dict[str, Any] = {"rows": [], "batches": [], "fails": 0}
-    found: dict[str, Any] = spark_sink_parts.SEEN.setdefault(connector, empty)
+    found: dict[str, Any] = module().SEEN.setdefault(connector, empty)
     return found
 
 
@@ -121,6 +142,38 @@ def test_a_poison_record_goes_to_the_dead_letter_queue_with_its_coordinates(
     states = tasks.start("strict", config("poison"))
     until(lambda: states.last == "FAILED")
     assert "poison-0 offset 1" in states.trace
+
+
+def test_a_type_error_on_an_executor_fails_the_task_with_its_trace_and_coordinates(
+    tasks: Tasks, barnabas_broker: Any
+) -> None:
+    produce(barnabas_broker.bootstrap, "broken", [(None, json.dumps({"n": n})) for n in range(5)])
+    module().FAILS["broken"] = "type"
+    states = tasks.start("broken", config("broken", connector_class=f"{MODULE}:on_executors"))
+    until(lambda: states.last == "FAILED")
+    for each in ("broken-0 offsets 0 to 4", "TypeError: unsupported operand", "None + 1"):
+        assert each in states.trace
+    progress = tasks.progress("broken")
+    assert (progress.retries, progress.commits, progress.last_error.topic) == (0, 0, "broken")
+    tasks.runner.stop("broken", 0, 60)  # a restart goes on where it stopped
+    module().FAILS["broken"] = ""
+    states = tasks.start("broken", config("broken", connector_class=f"{MODULE}:on_executors"))
+    until(lambda: tasks.progress("broken").records_out == 5)
+    assert states.last == "RUNNING"
+
+
+@pytest.mark.parametrize(("kind", "text"), [("busy", "the store is busy"), ("killed", "Spark failed")])
+def test_a_store_that_is_busy_and_a_python_process_that_is_lost_are_tried_again(
+    tasks: Tasks, barnabas_broker: Any, kind: str, text: str
+) -> None:
+    produce(barnabas_broker.bootstrap, kind, [(None, json.dumps({"n": n})) for n in range(5)])
+    module().FAILS[kind] = kind
+    states = tasks.start(kind, config(kind, connector_class=f"{MODULE}:on_executors"))
+    until(lambda: tasks.progress(kind).commits == 1 or states.last == "FAILED")
+    assert states.last == "RUNNING", states.trace
+    progress = tasks.progress(kind)
+    assert (progress.retries, progress.records_out) == (1, 5)
+    assert text in progress.last_error.message and progress.last_error.topic == kind
 
 
 def with_schema(value: dict[str, Any]) -> str:

@@ -36,11 +36,18 @@ SOURCE = textwrap.dedent(
             end = min(first + step, limit)
             failing = FAILS["slices"] > 0
             FAILS["slices"] -= failing
+            error = RetriableError if self.context.config.get("busy") else TypeError
+
+            def broken(batches):
+                for each in batches:
+                    if each.column(0).to_pylist()[-1:] == [end - 1]:
+                        raise error("the last row is broken")
+                    yield each
+
             rows = spark.range(first, end, 1, 3)
+            if failing:
+                rows = rows.mapInArrow(broken, rows.schema)
             value = sql.col("id")
-            if failing:  # the last row cannot be computed
-                broken = sql.raise_error(sql.lit("broken"))
-                value = sql.when(sql.col("id") == end - 1, broken).otherwise(value)
             frame = rows.select(
                 (sql.col("id") % 7).alias("key"),
                 sql.struct(value.alias("n"), sql.lit(None).cast("string").alias("note")).alias("value"),
@@ -116,7 +123,7 @@ def test_a_slice_that_fails_on_executors_leaves_nothing_and_comes_again(
 
     parts = importlib.import_module(MODULE)
     parts.FAILS["slices"] = 2
-    states = tasks.start("failing", config("failing"))
+    states = tasks.start("failing", {**config("failing"), "busy": "true"})
     until(lambda: tasks.progress("failing").commits == 3 or states.last == "FAILED")
     assert states.last == "RUNNING", states.trace
     assert tasks.progress("failing").retries == 2
@@ -124,6 +131,29 @@ def test_a_slice_that_fails_on_executors_leaves_nothing_and_comes_again(
     assert Counter(value["n"] for _, _, _, value in found) == Counter(range(900))
     tasks.runner.stop("failing", 0, 60)  # a counter sends its last counts when it closes
     until(lambda: sum(counts(barnabas_broker.bootstrap, "failing", PRODUCER).values()) == 900)
+
+
+@pytest.mark.parametrize("tasks", [{}, {"exactly_once_source_support": "enabled"}], indirect=True)
+def test_a_type_error_on_an_executor_fails_the_task_with_its_trace_and_slice(
+    tasks: Tasks, barnabas_broker: Any
+) -> None:
+    import importlib
+
+    name = f"type-{len(tasks.worker)}"
+    importlib.import_module(MODULE).FAILS["slices"] = 1
+    states = tasks.start(name, config(name))
+    until(lambda: states.last == "FAILED")
+    for each in (f"the slice for the topic {name}", '{"next": 300}', "TypeError: the last row", "in broken"):
+        assert each in states.trace
+    progress = tasks.progress(name)
+    assert (progress.retries, progress.commits) == (0, 0)
+    assert "TypeError" in progress.last_error.message
+    tasks.runner.stop(name, 0, 60)  # a restart writes the slice
+    tasks.start(name, {**config(name), "limit": "300"})
+    until(lambda: tasks.progress(name).commits == 1)
+    found = Counter(value["n"] for _, _, _, value in read_topic(barnabas_broker.bootstrap, name))
+    assert set(found) == set(range(300))
+    assert "exactly.once.source.support" not in tasks.worker or set(found.values()) == {1}
 
 
 def test_a_record_that_the_converter_refuses_fails_the_task_with_its_text(tasks: Tasks) -> None:

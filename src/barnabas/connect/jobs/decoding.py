@@ -23,14 +23,13 @@ from barnabas.connect.data import Column, Records, Schema
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.reports import Counts, Report
-from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.chain import by_topic
 from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.spark import worker
 from barnabas.spark.basics.cluster import shared_cluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.columns import Table
-from barnabas.spark.reading.fetcher import DataLoss, Fetcher, OffsetRange
+from barnabas.spark.reading.fetcher import Fetcher, OffsetRange
 
 ROWS_MAX = 20_000  # of one packet
 FETCH_MS_MAX = 120_000
@@ -83,10 +82,8 @@ class Decoding:
                     counts.append((asked.topic, asked.partition, asked.start, asked.stop, found))
             if opened.dead_letters is not None:
                 opened.dead_letters.flush()
-        except ConnectError as error:
+        except Exception as error:
             failure = error
-        except DataLoss as error:
-            failure = ConnectError(str(error))
         finally:
             opened.close()
         report: Report = opened.report()

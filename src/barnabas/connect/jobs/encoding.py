@@ -24,7 +24,7 @@ from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.data.records import Headers
 from barnabas.connect.jobs.pieces import OpenPiece, Piece
 from barnabas.connect.jobs.reports import Counts, Report
-from barnabas.connect.plugins import ConnectError
+from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.connect.tasks.chain import HEADER_TYPE
 from barnabas.connect.tasks.producing import TaskProducer
 from barnabas.connect.tasks.topic_creation import CreationGroup, TopicCreation
@@ -89,7 +89,7 @@ class Encoding:
                     count_out += producer.write([table])
                     counts.append(counted(table))
             producer.flush()
-        except ConnectError as error:
+        except Exception as error:
             failure = error
         finally:
             producer.close()
@@ -116,7 +116,7 @@ class Encoding:
                     chosen = producer.partitions_of(table, topic)
                     yield from encoded_rows(table, topic, chosen, opened.number, place)
                     place += table.num_rows
-        except ConnectError as error:
+        except Exception as error:
             failure = error
         finally:
             producer.close()
@@ -156,7 +156,7 @@ class Encoding:
                 for topic in table["topic"].unique().to_pylist():
                     report.counts.append(counted(table.filter(pc.equal(table["topic"], topic))))
             producer.flush()
-        except ConnectError as error:
+        except Exception as error:
             report.failed(error)
         finally:
             producer.close()
@@ -218,7 +218,7 @@ class Encoding:
         return replace(found, topics=topics.dictionary_encode())
 
 
-class RepeatedError(Exception):
+class RepeatedError(RetriableError):
     """A task of Spark that must not be repeated was repeated."""
 
 

@@ -7,15 +7,18 @@ record arrive unchanged, and Spark does not try again what cannot work. Pure.
 from __future__ import annotations
 
 import json
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from barnabas.connect.jobs.failures import may_pass
 from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
 from barnabas.connect.tasks.progress import LastError, Progress
 
 HOSTS_SHOWN_MAX = 5
+TRACE_CHARS_MAX = 20_000
 KINDS = {"failed": ConnectError, "retry": RetriableError, "fenced": FencedError}
 
 
@@ -41,6 +44,7 @@ class Report:
     last_error: dict[str, Any] | None = None
     kind: str = ""  # of the failure: a key of KINDS
     failure: str = ""
+    trace: str = ""  # of the failure, on its executor
 
     @classmethod
     def of(cls, progress: Progress, host: str, piece: int) -> Report:
@@ -57,14 +61,13 @@ class Report:
         )
 
     def failed(self, error: BaseException) -> None:
-        self.failure = str(error) or type(error).__name__
-        self.kind = (
-            "fenced"
-            if isinstance(error, FencedError)
-            else "retry"
-            if isinstance(error, RetriableError)
-            else "failed"
-        )
+        name = type(error).__name__
+        self.failure = str(error) if isinstance(error, ConnectError) else f"{name}: {error}"
+        if isinstance(error, FencedError):
+            self.kind = "fenced"
+        else:
+            self.kind = "retry" if may_pass(error) or isinstance(error, TimeoutError) else "failed"
+        self.trace = "".join(traceback.format_exception(error))[-TRACE_CHARS_MAX:]
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -104,8 +107,10 @@ def places_of(reports: list[Report]) -> str:
 
 
 def check(reports: Iterable[Report]) -> None:
-    """Raise the failure of a piece, as the error that it was there."""
+    """Raise the failure of a piece, with its trace as a note."""
     failures = [each for each in reports if each.failure]
     if failures:
         worst = min(failures, key=lambda each: (each.kind == "retry", each.piece))
-        raise KINDS[worst.kind](worst.failure)
+        error = KINDS[worst.kind](worst.failure)
+        error.add_note(f"On the executor {worst.host}:\n{worst.trace}")
+        raise error

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PLACE = "barnabas.engine.place"  # a folder or URL: where the engine's catalogue is
+DELIVERY, DELIVERY_MS = "delivery.timeout.ms", "120000"  # Kafka's default
 TIMEOUT, TIMEOUT_MS = "transaction.timeout.ms", "900000"  # what brokers allow at most, by default
 
 
@@ -101,7 +102,8 @@ class SparkRoad:
         task.start(context)
         runner = self._runner(parts)
         parts.tell("PAUSED" if parts.paused.is_set() else "RUNNING")
-        piece = Piece.of(parts, SOURCE, properties)
+        # Executors that cannot deliver give up, so that the task sees it and tries the slice again.
+        piece = Piece.of(parts, SOURCE, {DELIVERY: DELIVERY_MS, **properties})
         counting = audit_settings(parts.worker, properties)
         audit = None if counting is None else SourceAudit(counting)
         if audit is not None:

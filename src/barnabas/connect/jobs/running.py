@@ -1,23 +1,23 @@
 """Running jobs of a task: named so that they can be cancelled, with failures of Spark told apart.
 
-In: a session, a function that runs jobs. Out: its result; Stopped if the task must stop; RetriableError where
-a new attempt may work, with the Java process or executors gone. Does not know: sources, sinks.
+In: a session, a function that runs jobs. Out: its result; Stopped if the task must stop; RetriableError if
+the connector raised one, or if Spark lost executors or its Java process; ConnectError for everything else.
+Does not know: sources, sinks.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from barnabas.connect.jobs.failures import is_away, may_pass, short
 from barnabas.connect.jobs.sessions import WorkerSessions
-from barnabas.connect.plugins import SINK, ConnectError, FencedError, RetriableError
+from barnabas.connect.plugins import SINK, ConnectError, RetriableError
 from barnabas.connect.tasks.errors import Stopped
 from barnabas.connect.tasks.job_parts import TaskParts
 from barnabas.engine.catalogue.reporter import Reporter
 from barnabas.engine.catalogue.statuses import QueryState
-from barnabas.engine.errors import brief, brief_text
 from barnabas.engine.session import is_remote
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.connect")
 
 T = TypeVar("T")
-FAILURES_MAX = 5  # of Spark, one after the other; then the task fails
+LOSSES_MAX = (
+    20  # of Spark without a batch between them, a quarter of an hour with pauses; then the task fails
+)
 PLAN_CHARS_MAX = 20_000
-PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception|Retriable|Loss|Unreachable)\w*: .*$", re.MULTILINE)
 
 
 class JobRunner:
@@ -40,7 +41,7 @@ class JobRunner:
         self._sessions = sessions
         self._parts = parts
         self._spark: SparkSession | None = None
-        self._failures = 0
+        self._losses = 0
         parts.set_wake(self.cancel)
 
     @property
@@ -59,25 +60,32 @@ class JobRunner:
         spark = self.session()
         try:
             self._name(spark)
-            found = work(spark)
-        except (ConnectError, RetriableError, FencedError, Stopped):
+            return work(spark)
+        except (ConnectError, Stopped):
             raise
         except Exception as error:
             if self._parts.stopping.is_set():
                 raise Stopped from error
-            self._failures += 1
-            text = short(error)
-            if self._sessions.is_lost(spark):
-                self._spark = None
-                raise RetriableError(f"the Java process of Spark is gone: {text}") from error
-            if self._failures < FAILURES_MAX:
-                raise RetriableError(f"Spark failed: {text}") from error
-            raise ConnectError(f"Spark failed {self._failures} times: {text}") from error
-        self._failures = 0
-        return found
+            raise self._failure(error, spark) from error
+
+    def _failure(self, error: Exception, spark: SparkSession) -> ConnectError:
+        text = short(error)
+        is_lost = self._sessions.is_lost(spark)
+        if is_lost:
+            self._spark = None
+            text = f"the Java process of Spark is gone: {text}"
+        elif may_pass(error):
+            return RetriableError(text)
+        elif not is_away(error):
+            return ConnectError(text)
+        self._losses += 1
+        if self._losses < LOSSES_MAX:
+            return RetriableError(f"Spark failed: {text}")
+        return ConnectError(f"Spark failed {self._losses} times without a batch between: {text}")
 
     def report(self, batch: int, rows_in: int, rows_out: int, seconds: float) -> None:
         """A batch or slice is written."""
+        self._losses = 0
         if self._reporter is not None:
             progress = self._parts.progress
             lag = progress.lag if progress.kind == SINK else None
@@ -120,12 +128,6 @@ class JobRunner:
                 spark.sparkContext.cancelJobGroup(self.group)
         except Exception as error:
             log.debug("task %s: its jobs are not cancelled: %s", self._parts.name, error)
-
-
-def short(error: BaseException) -> str:
-    """An error in one line. Of a Python function on an executor: the line that Python ended with."""
-    found = PYTHON_ERROR.findall(str(error))
-    return brief_text(found[-1]) if found else brief(error)
 
 
 def plan_of(frame: DataFrame) -> str:

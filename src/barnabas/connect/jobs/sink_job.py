@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.jobs.batches import DecodedRange, decode
+from barnabas.connect.jobs.failures import short
 from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.reports import check, note
-from barnabas.connect.jobs.running import JobRunner, plan_of, short
-from barnabas.connect.plugins import Batch, ConnectError, RetriableError, SinkContext, SparkSink
+from barnabas.connect.jobs.running import JobRunner, plan_of
+from barnabas.connect.plugins import Batch, ConnectError, FencedError, RetriableError, SinkContext, SparkSink
 from barnabas.connect.plugins.spark import Ranges
 from barnabas.connect.tasks.auditing import SinkAudit
 from barnabas.connect.tasks.consuming import SinkConsumer
@@ -72,6 +73,7 @@ class SinkJob:
         self._number = -1  # of the last batch that is committed
         self._redo: tuple[int, Ranges] | None = None
         self._last_batch = 0.0
+        self._doing: Ranges = {}  # of the batch that is being written
 
     def run(self) -> None:
         stopping, paused = self._parts.stopping, self._parts.paused
@@ -87,19 +89,20 @@ class SinkJob:
             except Stopped:
                 break
             except RetriableError as error:
+                self._progress.retries += 1
+                self._runner.waits(error)
                 self._note(error)
+                log.warning("task %s tries again in %d ms: %s", self._parts.name, self._delay_ms, error)
+                self._doing = {}
                 self._open.clear()  # what was reached is asked for again
                 stopping.wait(self._delay_ms / 1000)
                 self._delay_ms = min(self._delay_ms * 2, DELAY_MS_MAX)
 
-    def _note(self, error: BaseException, ranges: Ranges | None = None) -> None:
-        progress = self._progress
-        progress.retries += 1
-        self._runner.waits(error)
-        where = next(iter(sorted((ranges or {}).items())), None)
+    def _note(self, error: BaseException) -> None:
+        """Note the error, with the first record of the batch that was being written."""
+        where = next(iter(sorted(self._doing.items())), None)
         place = (None, None, None) if where is None else (where[0].topic, where[0].partition, where[1][0])
-        progress.last_error = LastError(str(error), Stage.TASK_PUT, int(time.time() * 1000), *place)
-        log.warning("task %s tries again in %d ms: %s", self._parts.name, self._delay_ms, error)
+        self._progress.last_error = LastError(str(error), Stage.TASK_PUT, int(time.time() * 1000), *place)
 
     # -- partitions --------------------------------------------------------------------------------------
 
@@ -186,12 +189,26 @@ class SinkJob:
         return {where: (starts[where], end) for where, end in found.items() if end > starts[where]}
 
     def _batch(self, number: int, ranges: Ranges) -> None:
-        """Decode, write and commit. A batch that fails comes again with the same number."""
+        """Write and commit a batch; an error names it. After a RetriableError it comes again with the same
+        number."""
+        noted, self._doing = self._progress.last_error, ranges
+        try:
+            self._written(number, ranges)
+        except (RetriableError, FencedError):
+            raise
+        except ConnectError as error:
+            if self._progress.last_error is noted:  # else it names the record
+                self._note(error)
+            raise ConnectError(f"batch {number} of {span(self._doing)}: {error}") from error
+        self._doing = {}
+
+    def _written(self, number: int, ranges: Ranges) -> None:
         started = time.monotonic()
         decoded = self._runner.run(lambda spark: self._decoded(spark, ranges))
         try:
             note(decoded.reports, self._progress)
             check(decoded.reports)
+            self._doing = decoded.ranges
             topics = sorted(decoded.shapes.by_topic)
             read = sum(each.records_in for each in decoded.reports)
             for part, topic in enumerate(topics):
@@ -244,14 +261,7 @@ class SinkJob:
             progress.plan = plan_of(frame)
             self._task.write(frame, batch)
 
-        try:
-            self._runner.run(write)
-        except RetriableError as error:
-            self._note(error, decoded.ranges)
-            raise
-        except ConnectError as error:
-            self._note(error, decoded.ranges)
-            raise ConnectError(f"batch {number} of {span(decoded.ranges)}: {error}") from error
+        self._runner.run(write)
 
     def _commit(self, number: int, ends: dict[TopicPartition, int]) -> None:
         started = time.monotonic()

@@ -8,6 +8,7 @@ again. Does not know: where rows come from.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from barnabas.connect.jobs.encoding import ENCODED, REPORT, Encoding
 from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.reports import Report, check, note
 from barnabas.connect.jobs.running import JobRunner, plan_of
-from barnabas.connect.plugins import ConnectError, RetriableError, Slice, SparkSource
+from barnabas.connect.plugins import ConnectError, FencedError, RetriableError, Slice, SparkSource
 from barnabas.connect.tasks.auditing import SourceAudit
 from barnabas.connect.tasks.errors import FIRST_DELAY_MS, Stage, Stopped
 from barnabas.connect.tasks.job_parts import TaskParts
@@ -35,6 +36,7 @@ log = logging.getLogger("barnabas.connect")
 DELAY_MS_MAX = 60_000
 PAUSE_S = 0.2
 WRITERS_MAX = 256
+POSITIONS_SHOWN_MAX = 3
 COLUMNS = ("value", "key", "topic", "partition", "timestamp", "headers")
 
 
@@ -79,13 +81,15 @@ class SourceJob:
                 self._wait(error)
 
     def _wait(self, error: RetriableError) -> None:
-        progress = self._progress
-        progress.retries += 1
+        self._progress.retries += 1
         self._runner.waits(error)
-        progress.last_error = LastError(str(error), Stage.TASK_POLL, int(time.time() * 1000))
+        self._note(error)
         log.warning("task %s tries again in %d ms: %s", self._parts.name, self._delay_ms, error)
         self._parts.stopping.wait(self._delay_ms / 1000)
         self._delay_ms = min(self._delay_ms * 2, DELAY_MS_MAX)
+
+    def _note(self, error: BaseException) -> None:
+        self._progress.last_error = LastError(str(error), Stage.TASK_POLL, int(time.time() * 1000))
 
     def _turn(self) -> bool:
         """Plan and write one slice; False if there was none."""
@@ -103,6 +107,7 @@ class SourceJob:
 
     def _written(self, planned: Slice) -> list[Report]:
         """Run the job. An attempt that fails leaves nothing, if the source is exactly once."""
+        progress, noted = self._progress, self._progress.last_error
         is_exact = self._producer.transactional_id is not None
         joined = self._producer.renew() if is_exact else None
         encoding = Encoding(
@@ -116,11 +121,18 @@ class SourceJob:
         )
         try:
             reports = self._runner.run(lambda spark: self._job(spark, planned, encoding))
-            note(reports, self._progress)
+            note(reports, progress)
             check(reports)
-        except BaseException:
+        except BaseException as error:
+            is_final = isinstance(error, ConnectError) and not isinstance(
+                error, (RetriableError, FencedError)
+            )
+            if isinstance(error, ConnectError) and progress.last_error is noted:  # else it names the record
+                self._note(error)
             if is_exact:
                 self._abort()
+            if is_final:
+                raise ConnectError(f"{slice_of(planned)}: {error}") from error
             raise
         return reports
 
@@ -175,6 +187,14 @@ class SourceJob:
         progress.commits += 1
         progress.commit_ms.add((time.monotonic() - started) * 1000)
         self._task.commit(positions)
+
+
+def slice_of(planned: Slice) -> str:
+    """`the slice for the topic orders up to {"id": 7} of {"table": "orders"}`."""
+    ends = [f"{json.dumps(offset)} of {json.dumps(partition)}" for partition, offset in planned.positions]
+    shown = ", ".join(ends[:POSITIONS_SHOWN_MAX]) + (" and others" if len(ends) > POSITIONS_SHOWN_MAX else "")
+    topic = "" if planned.topic is None else f" for the topic {planned.topic}"
+    return f"the slice{topic}{shown and ' up to '}{shown}"
 
 
 def counts_of(reports: list[Report]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.connect.data import Column, Header, Headers, Records
-from barnabas.connect.plugins import Kind, Plugins
+from barnabas.connect.plugins import ConnectError, Kind, Plugins, RetriableError
 from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, Stage
 from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.connect.transforms.chain import TransformChain, under
@@ -68,6 +68,16 @@ class Chain:
             if close is not None:
                 close()
 
+    def _converted(self, operation: Callable[[], Any]) -> Any:
+        """Convert; what may pass is tried again as long as errors.retry.timeout allows, then it is final."""
+        try:
+            return self.errors.retrying(operation)
+        except RetriableError as error:
+            limit_ms = self.errors.settings.retry_timeout_ms
+            raise ConnectError(
+                f"a converter fails; errors.retry.timeout is {limit_ms} ms: {error}"
+            ) from error
+
     # -- transforms ----------------------------------------------------------------------------------
 
     def transformed(self, records: Records, raw: Sequence[RawRecord] | None = None) -> list[Records]:
@@ -95,7 +105,7 @@ class Chain:
             ("key", self.key, records.keys, Stage.KEY_CONVERTER),
             ("value", self.value, records.values, Stage.VALUE_CONVERTER),
         ):
-            made = self.errors.retrying(
+            made = self._converted(
                 lambda converter=converter, column=column: converter.to_bytes(topic, column, headers)  # type: ignore[misc]
             )
             for index, error in made.failures.items():
@@ -140,7 +150,7 @@ class Chain:
             (self.key, raw.keys, Stage.KEY_CONVERTER),
             (self.value, raw.values, Stage.VALUE_CONVERTER),
         ):
-            made = self.errors.retrying(
+            made = self._converted(
                 lambda converter=converter, data=data: converter.from_bytes(topic, data, headers)  # type: ignore[misc]
             )
             for index, error in sorted(made.failures.items()):

@@ -18,14 +18,14 @@ from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.blocking import BlockingNetwork, run
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Fenced, Transaction
-from barnabas.connect.plugins import ConnectError, FencedError
+from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
 from barnabas.connect.tasks.client_properties import connection_settings
 from barnabas.connect.tasks.errors import Stopped
 from barnabas.records.compression import Compression
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.producer import BlockingProducer, OnRefused
 from barnabas.spark.writing.encoding import Encoder
-from barnabas.spark.writing.rows import RowError
+from barnabas.spark.writing.rows import RowError, Undelivered
 
 BATCH_BYTES = 512 * 1024
 ENDLESS_MS = 2**31 - 1
@@ -200,5 +200,7 @@ class _Named:
             raise FencedError(
                 f"another task took over the transactional id {self._transactional_id}: this one ends"
             ) from error
+        if isinstance(error, Undelivered):
+            raise RetriableError(f"records are not delivered: {error}") from error
         if isinstance(error, RowError):
             raise ConnectError(f"records cannot be written: {error}") from error

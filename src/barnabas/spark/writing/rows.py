@@ -23,6 +23,10 @@ class RowError(Exception):
     """A row cannot be written; the message names its key and the cause."""
 
 
+class Undelivered(RowError):
+    """Brokers did not take a row in time: a later attempt may work."""
+
+
 class Column:
     """The bytes of a column, and the place and size of each value; a size of -1 is a null."""
 

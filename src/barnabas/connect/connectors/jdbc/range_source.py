@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -75,14 +75,8 @@ class RangeSource(SparkSource):
         self.poll_interval_s = min(1.0, settings.integer("poll.interval.ms") / 1000)
 
     def plan(self, spark: SparkSession, offsets: OffsetReader) -> Slice | None:
-        try:
-            with closing(self._dialect.connect()) as connection:
-                return self._plan(spark, connection, offsets)
-        except self._dialect.errors as error:
-            text = f"{self._dialect.address.shown}: {str(error).strip()}"
-            if self._dialect.is_away(error):
-                raise RetriableError(text) from error
-            raise ConnectError(text) from error
+        with connected(self._dialect) as connection:
+            return self._plan(spark, connection, offsets)
 
     def _plan(self, spark: SparkSession, connection: Any, offsets: OffsetReader) -> Slice | None:
         if self._tables is None:
@@ -195,6 +189,19 @@ class RangeSource(SparkSource):
             each.done = 0 if after is None else max(0, each.total - found.rows)
 
 
+@contextmanager
+def connected(dialect: Dialect) -> Iterator[Any]:
+    """A connection; errors of the database become those of Connect."""
+    try:
+        with closing(dialect.connect()) as connection:
+            yield connection
+    except dialect.errors as error:
+        text = f"{dialect.address.shown}: {str(error).strip()}"
+        if dialect.is_away(error):
+            raise RetriableError(text) from error
+        raise ConnectError(text) from error
+
+
 def bulk_position(offset: dict[str, Any] | None) -> tuple[int, int | None]:
     """The number of the pass that runs, and the last key of it that was written."""
     if not offset or BULK not in offset:
@@ -234,7 +241,7 @@ class Reading:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         wanted: Any = to_arrow_schema(frame_type(self.shape), timezone="UTC")
-        with closing(dialect.connect()) as connection:
+        with connected(dialect) as connection:
             statement, values = range_query(dialect, self.table, self.key, asked)
             _, rows = dialect.stream(connection, statement, values, ROWS_A_FETCH)
             for some in rows:

@@ -23,6 +23,7 @@ from barnabas.connect.connectors.lake.iceberg_settings import (
     rules_of,
     table_properties,
 )
+from barnabas.connect.connectors.lake.lake_failures import lake_failures
 from barnabas.connect.connectors.lake.lake_rows import (
     DELETES,
     PLACE,
@@ -80,6 +81,10 @@ class IcebergSink(SparkSink):
     def open(self, spark: SparkSession, topics: Sequence[str]) -> None:
         """Find the last batch that the tables hold."""
         self._last = (-1, {})
+        with lake_failures("the tables cannot be opened"):
+            self._open()
+
+    def _open(self) -> None:
         rules = self._rules or [rule_of(self._settings, name) for name in self._lake.names()]
         for rule in rules:
             table = self._lake.table(rule.name)
@@ -100,7 +105,8 @@ class IcebergSink(SparkSink):
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         for rule, rows in list(self._routed(frame)):
-            self._write(rule, rows, batch)
+            with lake_failures(f"{rule.name} cannot be written"):
+                self._write(rule, rows, batch)
 
     def _routed(self, frame: DataFrame) -> Iterator[tuple[TableRule, DataFrame]]:
         """Tables and the records that go there."""

@@ -6,7 +6,6 @@ snapshot that was read, so no batch is there twice, whoever else writes. Does no
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -27,10 +26,10 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
 
+from barnabas.connect.connectors.lake.batch_notes import note_of, noted_in, ranges_in
 from barnabas.connect.connectors.lake.iceberg_files import write_files
 from barnabas.connect.connectors.lake.iceberg_settings import TableRule
 from barnabas.connect.connectors.lake.iceberg_types import fitted_batch, lacks
-from barnabas.connect.connectors.lake.lake_sink import noted_of, ranges_in, ranges_text
 from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.connect.plugins.spark import Ranges
 
@@ -111,9 +110,9 @@ class Lake:
             if at is None:
                 break
             noted = at.summary.additional_properties.get(PROPERTY) if at.summary else None
-            found = noted_of(noted)
+            found = noted_in(noted)
             if found.get("app") == self._app:
-                return int(found["batch"]), ranges_in(noted or "")
+                return int(found["batch"]), ranges_in(noted)
             parent = at.parent_snapshot_id
             at = None if parent is None else table.metadata.snapshot_by_id(parent)
         return -1, {}
@@ -124,7 +123,7 @@ class Lake:
         """Add files, and replace others, in one snapshot with the number of the batch."""
         if branch != "main" and branch not in table.metadata.refs:
             raise ConnectError(f"the table {name_of(table)} has no branch {branch}: create it")
-        noted = json.dumps({"app": self._app, "batch": number, "ranges": ranges_text(ranges)})
+        noted = note_of(self._app, number, ranges)
         # A commit that fails must not be put on top of another writer's: that may be this batch.
         own = {**table.metadata.properties, RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": own})

@@ -7,14 +7,14 @@ that a former task which still runs cannot commit. There is one task: executors 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigDef
+from barnabas.connect.connectors.lake.batch_notes import note_of, noted_in, ranges_in
+from barnabas.connect.connectors.lake.lake_failures import lake_failures
 from barnabas.connect.connectors.lake.lake_rows import DELETES, TableRows, nullable, table_rows
 from barnabas.connect.connectors.lake.lake_settings import definitions, lake_errors
 from barnabas.connect.connectors.lake.lake_types import fitted_to, missing_in, with_missing
@@ -23,7 +23,6 @@ from barnabas.connect.plugins import (
     Batch,
     ConnectError,
     Connector,
-    RetriableError,
     SinkContext,
     SparkSink,
 )
@@ -31,7 +30,6 @@ from barnabas.connect.plugins.spark import Ranges
 from barnabas.engine.delta import commits
 from barnabas.engine.delta.fencing import fence, last_number
 from barnabas.engine.delta.log import URL, newest_version
-from barnabas.engine.errors import CONFLICT, brief
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +62,10 @@ class LakeSink(SparkSink):
 
     def open(self, spark: SparkSession, topics: Sequence[str]) -> None:
         """Find the last batch in the tables, then fence them against tasks that were before this one."""
+        with lake_failures(f"{self._root} cannot be opened"):
+            self._open(spark, topics)
+
+    def _open(self, spark: SparkSession, topics: Sequence[str]) -> None:
         held: dict[str, int] = {}
         for path in sorted({self.path_of(topic) for topic in topics}):
             if exists(spark, path):
@@ -83,7 +85,7 @@ class LakeSink(SparkSink):
             spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT {HISTORY_MAX}").select("userMetadata").collect()
         )
         for row in rows:
-            found = noted_of(row[0])
+            found = noted_in(row[0])
             if found.get("app") == self._app and found.get("batch") == number:
                 return str(row[0])
         return ""
@@ -97,20 +99,16 @@ class LakeSink(SparkSink):
         spark, path = frame.sparkSession, self.path_of(batch.topic)
         rows = table_rows(frame, self._settings)
         wanted = columns_only(rows)
-        try:
+        with lake_failures(f"{path} cannot be written"):
             if not exists(spark, path):
                 self._create(spark, path, wanted, rows)
             rows = self._evolved(spark, path, wanted, rows)
             txn = commits.Txn.of(self._app, self._epoch, batch.number + 1)
-            noted = json.dumps({"app": self._app, "batch": batch.number, "ranges": ranges_text(batch.ranges)})
+            noted = note_of(self._app, batch.number, batch.ranges)
             if self._settings.text("insert.mode") == "upsert":
                 merge(spark, path, rows, txn, noted)
             else:
                 commits.append(rows.frame, path, txn, metadata=noted)
-        except Exception as error:
-            if CONFLICT.search(str(error)):
-                raise RetriableError(f"{path}: another writer committed first: {brief(error)}") from error
-            raise
 
     def _create(self, spark: SparkSession, path: str, schema: StructType, rows: TableRows) -> None:
         if not self._settings.flag("auto.create"):
@@ -173,25 +171,6 @@ def merge(spark: SparkSession, path: str, rows: TableRows, txn: commits.Txn, not
     finally:
         spark.conf.unset(commits.METADATA_CONF)
         spark.catalog.dropTempView(VIEW)
-
-
-def ranges_text(ranges: Ranges) -> list[list[Any]]:
-    return [[where.topic, where.partition, first, end] for where, (first, end) in sorted(ranges.items())]
-
-
-def noted_of(metadata: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(metadata or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def ranges_in(metadata: str) -> Ranges:
-    return {
-        TopicPartition(topic, partition): (first, end)
-        for topic, partition, first, end in noted_of(metadata).get("ranges", ())
-    }
 
 
 class LakeSinkConnector(Connector):

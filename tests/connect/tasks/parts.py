@@ -91,6 +91,7 @@ SOURCE = textwrap.dedent(
                 raise RetriableError("not now")
             if self.seen.pop("put fails", False): raise OSError("no space")
             rows = list(records.rows())
+            self.seen.setdefault("sizes", []).append(len(rows))
             bad = [i for i, r in enumerate(rows) if r.value == "errant"]
             if bad: self.context.errant(records, bad, ValueError("errant"))
             self.seen["put"] += [(r.partition, r.offset, r.value) for i, r in enumerate(rows) if i not in bad]

@@ -159,6 +159,22 @@ def test_a_sink_commits_what_it_put_and_goes_on_there(
     assert len(seen("sinks")["closed"]) == 1
 
 
+def test_max_poll_records_bounds_what_one_put_gets(
+    tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
+) -> None:
+    write(barnabas_broker.bootstrap, barnabas_topic, *map(str, range(20)))
+    config = {**sink_config(barnabas_topic), "consumer.override.max.poll.records": "6"}
+    tasks.start("bounded", 0, config, "STARTED", States())
+    until(lambda: len(seen("bounded")["put"]) == 20)
+    assert max(seen("bounded")["sizes"]) == 6
+    assert [value for _, _, value in seen("bounded")["put"]] == [str(n) for n in range(20)]
+    states = States()
+    wrong = {**config, "consumer.override.max.poll.records": "none"}
+    tasks.start("wrong", 0, wrong, "STARTED", states)
+    until(lambda: states.last == "FAILED")
+    assert "max.poll.records is 'none'" in states.trace
+
+
 def test_poison_goes_to_the_dead_letters_with_its_coordinates(
     tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
 ) -> None:

@@ -96,6 +96,14 @@ class SinkConsumer:
         self._checks_crc = True
         self._is_woken = False
 
+    @property
+    def records_max(self) -> int | None:
+        """`max.poll.records`, where it is given. Kafka's default of 500 would make pieces too small."""
+        text = self._properties.get("max.poll.records")
+        if text is not None and not (text.strip().isdecimal() and int(text) > 0):
+            raise ConnectError(f"consumer setting max.poll.records is {text!r}: a number from 1 on is needed")
+        return None if text is None else int(text)
+
     def start(self) -> None:
         on_loop(self._start())
 

@@ -306,6 +306,7 @@ class RunningTask:
         loop = SinkLoop(
             task, context, chain, consumer, self.progress, dead_letters=dead_letters,
             flush_interval_ms=self._flush_ms(), used_topic=self._used_topic, audit=audit,
+            records_max=consumer.records_max,
         )  # fmt: skip
         self._closers.append(task.stop)
         task.start(context)

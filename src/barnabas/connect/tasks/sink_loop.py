@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Event
 
 from barnabas.client.core.errors import ClientError
@@ -46,6 +46,15 @@ def span(origin: Sequence[RawRecord]) -> str:
     return ", ".join(shown) + (" and others" if len(found) > SHOWN_MAX else "")
 
 
+def pieces(records: Records, count_max: int | None) -> Iterator[Records]:
+    """The records in pieces of bounded size."""
+    if count_max is None or len(records) <= count_max:
+        yield records
+        return
+    for start in range(0, len(records), count_max):
+        yield records.take(range(start, min(start + count_max, len(records))))
+
+
 class SinkLoop:
     def __init__(
         self,
@@ -59,7 +68,10 @@ class SinkLoop:
         flush_interval_ms: int = 60_000,
         used_topic: Callable[[str], None] = lambda topic: None,
         audit: SinkAudit | None = None,
+        records_max: int | None = None,
     ) -> None:
+        """`records_max` is how many records one `put` gets; None: as many as came together."""
+        self._records_max = records_max
         self._audit = audit
         self._task = task
         self._context = context
@@ -242,8 +254,9 @@ class SinkLoop:
                 self._used_topic(topic)
             for records, origin in self._chain.decoded(topic, raw):
                 for part in self._chain.transformed(records, origin):
-                    if not self._put(part, origin, stopping):
-                        return  # a rebalance took the partitions away: others read these records again
+                    for piece in pieces(part, self._records_max):
+                        if not self._put(piece, origin, stopping):
+                            return  # a rebalance took the partitions away: others read these records again
             self._note_delivered(some)
         self._progress.in_flight += count
 

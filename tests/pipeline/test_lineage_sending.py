@@ -130,7 +130,9 @@ def test_a_server_that_is_away_gets_the_events_when_it_is_back(
     wait_until(lambda: sender.sent + sender.dropped == 4)
     recorder.close()
     assert (sender.sent, sender.dropped, len(receiver.events)) == (3, 1, 3)
-    assert [each.message.partition(":")[2][:30] for each in caplog.records] == [
+    # Clients of earlier tests may still warn of brokers that are gone.
+    of_lineage = [each.message for each in caplog.records if each.message.startswith("lineage:")]
+    assert [message.partition(":")[2][:30] for message in of_lineage] == [
         " events cannot be sent: 503 Se",
         " the server refuses an event: ",
     ]

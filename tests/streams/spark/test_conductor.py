@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.spark_sessions import STARTS_FAST
 from tests.streams.spark.counting import Counted
+from tests.streams.spark.local import KEEPS_OLD_RECORDS
 
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
 from barnabas.client.blocking import run
@@ -70,7 +71,7 @@ def word_count() -> Plan:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as found:
         yield found
 
 

@@ -11,6 +11,7 @@ from typing import Self
 
 import pytest
 from tests.streams.spark.counting import Counted, Counting
+from tests.streams.spark.local import KEEPS_OLD_RECORDS
 
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
 from barnabas.client.blocking import run
@@ -31,7 +32,7 @@ KEYS = [b"a", b"b", b"a", b"c", b"a"]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+    with Broker(in_process=False, overrides=KEEPS_OLD_RECORDS) as found:
         yield found
 
 

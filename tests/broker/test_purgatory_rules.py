@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.coordinators.host import TOO_LATE
+from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.produce.purgatory import SWEEP_SECONDS
 from barnabas.broker.produce.tick import Tick
 from barnabas.decisions.commit_waits import CommitCall, CommitWaits
@@ -175,6 +176,25 @@ def test_a_leader_that_resigns_before_the_write_responds_not_leader(
         await scene.pause_follower()
         monkeypatch.setattr(Tick, "close", resign_first)
         assert await codes_of(soon(scene.produce(timeout_ms=30_000))) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    play(world, act)
+
+
+def test_records_that_the_leader_could_not_write_are_refused_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(scene: Scene) -> None:
+        broken, write = scene.partition, Partition.write_staged
+
+        def fail(partition: Partition) -> None:
+            if partition is broken:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            write(partition)
+
+        monkeypatch.setattr(Partition, "write_staged", fail)
+        started = scene.loop.time()
+        assert await codes_of(soon(scene.produce(timeout_ms=30_000))) == [ErrorCode.KAFKA_STORAGE_ERROR]
+        assert scene.loop.time() - started < 1
 
     play(world, act)
 

@@ -141,6 +141,7 @@ def test_brokers_die_and_come_back_a_paused_controller_is_fenced_and_leaders_are
     assert count_of(cluster, "balanced") == 200
 
 
+@pytest.mark.long
 def test_replicas_are_added_moved_and_taken_out_and_a_dead_broker_is_replaced_by_an_empty_one(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -213,6 +213,7 @@ def read_batches(
     return position
 
 
+@pytest.mark.long
 def test_no_gap_that_the_policy_does_not_explain(broker: Broker, request: pytest.FixtureRequest) -> None:
     seconds = float(request.config.getoption("--soak-seconds"))
     topics = [

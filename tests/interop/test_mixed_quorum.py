@@ -58,6 +58,7 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
+@pytest.mark.long
 def test_every_voter_leads_in_its_turn_and_nothing_is_lost(cluster: Cluster) -> None:
     made: list[str] = []
     led: dict[int, None] = {}
@@ -80,6 +81,7 @@ def test_every_voter_leads_in_its_turn_and_nothing_is_lost(cluster: Cluster) -> 
     check_topics(cluster, set(made))
 
 
+@pytest.mark.long
 def test_clients_use_partitions_of_both_brokers(cluster: Cluster) -> None:
     cluster.create_topic("both", partitions=4)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})

@@ -141,6 +141,7 @@ def test_brokers_of_both_products_describe_the_cluster_alike(cluster: Cluster) -
     assert not different, "\n\n".join(different)
 
 
+@pytest.mark.long
 def test_a_leader_of_either_product_may_die(cluster: Cluster) -> None:
     create(cluster, "dies")
     writers = [Writer(cluster.bootstrap, "dies", partition) for partition in range(3)]

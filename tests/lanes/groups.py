@@ -14,23 +14,22 @@ from pathlib import Path
 
 # Tests that share what takes long to start: one worker starts it, once. The longest prefix decides.
 APACHE = "Apache Kafka"  # the node of all tests
-PIPELINES, QUERIES = "Spark: pipelines", "Spark: queries"
+SPARK = "Spark"
 TOGETHER = {
     "tests/cli/test_transcripts.py": APACHE,
-    "tests/connect/jobs/": QUERIES,
+    "tests/connect/jobs/": SPARK,
     "tests/interop/test_same_answers.py": APACHE,
     "tests/interop/test_streams_records.py": APACHE,
 }
 
 # A Java machine for Spark takes ten seconds of a processor to start and many more until its code is compiled,
-# so all tests with a session go to two workers. A worker keeps its machine when folders have sessions of
-# their own; its class path stays that of the first. New files are found by what they say.
+# so all tests with a session go to one worker. It keeps its machine when folders have sessions of their
+# own; its class path stays that of the first. New files are found by what they say.
 ASKS_FOR_SPARK = re.compile(
     r"^def \w+\([^)]*\bspark: |^from barnabas\.engine\.session import .*\bsession\b", re.MULTILINE
 )
 # It failed in a process where another session of Spark was still there.
 ALONE = {"tests/streams/spark/test_conductor.py"}
-FOLDER_OF_PIPELINES = "tests/pipeline/"
 ROOT = Path(__file__).parents[2]
 
 # Tests that share nothing: a file of these is cut into tests, which any worker may run.
@@ -39,8 +38,7 @@ APART = ("tests/soak/",)
 # Without the durations of an earlier run: what takes longest begins first, so that no worker ends alone.
 BEGIN_FIRST = (
     *(
-        PIPELINES,
-        QUERIES,
+        SPARK,
         APACHE,
         "tests/pipeline/test_example",
         "tests/simulation/test_cluster",
@@ -74,7 +72,7 @@ def group_with_spark(path: str) -> str | None:
     place = ROOT / path
     if path in ALONE or not place.is_file() or not ASKS_FOR_SPARK.search(place.read_text()):
         return None
-    return PIPELINES if path.startswith(FOLDER_OF_PIPELINES) else QUERIES
+    return SPARK
 
 
 def in_order(test_ids: Iterable[str], seconds: Mapping[str, float]) -> list[str]:

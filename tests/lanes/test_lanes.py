@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lanes.groups import PIPELINES, QUERIES, group_of, in_order
+from lanes.groups import SPARK, group_of, in_order
 from lanes.kept import Kept
 from lanes.preparing import parts, without_byte_code
 
@@ -136,10 +136,12 @@ def test_a_file_is_a_group_where_no_rule_says_otherwise() -> None:
     assert group_of("tests/spark/test_sink.py::test_x") == group_of("tests/spark/test_batch.py::test_y")
 
 
-def test_all_tests_with_a_session_of_spark_share_two_java_machines() -> None:
-    assert group_of("tests/pipeline/test_zones_flow.py::test_x") == PIPELINES
-    files = ("connect/jobs/test_sink_jobs", "engine/test_running_queries", "spark/test_batch")
-    assert {group_of(f"tests/{file}.py::test_x") for file in files} == {QUERIES}
+def test_all_tests_with_a_session_of_spark_share_a_java_machine() -> None:
+    files = (
+        *("connect/jobs/test_sink_jobs", "engine/test_running_queries", "spark/test_batch"),
+        "pipeline/test_zones_flow",
+    )
+    assert {group_of(f"tests/{file}.py::test_x") for file in files} == {SPARK}
     assert group_of("tests/spark/test_options.py::test_x") == "tests/spark/test_options.py"
 
 

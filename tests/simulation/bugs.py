@@ -115,7 +115,7 @@ def show_what_is_not_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "advance", lambda partition, end_offset=None: advance(partition))
 
 
-@bug("records", first=5)
+@bug("records", first=5, is_long=True)
 def trust_a_log_that_was_not_closed(patch: pytest.MonkeyPatch) -> None:
     open_log = opening.open_log
 
@@ -274,7 +274,7 @@ def commit_offsets_of_open_transactions(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@bug("transactions")
+@bug("transactions", is_long=True)
 def forget_prepared_transactions(patch: pytest.MonkeyPatch) -> None:
     """Markers that were not written before the end of the process never are."""
     from barnabas.transactions.shard import TransactionShard

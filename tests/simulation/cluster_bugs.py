@@ -190,7 +190,7 @@ def skip_the_truncation(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(partition_data, "divergence", lambda *_: None)
 
 
-@bug(one_after_another(Kind.ISOLATE, 5.5))
+@bug(one_after_another(Kind.ISOLATE, 5.5), is_long=True)
 def fetch_into_a_log_that_is_being_cut(patch: pytest.MonkeyPatch) -> None:
     """A partition goes on being fetched while a thread is at its files."""
 
@@ -268,7 +268,7 @@ def forget_the_high_watermark_of_the_last_leader(patch: pytest.MonkeyPatch) -> N
     patch.setattr(PartitionState, "become_leader", begin)
 
 
-@bug(one_after_another(Kind.KILL, 2.5), first=1)
+@bug(one_after_another(Kind.KILL, 2.5), first=1, is_long=True)
 def forget_the_producers_of_the_last_leader(patch: pytest.MonkeyPatch) -> None:
     """A follower copies batches and not what they say of their producers."""
 
@@ -341,13 +341,13 @@ def forget_to_sync_the_metadata(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetadataReplica, "sync", sync)
 
 
-@bug(one_loses_its_disk, DYNAMIC, ONE_LOST)
+@bug(one_loses_its_disk, DYNAMIC, ONE_LOST, is_long=True)
 def let_a_lost_disk_keep_its_vote(patch: pytest.MonkeyPatch) -> None:
     """A controller whose disk is new does not ask to take the place of the old one."""
     patch.setattr(LocalVoterReporter, "_next", lambda _: None)
 
 
-@bug(lambda _: [], DYNAMIC, changes_voters=True, first=1)
+@bug(lambda _: [], DYNAMIC, changes_voters=True, first=1, is_long=True)
 def lead_on_without_a_vote(patch: pytest.MonkeyPatch) -> None:
     """A leader that was taken out of the voters does not go when that is committed."""
     patch.setattr(VoterChanges, "_removed", lambda _, committing: None)

@@ -108,7 +108,7 @@ def count_a_delivery_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LedSharePartition, "acquire", acquire_twice)
 
 
-@bug("shares")
+@bug("shares", is_long=True)
 def store_released_records_without_their_count(patch: pytest.MonkeyPatch) -> None:
     add = Change.add
 
@@ -126,7 +126,7 @@ def pass_records_that_are_not_acknowledged(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Run, "is_done", property(lambda run: run.state >= ACQUIRED and run.pending is None))
 
 
-@bug("shares")
+@bug("shares", is_long=True)
 def archive_released_records_too_early(patch: pytest.MonkeyPatch) -> None:
     begin = SharePartition.begin
 
@@ -138,7 +138,7 @@ def archive_released_records_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharePartition, "begin", begin_early)
 
 
-@bug("shares")
+@bug("shares", is_long=True)
 def deliver_records_of_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(led_share_partition, "aborted_spans", lambda *_: [])
 
@@ -149,7 +149,7 @@ def deliver_new_records_before_those_that_are_left(patch: pytest.MonkeyPatch) ->
     patch.setattr(SharePartition, "made_available", lambda *_: None)
 
 
-@bug("shares")
+@bug("shares", is_long=True)
 def load_no_states_of_records(patch: pytest.MonkeyPatch) -> None:
     load = SharePartition.load.__func__  # type: ignore[attr-defined]
 
@@ -159,7 +159,7 @@ def load_no_states_of_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharePartition, "load", classmethod(load_start))
 
 
-@bug("shares")
+@bug("shares", is_long=True)
 def drop_a_batch_in_a_snapshot(patch: pytest.MonkeyPatch) -> None:
     make = ShareState._snapshot
 

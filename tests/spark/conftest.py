@@ -35,7 +35,7 @@ def spark() -> Iterator[Any]:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "60s",
-            "spark.driver.memory": "1g",
+            "spark.driver.memory": "2g",
             "spark.jars": ",".join(all_jars()),
             **STARTS_FAST,
         }.items():

@@ -30,14 +30,13 @@ from barnabas.sql.analysis.work import (
 from barnabas.sql.execution.port import Prepared, SelectKind
 from barnabas.sql.metastore.metastore import DataSource
 from barnabas.sql.metastore.schemas import Column, Format, Schema, WindowedKeys
-from barnabas.sql.syntax.parsing import parse_statement
-from barnabas.sql.syntax.statements import Role
+from barnabas.sql.syntax.statements import Listing, Role
 from barnabas.sql.types.sql_types import BIGINT, INTEGER, STRING
 
 ID = Column("ID", STRING, Role.KEY)
 V = Column("V", INTEGER)
 COUNT = Column("CNT", BIGINT)
-STATEMENT = parse_statement("SHOW STREAMS;")
+STATEMENT = Listing("STREAMS")  # any will do
 
 
 def source(

@@ -386,6 +386,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     began = time.monotonic()
+    if options.stacks is not None:
+        options.stacks.mkdir(parents=True, exist_ok=True)
 
     def said(what: str) -> None:
         console.print(f"{time.monotonic() - began:.0f} s: {what}")

@@ -1,4 +1,5 @@
 """`python -m bench.sql`: latency of SQL from produce to result, idle queries, push and pull queries.
+`python -m bench.sql --tasks`: records that tasks take in a second of processor time, on both roads.
 
 In: a rate of records a second, seconds. Out: a table. A stateless query and a windowed count run on
 `local[2]` over one topic; the timestamp of a record and of its result is the time at which it was sent.
@@ -23,7 +24,7 @@ from barnabas.sql.running.settings import EngineSettings
 from barnabas.sql.syntax.parsing import parse_statement
 from barnabas.sql.syntax.splitting import split
 from barnabas.testing.broker import Broker
-from bench import machine
+from bench import machine, sql_tasks
 from bench.streams_latency import measure
 
 PARTITIONS = 2
@@ -169,4 +170,9 @@ if __name__ == "__main__":
     parser.add_argument("--rate", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--guarantee", default="at_least_once")
-    asyncio.run(main(parser.parse_args()))
+    parser.add_argument("--tasks", type=int, nargs="?", const=200_000, default=None, metavar="RECORDS")
+    given = parser.parse_args()
+    if given.tasks is not None:
+        sql_tasks.main(given.tasks)
+    else:
+        asyncio.run(main(given))

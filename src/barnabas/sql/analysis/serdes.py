@@ -89,10 +89,10 @@ def _bound(value: Any, make: MakeSerde) -> Any:
 
 
 def to_row_bytes(value: Any) -> bytes:
-    return orjson.dumps(_plain(value))
+    return orjson.dumps(plain_value(value))
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
@@ -100,14 +100,14 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else {"$f": str(value)}
     if kind is dict:
         if all(type(name) is str and not name.startswith("$") for name in value):
-            return {name: _plain(each) for name, each in value.items()}
-        return {"$m": [[_plain(name), _plain(each)] for name, each in value.items()]}
+            return {name: plain_value(each) for name, each in value.items()}
+        return {"$m": [[plain_value(name), plain_value(each)] for name, each in value.items()]}
     if kind is list:
-        return [_plain(each) for each in value]
+        return [plain_value(each) for each in value]
     if kind is Windowed:
-        return {"$w": [_plain(each) for each in value]}
+        return {"$w": [plain_value(each) for each in value]}
     if kind is tuple:
-        return {"$u": [_plain(each) for each in value]}
+        return {"$u": [plain_value(each) for each in value]}
     if kind is decimal.Decimal:
         return {"$n": str(value)}
     if kind is bytes:

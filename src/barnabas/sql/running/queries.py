@@ -7,12 +7,18 @@ conductor's queries that it holds. Does not know: threads, Spark.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from barnabas.sql.analysis.work import QueryWork
+from barnabas.sql.columns import loading
 from barnabas.sql.execution.port import Explanation, Prepared, QueryError, QueryState, QueryStatus
+from barnabas.sql.formats.codecs import NO_REGISTRY
+from barnabas.sql.running.binding import bound
+from barnabas.streams.columns.roads import Road, roads
 from barnabas.streams.spark.conductor import Query
 
+assert loading.FORMS
 ERRORS_KEPT_MAX = 10
 USER_WORDS = ("deserialization", "processing of record", "production of record", "does not exist")
 
@@ -100,15 +106,31 @@ def road_of(work: QueryWork) -> str:
     """Which code runs each part of a query, and why."""
     if work.plan is None:
         return "a lookup in the rows of the table's topic, kept in this process"
-    where = (
-        "in a task of a Spark job"
-        if work.sink is not None
-        else "in the server's process, without a job of Spark"
-    )
+    if work.sink is None:
+        where = {
+            part.number: ["record by record, in the server's process"] for part in work.plan.subtopologies
+        }
+    else:
+        found = roads(bound(work.plan, NO_REGISTRY))
+        where = {number: road_lines(some) for number, some in found.items()}
     lines = []
     for part in work.plan.subtopologies:
         names = ", ".join(type(node).__name__ for node in part.nodes)
         kept = ", ".join(each.name for each in part.stores)
         why = f"it keeps state ({kept})" if kept else "it keeps no state"
-        lines.append(f"sub-topology {part.number} ({names}): the task operator, {where}; {why}")
+        first, *more = where.get(part.number, ["loaded by each worker"])
+        lines += [f"sub-topology {part.number} ({names}): {first}; {why}", *more]
     return "\n".join(lines)
+
+
+def road_lines(some: Sequence[Road]) -> list[str]:
+    """The road of a sub-topology; then a line for each step that keeps it from columns, or uses Python."""
+    obstacles = [each for each in some if each.obstacle is not None and not each.follows]
+    if obstacles:
+        first = "record by record, in a task of a Spark job"
+        return [first, *(f"  {each.node}: {each.obstacle}" for each in obstacles)]
+    slow = [each for each in some if each.python]
+    return [
+        "over columns, in a task of a Spark job",
+        *(f"  {each.node}: Python for each value: {'; '.join(each.python)}" for each in slow),
+    ]

@@ -13,12 +13,15 @@ import pyarrow as pa
 
 from barnabas.plans.plan import Plan
 from barnabas.spark.basics.settings import ClientSettings
+from barnabas.sql.columns import loading
 from barnabas.sql.running.processing_log import LogSettings, ProcessingLog
 from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.plan_logic import MakePlanLogic, PlanLogic
 from barnabas.streams.spark.state_files import StateFile
 from barnabas.streams.spark.task_batches import table_of
 from barnabas.streams.spark.task_port import InputRecord, OutputRecord, TaskCounts
+
+assert loading.FORMS  # imported for the forms that it registers
 
 
 class SqlLogic:

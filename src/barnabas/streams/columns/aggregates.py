@@ -7,8 +7,9 @@ sessions, sliding windows, final results.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,10 @@ from barnabas.plans.aggregates import AnyAggregate, BuiltIns
 from barnabas.plans.interpreter.aggregations import own
 from barnabas.plans.interpreter.state.tables import TableState
 from barnabas.plans.interpreter.state.windows import WindowState
-from barnabas.plans.interpreter.tables import sends_old_values
 from barnabas.plans.windows import TimeWindows
 from barnabas.streams.columns import kernel
 from barnabas.streams.columns.column import Column, NotColumnar, Rows
+from barnabas.streams.columns.expressions import cursor_of, scopes_of
 from barnabas.streams.columns.grouping import Groups
 from barnabas.streams.columns.pages import CountPages
 from barnabas.streams.columns.tables import column_of, key_bytes, without_nulls
@@ -30,6 +31,33 @@ from barnabas.streams.columns.task import ColumnTask, Results, Step, builds
 from barnabas.streams.columns.window_pages import WindowCounts, has_counts
 
 States = list[tuple[Any, int] | None]  # value and time of each group before the batch
+
+
+class Adding(Protocol):
+    """An aggregate over columns: each group's state and largest time after the batch, and results."""
+
+    def add(self, groups: Groups, rows: Rows, before: States) -> tuple[list[Any], Any]: ...
+
+    def results(self, states: list[Any]) -> Column: ...
+
+
+_ADDING: dict[type, Callable[[Any], Adding]] = {}
+_REASONS: dict[type, Callable[[Any], list[str]]] = {}
+
+
+def register_aggregate_form(
+    kind: type, make: Callable[[Any], Adding], why: Callable[[Any], list[str]]
+) -> None:
+    """Give a kind of aggregate its form over columns. `why` says which of its functions run in Python."""
+    _ADDING[kind], _REASONS[kind] = make, why
+
+
+def aggregate_reasons(aggregate: Any) -> list[str]:
+    """Why parts of an aggregate run as Python functions."""
+    why = _REASONS.get(type(aggregate))
+    return [] if why is None else why(aggregate)
+
+
 AT_ONCE = (n.TableToStream, n.Sink, n.Filter, n.Map, n.MapValues, n.SelectKey, n.FlatMapValues, n.FlatMap)
 PASSING = (*AT_ONCE, n.PassThrough, n.Branch, n.Peek, n.TableFilter, n.TableMapValues)
 
@@ -42,17 +70,26 @@ def is_plain_count(aggregate: AnyAggregate) -> bool:
 
 
 def check_collapsing(task: ColumnTask, node: n.Node) -> None:
-    """Only the last update of a key goes on: nothing below may count updates."""
-    if sends_old_values(task.task, node.name):
-        raise NotColumnar("a step below needs the old values of the table")
+    """Only the last update of a key goes on: nothing below may count updates. A quiet filter needs old
+    values; right below an aggregation it gets those from before the batch."""
     users = [each for each in task.task.subtopology.nodes if set(each.stores) & set(node.stores)]
     if node.stores and len(users) > 1:
         raise NotColumnar("several steps share the store")
-    for each in task.task.subtopology.nodes:
-        if node.name in each.parents:
-            if not isinstance(each, PASSING):
-                raise NotColumnar(f"{each.name} below takes every update")
-            check_collapsing(task, each)
+    is_aggregation = isinstance(node, n.StreamAggregate | n.WindowAggregate)
+    for each in children_of(task, node):
+        if not isinstance(each, PASSING):
+            raise NotColumnar(f"{each.name} below takes every update")
+        if isinstance(each, n.TableFilter) and each.is_quiet and not is_aggregation:
+            raise NotColumnar(f"{each.name} below needs the old values of a table")
+        check_collapsing(task, each)
+
+
+def children_of(task: ColumnTask, node: n.Node) -> list[n.Node]:
+    return [each for each in task.task.subtopology.nodes if node.name in each.parents]
+
+
+def has_quiet_filter(task: ColumnTask, node: n.Node) -> bool:
+    return any(isinstance(each, n.TableFilter) and each.is_quiet for each in children_of(task, node))
 
 
 def counted(groups: Groups, rows: Rows, before: States) -> tuple[list[Any], Any]:
@@ -70,22 +107,42 @@ def added(functions: Functions, groups: Groups, rows: Rows, before: States) -> t
     states = [None if row is None else own(row[0]) for row in before]
     newest = [-1 if row is None else row[1] for row in before]
     initial, add = functions.initial, functions.add
-    given = zip(groups.ids.tolist(), rows.key_items, rows.values.items, rows.times.tolist(), strict=True)
-    for group, key, value, time in given:
+    cursor = cursor_of(rows)
+    for row, (group, scope) in enumerate(zip(groups.ids.tolist(), scopes_of(rows), strict=True)):
+        cursor.row = row
+        key, value, time, _ = scope
         state = states[group]
         if state is None:
             state = initial()
             newest[group] = time
         elif time > newest[group]:
             newest[group] = time
-        states[group] = add(key, value, state, (key, value, time, None, None))
+        states[group] = add(key, value, state, (*scope, cursor))
     return states, np.array(newest, np.int64)
 
 
-def results_of(functions: Functions, states: list[Any]) -> Column:
-    if functions.finish is not None:
-        return Column(items=[None if each is None else functions.finish(each) for each in states])
-    return column_of(states)
+class OneByOne:
+    """An aggregate whose functions are called for each record."""
+
+    def __init__(self, aggregate: AnyAggregate) -> None:
+        self._functions = functions_of(aggregate)
+        self._counts = is_plain_count(aggregate)
+
+    def add(self, groups: Groups, rows: Rows, before: States) -> tuple[list[Any], Any]:
+        if self._counts:
+            return counted(groups, rows, before)
+        return added(self._functions, groups, rows, before)
+
+    def results(self, states: list[Any]) -> Column:
+        finish = self._functions.finish
+        if finish is not None:
+            return Column(items=[None if each is None else finish(each) for each in states])
+        return column_of(states)
+
+
+def adding(aggregate: AnyAggregate) -> Adding:
+    make = _ADDING.get(type(aggregate))
+    return OneByOne(aggregate) if make is None else make(aggregate)
 
 
 def last_of_groups(groups: Groups) -> tuple[Any, Any]:
@@ -103,10 +160,9 @@ def stream_aggregate(task: ColumnTask, node: n.StreamAggregate) -> Step:
     store, state = node.store, task.task.state(node.store)
     if not isinstance(state, TableState):
         raise NotColumnar("a store of another kind")
-    functions = functions_of(node.aggregate)
-    is_count = is_plain_count(node.aggregate)
+    aggregate, needs_old = adding(node.aggregate), has_quiet_filter(task, node)
+    is_count = is_plain_count(node.aggregate) and not needs_old
     counts = CountPages.of(task.task, state) if is_count else None
-    count = counted if is_count else partial(added, functions)
 
     def run(rows: Rows) -> Results:
         rows = without_nulls(task, rows)
@@ -115,29 +171,37 @@ def stream_aggregate(task: ColumnTask, node: n.StreamAggregate) -> Step:
         data = key_bytes(task, store, rows.keys)
         groups = Groups(data)
         order, lasts = last_of_groups(groups)
-        distinct = data.take(pa.array(groups.firsts))
+        distinct, old = data.take(pa.array(groups.firsts)), None
         if counts is not None:
             values, times = counts.add(task, distinct, groups, rows.times)
             found = Column(pa.array(values[order]))
         else:
             keys = distinct.to_pylist()
-            before: States = [state.get(key) for key in keys]
-            states, times = count(groups, rows, before)
+            before: States = state.get_many(keys)
+            states, times = aggregate.add(groups, rows, before)
 
             def write() -> None:
                 for key, value, time in zip(keys, states, times.tolist(), strict=True):
                     state.put(key, value, time)
 
             task.pending.append(write)
-            found = results_of(functions, [states[group] for group in order.tolist()])
-        return _latest(rows, lasts, times[order], found)
+            found = aggregate.results([states[group] for group in order.tolist()])
+            if needs_old:
+                old = olds(aggregate, before, order)
+        return replace(_latest(rows, lasts, times[order], found), old=old)
 
     return run
 
 
+def olds(aggregate: Adding, before: States, order: Any) -> Column:
+    """The results from before the batch, by groups in this order."""
+    rows = [before[group] for group in order.tolist()]
+    return aggregate.results([None if row is None else row[0] for row in rows])
+
+
 def _latest(rows: Rows, lasts: Any, times: Any, values: Column) -> Rows:
     some = rows.take(lasts)
-    return Rows(some.keys, values, times, some.order, some.headers, some.starts, some.window_ms)
+    return replace(some, values=values, times=times)
 
 
 @builds(n.WindowAggregate)
@@ -148,9 +212,8 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
     check_collapsing(task, node)
     store, state = node.store, task.task.state(node.store)
     assert isinstance(state, WindowState)
-    functions = functions_of(node.aggregate)
-    count = counted if is_plain_count(node.aggregate) else partial(added, functions)
-    has_numbers = is_plain_count(node.aggregate) and has_counts(state)
+    aggregate, needs_old = adding(node.aggregate), has_quiet_filter(task, node)
+    has_numbers = is_plain_count(node.aggregate) and has_counts(state) and not needs_old
     numbers, clock = task.task.numbers, f"{node.name} time"
 
     def run(rows: Rows) -> Results:
@@ -170,6 +233,7 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
         data = key_bytes(task, store, rows.keys)
         groups = Groups(data, starts)
         order, lasts = last_of_groups(groups)
+        old = None
         if has_numbers:
             counts = WindowCounts(task, state, data, starts, rows.times, groups)
             task.pending.append(counts.write)
@@ -177,17 +241,19 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
         else:
             keys = data.take(pa.array(groups.firsts)).to_pylist()
             first_starts = starts[groups.firsts].tolist()
-            before: States = [state.get(key, start) for key, start in zip(keys, first_starts, strict=True)]
-            states, times = count(groups, rows, before)
+            before: States = state.get_many(keys, first_starts)
+            states, times = aggregate.add(groups, rows, before)
 
             def write() -> None:
                 for key, start, value, time in zip(keys, first_starts, states, times.tolist(), strict=True):
                     state.put(key, start, value, time)
 
             task.pending.append(write)
-            found = results_of(functions, [states[group] for group in order.tolist()])
-        some = rows.take(lasts)
-        return Rows(some.keys, found, times[order], some.order, some.headers, starts[lasts], windows.size_ms)
+            found = aggregate.results([states[group] for group in order.tolist()])
+            if needs_old:
+                old = olds(aggregate, before, order)
+        latest = replace(_latest(rows, lasts, times[order], found), old=old)
+        return replace(latest, starts=starts[lasts], window_ms=windows.size_ms)
 
     return run
 

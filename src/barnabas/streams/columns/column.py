@@ -5,6 +5,7 @@ A column is made in one of the two forms; the other one is made when a step asks
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.plans.windows import Windowed
+from barnabas.streams.columns.origins import Origins
 
 Numbers = Any  # a numpy array of int64
 _PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
@@ -119,6 +121,68 @@ class Constant(Column):
         return pa.scalar(self.value, _PLAIN[type(self.value)])
 
 
+class Fields(Column):
+    """Rows of several columns: dicts by `names`, or tuples. `nulls` says which rows are null themselves."""
+
+    __slots__ = ("columns", "count", "is_tuple", "names", "nulls")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        columns: Sequence[Column],
+        count: int,
+        nulls: Numbers | None = None,
+        *,
+        is_tuple: bool = False,
+    ) -> None:
+        super().__init__()
+        self.names, self.columns, self.count = tuple(names), list(columns), count
+        self.nulls = None if nulls is None or not nulls.any() else nulls
+        self.is_tuple = is_tuple
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def is_array(self) -> bool:
+        return False
+
+    @property
+    def array(self) -> pa.Array:
+        raise NotColumnar("rows of several columns")
+
+    @property
+    def items(self) -> list[Any]:
+        if self._items is None:
+            names = self.names
+            given = zip(*(each.items for each in self.columns), strict=True) if self.columns else None
+            if given is None:
+                found: list[Any] = [() if self.is_tuple else {} for _ in range(self.count)]
+            else:
+                found = list(given) if self.is_tuple else [dict(zip(names, some)) for some in given]  # noqa: B905
+            if self.nulls is not None:
+                for place in np.flatnonzero(self.nulls).tolist():
+                    found[place] = None
+            self._items = found
+        return self._items
+
+    @property
+    def is_null(self) -> Any:
+        return np.zeros(self.count, np.bool_) if self.nulls is None else self.nulls
+
+    def take(self, places: Numbers) -> Fields:
+        nulls = None if self.nulls is None else self.nulls[places]
+        columns = [each.take(places) for each in self.columns]
+        return Fields(self.names, columns, len(places), nulls, is_tuple=self.is_tuple)
+
+    def field(self, name: str) -> Column | None:
+        """The column of a name; null where the row is."""
+        return self.columns[self.names.index(name)] if name in self.names else None
+
+    def has_shape_of(self, other: Column) -> bool:
+        return isinstance(other, Fields) and other.names == self.names and other.is_tuple == self.is_tuple
+
+
 def plain_array(items: list[Any]) -> pa.Array:
     """Values of one plain type as an array. A mixture would come back as other values, so it is refused."""
     kinds = set(map(type, items)) - {type(None)}
@@ -146,6 +210,8 @@ class Rows:
     starts: Numbers | None = None
     window_ms: int = 0
     right: Column | None = None  # the other side, within a joiner
+    origins: Origins | None = None
+    old: Column | None = None  # of a table whose old values a step below needs: those before the batch
 
     def __len__(self) -> int:
         return len(self.times)
@@ -161,6 +227,8 @@ class Rows:
             None if self.headers is None else self.headers.take(pa.array(places)),
             None if self.starts is None else self.starts[places],
             self.window_ms,
+            origins=self.origins,
+            old=None if self.old is None else self.old.take(places),
         )
 
     @property

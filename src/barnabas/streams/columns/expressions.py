@@ -6,7 +6,7 @@ function over the values of the batch. Does not know: steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,26 +15,40 @@ import pyarrow as pa
 from barnabas.plans import expressions as e
 from barnabas.plans.evaluation import compile_expression, field_of
 from barnabas.plans.functions import function_named
-from barnabas.streams.columns.column import Column, Constant, NotColumnar, Rows
+from barnabas.streams.columns.column import Column, Constant, Fields, NotColumnar, Rows
 from barnabas.streams.columns.functions import binary_form, form_of, unary_form
+from barnabas.streams.columns.origins import Cursor
 
 Evaluate = Callable[[Rows], Column]
-_OF_THE_TASK = ("topic", "partition", "offset", "headers")
+Reasons = Callable[[Any], list[str]]
+_REASONS: dict[type[e.Expression], Reasons] = {}
 
 
 def compile_column(expression: e.Expression) -> Evaluate:
-    """The function of rows; NotColumnar where an expression needs more than rows have."""
+    """The function of rows."""
     compiler = _COMPILERS.get(type(expression))
     return _item_by_item(expression) if compiler is None else compiler(expression)
 
 
-def reasons(expression: e.Expression) -> list[str]:
-    """Why parts of an expression run as Python functions over the values of a batch."""
+def register_compiler(kind: type[e.Expression], compiler: Callable[[Any], Evaluate], why: Reasons) -> None:
+    """Give expressions of a kind their form over columns. `why` says which of their parts run in Python."""
+    _COMPILERS[kind], _REASONS[kind] = compiler, why
+
+
+def reasons(expression: e.Expression, *, has_fields: bool = False) -> list[str]:
+    """Why parts of an expression run as Python functions over the values of a batch. `has_fields`: the format
+    gives a column for each field."""
+    if type(expression) in _REASONS:
+        return _REASONS[type(expression)](expression)
+    if isinstance(expression, e.Struct):
+        return [each for _, part in expression.fields for each in reasons(part, has_fields=has_fields)]
     found = []
     for each in e.walk(expression):
         if isinstance(each, e.Call) and form_of(each.name) is None:
             found.append(f"{each.name}() has no form over columns")
         elif isinstance(each, e.Column):
+            if has_fields:
+                continue
             found.append(f"the field {each.name} is read from objects")
         elif type(each) not in _COMPILERS:
             found.append(f"{type(each).__name__} has no form over columns")
@@ -42,17 +56,27 @@ def reasons(expression: e.Expression) -> list[str]:
 
 
 def _item_by_item(expression: e.Expression) -> Evaluate:
-    for each in e.walk(expression):
-        if isinstance(each, e.Meta) and each.name in _OF_THE_TASK:
-            raise NotColumnar(f"{each.name} is not a column of rows between steps")
     evaluate = compile_expression(expression)
 
     def run(rows: Rows) -> Column:
-        rights = [None] * len(rows) if rows.right is None else rows.right.items
-        scopes = zip(rows.key_items, rows.values.items, rows.times.tolist(), rights, strict=True)
-        return Column(items=[evaluate((*scope, None)) for scope in scopes])
+        cursor, found = cursor_of(rows), []
+        for row, scope in enumerate(scopes_of(rows)):
+            cursor.row = row
+            found.append(evaluate((*scope, cursor)))
+        return Column(items=found)
 
     return run
+
+
+def cursor_of(rows: Rows) -> Cursor:
+    assert rows.origins is not None, "rows of a batch know where they come from"
+    return Cursor(rows.origins, rows.order)
+
+
+def scopes_of(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    """Scopes of the interpreter's expressions, one for each row, but for the context."""
+    rights = [None] * len(rows) if rows.right is None else rows.right.items
+    return zip(rows.key_items, rows.values.items, rows.times.tolist(), rights, strict=True)
 
 
 def _whole(node: e.Whole) -> Evaluate:
@@ -74,7 +98,11 @@ def _column(node: e.Column) -> Evaluate:
         holder = lambda rows: rows.keys  # noqa: E731 - a field of a windowed key is one of the key
 
     def evaluate(rows: Rows) -> Column:
-        items = holder(rows).items
+        held = holder(rows)
+        if isinstance(held, Fields) and not held.is_tuple:
+            field = held.field(name)
+            return Constant(None, len(rows)) if field is None else field
+        items = held.items
         return Column(items=[row.get(name) if type(row) is dict else field_of(row, name) for row in items])
 
     return evaluate
@@ -83,8 +111,10 @@ def _column(node: e.Column) -> Evaluate:
 def _meta(node: e.Meta) -> Evaluate:
     if node.name == "timestamp":
         return lambda rows: Column(pa.array(rows.times))
-    if node.name in _OF_THE_TASK:
-        raise NotColumnar(f"{node.name} is not a column of rows between steps")
+    if node.name == "offset":
+        return lambda rows: Column(cursor_of(rows).offsets)
+    if node.name in ("topic", "partition", "headers"):
+        return _item_by_item(node)
     shift = node.name == "window_end"
 
     def evaluate(rows: Rows) -> Column:
@@ -171,15 +201,10 @@ def _call(node: e.Call) -> Evaluate:
 
 def _struct(node: e.Struct) -> Evaluate:
     names = [name for name, _ in node.fields]
+    if len(set(names)) < len(names):
+        return _item_by_item(node)
     fields = [compile_column(each) for _, each in node.fields]
-
-    def evaluate(rows: Rows) -> Column:
-        if not fields:
-            return Column(items=[{} for _ in range(len(rows))])
-        given = zip(*(each(rows).items for each in fields), strict=True)
-        return Column(items=[dict(zip(names, some, strict=True)) for some in given])
-
-    return evaluate
+    return lambda rows: Fields(names, [each(rows) for each in fields], len(rows))
 
 
 def truths(column: Column) -> Any:

@@ -6,7 +6,8 @@ Does not know: topics' records.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,27 +27,71 @@ _NUMBERS: dict[str, tuple[str, Any]] = {
 _WRITTEN = {"int64": pa.int64(), "double": pa.float64()}
 TEXTS = ("string",)
 
+Bad = dict[int, Exception]  # what is wrong with the bytes of a row, by its place
+
+
+class ColumnForm(Protocol):
+    """A format over columns. `python` says which part of it runs as Python for each value, if one does."""
+
+    @property
+    def python(self) -> str | None: ...
+
+    def read(self, data: pa.Array) -> tuple[Column, Bad]: ...
+
+    def write(self, column: Column) -> pa.Array: ...
+
+
+MakeForm = Callable[[Any, str, bool], ColumnForm | None]  # of a serde, a topic, and whether it is of keys
+_FORMS: dict[type, MakeForm] = {}
+
+
+def register_format(kind: type, make: MakeForm) -> None:
+    """Give a kind of serde its form over columns."""
+    _FORMS[kind] = make
+
+
+def form_of(serde: Any, topic: str, is_key: bool) -> ColumnForm | None:
+    make = _FORMS.get(type(serde))
+    return None if make is None else make(serde, topic, is_key)
+
 
 def is_columnar(serde: Any) -> bool:
     """Whether no Python runs for a value of the format."""
     if isinstance(serde, WindowedSerde):
         return is_columnar(serde.inner)
+    form = form_of(serde, "", False)
+    if form is not None:
+        return form.python is None
     return serde is None or serde.format in ("string", "bytes", *_NUMBERS)
 
 
+def read(serde: Any, data: pa.Array, topic: str, is_key: bool) -> tuple[Column, Bad]:
+    """The values, and what is wrong with the rows that cannot be read, where the format can tell. Else these
+    rows raise."""
+    found = form_of(serde, topic, is_key)
+    return (decode(serde, data, topic, is_key), {}) if found is None else found.read(data)
+
+
 def decode(serde: Any, data: pa.Array, topic: str, is_key: bool) -> Column:
+    own = form_of(serde, topic, is_key)
+    if own is not None:
+        column, bad = own.read(data)
+        for error in bad.values():
+            raise error
+        return column
     form = "bytes" if serde is None else serde.format
     if form == "bytes":
         return Column(data)
     if form == "string":
         return Column(data.cast(pa.string()))
     if form in _NUMBERS and data.null_count < len(data):
-        return Column(_numbers(data, *_NUMBERS[form]))
-    read = serde.deserializer(topic, is_key)
-    return Column(items=[None if each is None else read(each) for each in data.to_pylist()])
+        return Column(numbers_of(data, *_NUMBERS[form]))
+    read_one = serde.deserializer(topic, is_key)
+    return Column(items=[None if each is None else read_one(each) for each in data.to_pylist()])
 
 
-def _numbers(data: pa.Array, form: str, kind: Any) -> pa.Array:
+def numbers_of(data: pa.Array, form: str, kind: Any) -> pa.Array:
+    """Numbers of one width, as Java writes them."""
     width = np.dtype(form).itemsize
     sizes = pc.binary_length(data)
     if not pc.all(pc.equal(sizes, width)).as_py():
@@ -54,7 +99,7 @@ def _numbers(data: pa.Array, form: str, kind: Any) -> pa.Array:
     if data.null_count:
         places = np.flatnonzero(data.is_valid().to_numpy(zero_copy_only=False))
         found = np.zeros(len(data), kind)
-        found[places] = _numbers(data.drop_null(), form, kind).to_numpy()
+        found[places] = numbers_of(data.drop_null(), form, kind).to_numpy()
         return pa.array(found, mask=data.is_null().to_numpy(zero_copy_only=False))
     _, offsets, values = data.buffers()
     first = int(np.frombuffer(offsets, np.int32)[data.offset])
@@ -62,6 +107,9 @@ def _numbers(data: pa.Array, form: str, kind: Any) -> pa.Array:
 
 
 def encode(serde: Any, column: Column, topic: str, is_key: bool) -> pa.Array:
+    own = form_of(serde, topic, is_key)
+    if own is not None:
+        return own.write(column)
     form = "bytes" if serde is None else serde.format
     if column.is_array or form in _WRITTEN:
         kind = column.plain_type

@@ -112,7 +112,7 @@ def _length(operands: Sequence[Any]) -> Any:
 def _concat(operands: Sequence[Any]) -> Any:
     if not operands or not all_of(_TEXT, operands):
         return None
-    return pc.binary_join_element_wise(*operands, "", null_handling="skip")
+    return pc.binary_join_element_wise(*operands, "", null_handling="replace", null_replacement="")
 
 
 def _split(operands: Sequence[Any]) -> Any:

@@ -17,9 +17,10 @@ from barnabas.plans.interpreter.task import State, Task
 from barnabas.plans.plan import Plan, Subtopology
 from barnabas.plans.stores import MemoryBackend
 from barnabas.streams.columns import loading
+from barnabas.streams.columns.aggregates import aggregate_reasons
 from barnabas.streams.columns.column import NotColumnar
 from barnabas.streams.columns.expressions import reasons
-from barnabas.streams.columns.formats import is_columnar
+from barnabas.streams.columns.formats import form_of, is_columnar
 from barnabas.streams.columns.task import BUILDERS, ColumnTask
 
 assert loading.STEPS
@@ -34,6 +35,7 @@ class Road:
     node: str
     obstacle: str | None = None
     python: tuple[str, ...] = ()
+    follows: bool = False  # the obstacle is another step's
 
     def __str__(self) -> str:
         if self.obstacle is not None:
@@ -68,17 +70,23 @@ def _roads(subtopology: Subtopology, application_id: str, shared: dict[str, Stat
             found[node.name] = str(error)
     first = next((name for name, obstacle in found.items() if obstacle is not None), None)
     if first is None:
-        return [Road(node.name, None, tuple(_python(node))) for node in subtopology.nodes]
+        has_fields = any(
+            isinstance(node, n.Source) and form_of(node.value_serde, "", False) is not None
+            for node in subtopology.nodes
+        )
+        return [Road(node.name, None, tuple(_python(node, has_fields))) for node in subtopology.nodes]
     return [
-        Road(name, obstacle if obstacle is not None else f"{first} of the same sub-topology is")
+        Road(name, obstacle)
+        if obstacle is not None
+        else Road(name, f"{first} of the same sub-topology is", follows=True)
         for name, obstacle in found.items()
     ]
 
 
-def _python(node: n.Node) -> list[str]:
+def _python(node: n.Node, has_fields: bool) -> list[str]:
     found = []
     for field in fields(node):
-        found += _functions(getattr(node, field.name), field.name)
+        found += _functions(getattr(node, field.name), field.name, has_fields)
     if isinstance(node, n.Source | n.Sink):
         for name, serde in (("keys", node.key_serde), ("values", node.value_serde)):
             if not is_columnar(serde):
@@ -86,11 +94,13 @@ def _python(node: n.Node) -> list[str]:
     return found
 
 
-def _functions(value: Any, name: str) -> list[str]:
+def _functions(value: Any, name: str, has_fields: bool) -> list[str]:
     if isinstance(value, Expression):
-        return reasons(value)
+        return reasons(value, has_fields=has_fields)
+    if name == "aggregate" and (found := aggregate_reasons(value)):
+        return found
     if isinstance(value, tuple):
-        return [each for item in value for each in _functions(item, name)]
+        return [each for item in value for each in _functions(item, name, has_fields)]
     if callable(value) and not isinstance(value, type):
         return [f"{getattr(value, '__name__', type(value).__name__)}()"]
     return []

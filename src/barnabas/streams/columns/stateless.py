@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from barnabas.plans import nodes as n
 from barnabas.plans.expressions import Expression
+from barnabas.plans.interpreter.records import Failure
 from barnabas.streams.columns.column import Column, NotColumnar, Rows
 from barnabas.streams.columns.expressions import compile_column, truths
-from barnabas.streams.columns.formats import decode, encode, encode_keys
+from barnabas.streams.columns.formats import Bad, encode, encode_keys, read
 from barnabas.streams.columns.task import ColumnTask, Results, Step, Written, builds
 
 Compute = Callable[[Rows], Column]
@@ -51,16 +53,23 @@ def joiner(function: Any, takes_key: bool) -> Compute:
 
 @builds(n.Source)
 def source(task: ColumnTask, node: n.Source) -> Step:
-    if node.timestamp_extractor is not None or node.carries_changes:
-        raise NotColumnar("a timestamp extractor" if node.timestamp_extractor else "changes of a table")
+    if node.carries_changes:
+        raise NotColumnar("changes of a table")
     if node.pattern is not None or len(node.topics) > 1:
         raise NotColumnar("several topics may have several schemas")
     [topic] = node.topics
 
     def run(rows: Rows) -> Results:
-        keys = decode(node.key_serde, rows.keys.array, topic, True)
-        values = decode(node.value_serde, rows.values.array, topic, False)
-        rows = replace(rows, keys=keys, values=values)
+        keys, bad_keys = read(node.key_serde, rows.keys.array, topic, True)
+        values, bad = read(node.value_serde, rows.values.array, topic, False)
+        read_rows = replace(rows, keys=keys, values=values)
+        bad |= bad_keys  # the key is read first
+        if bad:
+            _judge(task, node.name, topic, rows, bad)
+            is_good = np.ones(len(rows), np.bool_)
+            is_good[list(bad)] = False
+            read_rows = read_rows.where(is_good)
+        rows = _stamped(task, node, read_rows)
         negative = rows.times < 0
         if negative.any():
             task.task.dropped["negative timestamp"] += int(negative.sum())
@@ -70,6 +79,32 @@ def source(task: ColumnTask, node: n.Source) -> Step:
         return rows
 
     return run
+
+
+def _judge(task: ColumnTask, name: str, topic: str, rows: Rows, bad: Bad) -> None:
+    """Ask the task's handler about records that cannot be read, each at its place."""
+    judge, handler, origins = task.task.judge, task.task.handlers.deserialization, task.origins
+
+    def judged(order: int, error: Exception) -> None:
+        judge(Failure("deserialization", name, topic, origins.record(order), error), handler)
+
+    for place, error in bad.items():
+        order = int(rows.order[place])
+        origins.defer(order, -1, partial(judged, order, error))
+
+
+def _stamped(task: ColumnTask, node: n.Source, rows: Rows) -> Rows:
+    """Rows with the times of the extractor. What it raises sends the batch to the interpreter."""
+    extract = node.timestamp_extractor
+    if extract is None or not len(rows):
+        return rows
+    newest, times = task.task.stream_time, []
+    given = zip(rows.keys.items, rows.values.items, rows.times.tolist(), rows.order.tolist(), strict=True)
+    for key, value, time, order in given:
+        record = task.origins.record(order)._replace(key=key, value=value, timestamp=time)
+        times.append(extract(record, newest))
+        newest = max(newest, times[-1])
+    return replace(rows, times=np.array(times, np.int64))
 
 
 @builds(n.Sink)
@@ -103,7 +138,12 @@ def map_(task: ColumnTask, node: n.Map) -> Step:
     function = node.function
     if isinstance(function, tuple):
         key_of, value_of = (compile_column(each) for each in function)
-        return lambda rows: rows.with_values(value_of(rows)).with_keys(key_of(rows))
+
+        def both(rows: Rows) -> Results:
+            keys = key_of(rows)  # first, as the interpreter does
+            return rows.with_values(value_of(rows)).with_keys(keys)
+
+        return both
 
     def run(rows: Rows) -> Results:
         pairs = list(map(function, rows.key_items, rows.values.items))

@@ -147,9 +147,9 @@ def stream_stream_join(task: ColumnTask, node: n.StreamStreamJoin) -> Step:
         mine = found.values
         left, right = (mine, others) if node.is_left else (others, mine)
         times = np.maximum(found.times, matched.firsts)
-        pairs = Rows(found.keys, left, times, found.order, found.headers, None, 0, right)
+        pairs = Rows(found.keys, left, times, found.order, found.headers, None, 0, right, found.origins)
         values: Column = join(pairs)
-        return Rows(found.keys, values, times, found.order, found.headers)
+        return Rows(found.keys, values, times, found.order, found.headers, origins=found.origins)
 
     return run
 

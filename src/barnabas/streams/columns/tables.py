@@ -6,7 +6,7 @@ newest when it came. Nodes that need a row's old value run record by record. Doe
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ from barnabas.plans import nodes as n
 from barnabas.plans.interpreter.state.tables import TableState
 from barnabas.plans.interpreter.tables import sends_old_values
 from barnabas.streams.columns import kernel
-from barnabas.streams.columns.column import Column, NotColumnar, Rows, plain_array
+from barnabas.streams.columns.column import Column, Fields, NotColumnar, Rows, plain_array
 from barnabas.streams.columns.expressions import truths
 from barnabas.streams.columns.formats import encode
 from barnabas.streams.columns.grouping import Groups, KeyIndex
@@ -76,16 +76,27 @@ def _check(task: ColumnTask, node: n.TableNode) -> None:
 @builds(n.TableFilter)
 def table_filter(task: ColumnTask, node: n.TableFilter) -> Step:
     _check(task, node)
-    if node.is_quiet:
+    above = task.task.by_name[node.parents[0]]
+    if node.is_quiet and not isinstance(above, n.StreamAggregate | n.WindowAggregate):
         raise NotColumnar("a filter that has to know whether a row passed before")
     passes = of_key_and_value(node.predicate)
 
-    def run(rows: Rows) -> Results:
+    def places(rows: Rows) -> Any:
+        """The rows that pass."""
         there = np.flatnonzero(~rows.values.is_null)
-        some = rows.take(there)
-        holds = truths(passes(some))
-        kept = there[~holds if node.is_negated else holds]
-        return _only(rows, kept, rows.values.take(kept))
+        holds = truths(passes(rows.take(there)))
+        return there[~holds if node.is_negated else holds]
+
+    def run(rows: Rows) -> Results:
+        kept = places(rows)
+        found = _only(rows, kept, rows.values.take(kept))
+        if not node.is_quiet:
+            return found
+        assert rows.old is not None
+        is_seen = np.zeros(len(rows), np.bool_)
+        is_seen[kept] = True
+        is_seen[places(rows.with_values(rows.old))] = True  # a tombstone ends what passed before
+        return replace(found, old=None).where(is_seen)
 
     return run
 
@@ -110,6 +121,10 @@ def _only(rows: Rows, places: Any, values: Column) -> Rows:
 
 
 def spread(values: Column, places: Any, count: int) -> Column:
+    if isinstance(values, Fields):
+        at = np.full(count, -1, np.int64)
+        at[places] = np.arange(len(places))
+        return pick(values, at)
     if values.is_array:
         at = np.full(count, -1, np.int64)
         at[places] = np.arange(len(places))
@@ -122,6 +137,12 @@ def spread(values: Column, places: Any, count: int) -> Column:
 
 def pick(values: Column, at: Any) -> Column:
     """The value at each place, null where the place is -1."""
+    if isinstance(values, Fields):
+        nulls = at < 0
+        if values.nulls is not None:
+            nulls = nulls | values.nulls[at]
+        columns = [pick(each, at) for each in values.columns]
+        return Fields(values.names, columns, len(at), nulls, is_tuple=values.is_tuple)
     if values.is_array:
         return Column(values.array.take(pa.array(at, mask=at < 0)))
     items = values.items
@@ -141,12 +162,9 @@ def join_rows(rows: Rows, right: Column, node: Any, join: Any) -> Results:
 
 @builds(n.StreamTableJoin)
 def stream_table_join(task: ColumnTask, node: n.StreamTableJoin) -> Step:
-    table = task.task.by_name[node.table]
-    if not isinstance(table, n.TableSource) or table.store is None or node.buffer is not None:
-        raise NotColumnar("a table that is computed or versioned")
-    store, state = table.store, task.task.state(table.store)
-    if not isinstance(state, TableState):
-        raise NotColumnar("a versioned table")
+    if node.buffer is not None:
+        raise NotColumnar("a join with a grace period keeps records back")
+    look_up = _getter(task, node.table)
     join = joiner(node.joiner, node.takes_key)
 
     def run(rows: Rows) -> Results:
@@ -156,14 +174,14 @@ def stream_table_join(task: ColumnTask, node: n.StreamTableJoin) -> Step:
             rows = rows.where(~nulls)
         if not len(rows):
             return None
-        data = key_bytes(task, store, rows.keys)
+        data = key_bytes(task, look_up.store, rows.keys)
         changed = task.rows_of_table(node.table)
         in_batch = np.full(len(rows), -1, np.int64)
         if changed is not None and len(changed):
-            in_batch = newest_rows(data, rows.order, key_bytes(task, store, changed.keys), changed.order)
+            table_data = key_bytes(task, look_up.store, changed.keys)
+            in_batch = newest_rows(data, rows.order, table_data, changed.order)
         groups = Groups(data)
-        kept = [state.get(key) for key in data.take(pa.array(groups.firsts)).to_pylist()]
-        stored = column_of([None if row is None else row[0] for row in kept])
+        stored = look_up.values(task, rows.take(groups.firsts), data.take(pa.array(groups.firsts)))
         right = pick(stored, np.where(in_batch < 0, groups.ids, -1))
         if changed is not None and (in_batch >= 0).any():
             places = np.where(in_batch < 0, -1, in_batch + len(right))
@@ -172,6 +190,43 @@ def stream_table_join(task: ColumnTask, node: n.StreamTableJoin) -> Step:
         return join_rows(rows, right, node, join)
 
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Getter:
+    """Looks rows of a table up: in its store, then through the steps between the store and the table."""
+
+    store: str
+    steps: tuple[Step, ...]
+
+    def values(self, task: ColumnTask, asking: Rows, keys: pa.Array) -> Column:
+        """The value under each key, of rows that ask for it."""
+        kept = task.task.state(self.store).get_many(keys.to_pylist())
+        times = np.fromiter((-1 if row is None else row[1] for row in kept), np.int64, len(kept))
+        rows = replace(
+            asking, values=column_of([None if row is None else row[0] for row in kept]), times=times
+        )
+        for step in self.steps:
+            found = step(rows)
+            assert isinstance(found, Rows) and len(found) == len(rows)
+            rows = found
+        return rows.values
+
+
+def _getter(task: ColumnTask, name: str) -> _Getter:
+    steps: list[Step] = []
+    table = task.task.by_name[name]
+    while isinstance(table, n.TableFilter | n.TableMapValues) and table.store is None:
+        if isinstance(table, n.TableFilter) and table.is_quiet:
+            raise NotColumnar("a filter that has to know whether a row passed before")
+        make = table_filter if isinstance(table, n.TableFilter) else table_map_values
+        steps.append(make(task, table))
+        table = task.task.by_name[table.parents[0]]
+    if not isinstance(table, n.TableSource) or table.store is None:
+        raise NotColumnar("a table that is computed or versioned")
+    if not isinstance(task.task.state(table.store), TableState):
+        raise NotColumnar("a versioned table")
+    return _Getter(table.store, tuple(reversed(steps)))
 
 
 def column_of(items: list[Any]) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ import pyarrow as pa
 from barnabas.plans.interpreter.records import Output
 from barnabas.plans.interpreter.task import Task
 from barnabas.plans.nodes import Node, Source
-from barnabas.streams.columns.column import Column, NotColumnar, Rows
+from barnabas.streams.columns.column import Column, Fields, NotColumnar, Rows
+from barnabas.streams.columns.origins import Origins
 
 US_A_MS = 1000
 Results = Rows | Mapping[str, Rows] | None  # rows for all children, or for each child its own
@@ -68,6 +69,7 @@ class ColumnTask:
         self.results: dict[str, Results] = {}
         self.sides: dict[str, Any] = {}  # what stores of joins got, by store
         self.pending: list[Callable[[], None]] = []  # what writes to the backend, when all steps are done
+        self.origins = Origins(task, (), ())
         self._steps: dict[str, Step] = {}
 
     @classmethod
@@ -88,11 +90,13 @@ class ColumnTask:
         """All records of the batch, in the order in which the interpreter would take them. Nothing is written
         to the backend yet."""
         order = orders(parts)
-        for node in self.task.subtopology.nodes:
+        self.origins = Origins(self.task, parts, order)
+        for place, node in enumerate(self.task.subtopology.nodes):
             given = self._given(node, parts, order)
             if given is not None and len(given):
-                self.task.node_name = node.name
+                self.task.node_name, self.origins.node = node.name, place
                 self.results[node.name] = self._steps[node.name](given)
+        self.origins.finish()
         if self.task.punctuations:
             raise NotColumnar("timers run between records")
 
@@ -107,7 +111,7 @@ class ColumnTask:
     def _given(self, node: Node, parts: Sequence[Part], order: Sequence[Any]) -> Rows | None:
         if isinstance(node, Source):
             some = [
-                rows_of(part.records, numbers)
+                replace(rows_of(part.records, numbers), origins=self.origins)
                 for part, numbers in zip(parts, order, strict=True)
                 if reads(node, part.topic)
             ]
@@ -167,6 +171,12 @@ def rows_of(records: pa.RecordBatch, order: Any) -> Rows:
 
 def joined(columns: Sequence[Column]) -> Column:
     """Columns one after the other, as an array where all are."""
+    first = columns[0]
+    if isinstance(first, Fields) and all(first.has_shape_of(each) for each in columns):
+        parts: list[Fields] = [each for each in columns if isinstance(each, Fields)]
+        inner = [joined([each.columns[place] for each in parts]) for place in range(len(first.names))]
+        nulls = np.concatenate([each.is_null for each in parts])
+        return Fields(first.names, inner, len(nulls), nulls, is_tuple=first.is_tuple)
     if all(each.is_array for each in columns) and len({each.array.type for each in columns}) == 1:
         return Column(pa.concat_arrays([each.array for each in columns]))
     return Column(items=[item for each in columns for item in each.items])
@@ -174,6 +184,8 @@ def joined(columns: Sequence[Column]) -> Column:
 
 def together(some: Sequence[Rows]) -> Rows:
     """Rows of several nodes, in the order of the records that led to them."""
+    if any(rows.old is not None for rows in some):
+        raise NotColumnar("tables whose old values a step needs are merged")
     windowed = {rows.window_ms for rows in some}
     if len(windowed) > 1:
         raise NotColumnar("windows of several sizes are merged")
@@ -191,6 +203,7 @@ def together(some: Sequence[Rows]) -> Rows:
         headers,
         None if some[0].starts is None else np.concatenate([rows.starts for rows in some]),
         some[0].window_ms,
+        origins=some[0].origins,
     )
     return found.take(np.argsort(found.order, kind="stable"))
 

@@ -7,7 +7,7 @@ what it has changed. Does not know: what the objects are.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from barnabas.plans.stores import StateBackend
@@ -38,6 +38,13 @@ class Pages(Generic[P]):
             stored = self._backend.get(self._store, KEYED + key)
             found = self.loaded[key] = self._empty() if stored is None else self._decode(stored)
         return found
+
+    def load(self, keys: Iterable[bytes]) -> None:
+        """Read the pages of many keys together."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self.loaded]
+        pages = self._backend.get_many(self._store, [KEYED + key for key in missing])
+        for key, stored in zip(missing, pages, strict=True):
+            self.loaded[key] = self._empty() if stored is None else self._decode(stored)
 
     def touch(self, key: bytes) -> P:
         """The page of a key, to be written back."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from barnabas.plans.interpreter.state.pages import KEYED, SEGMENT, Chunks
@@ -38,6 +38,14 @@ class TableState:
             row = None if page is None else (self._read(page[8:]), _TIME.unpack_from(page)[0])
             self._rows[key] = row
         return row  # type: ignore[no-any-return]
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Row | None]:
+        """Rows in the order of their keys; pages that are not at hand are read together."""
+        missing = [key for key in keys if key not in self._rows]
+        pages = self._backend.get_many(self.spec.name, [KEYED + key for key in missing])
+        for key, page in zip(missing, pages, strict=True):
+            self._rows[key] = None if page is None else (self._read(page[8:]), _TIME.unpack_from(page)[0])
+        return [self._rows[key] for key in keys]
 
     def put(self, key: bytes, value: Any, timestamp: int) -> None:
         """Store a value; None deletes the key."""

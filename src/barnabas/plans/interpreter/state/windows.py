@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from barnabas.plans.interpreter.state.pages import Chunks, Pages
@@ -77,6 +77,11 @@ class WindowState(_Timed):
 
     def get(self, key: bytes, start: int) -> tuple[Any, int] | None:
         return self.pages.of(key).get(start) if start >= self._oldest() else None
+
+    def get_many(self, keys: Sequence[bytes], starts: Sequence[int]) -> list[tuple[Any, int] | None]:
+        """Windows in the order of their keys; pages that are not at hand are read together."""
+        self.pages.load(keys)
+        return [self.get(key, start) for key, start in zip(keys, starts, strict=True)]
 
     def put(self, key: bytes, start: int, value: Any, timestamp: int) -> None:
         self.observe(start)

@@ -1,0 +1,1 @@
+"""SQL's formats, expressions and aggregates over columns."""

@@ -57,7 +57,7 @@ test-long: install  ## everything, with what takes minutes: pipelines in trouble
 	@$(BIN)/python tests/lanes run --long --kills=5 --soak-seconds=10 $(ARGS)
 
 soak: $(VENV)/.dev  ## SECONDS=1800 of clients at work beside connections that come and go, on one node and on three: build/soak.txt, build/soak-3.txt
-	$(BIN)/python -m pytest -q -n 2 tests/soak --soak-seconds $(or $(SECONDS),300) $(ARGS)
+	$(BIN)/python -m pytest -q --long -n 2 tests/soak --soak-seconds $(or $(SECONDS),300) $(ARGS)
 
 soak-kills: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q --long tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)

@@ -144,7 +144,7 @@ def test_topics_and_settings_that_were_acknowledged_are_there(broker: Broker, ki
         "half a batch",
         pytest.param("garbage", marks=pytest.mark.long),
         pytest.param("zeros", marks=pytest.mark.long),
-        "indexes gone",
+        pytest.param("indexes gone", marks=pytest.mark.long),
         pytest.param("snapshots gone", marks=pytest.mark.long),
     ],
 )

@@ -114,6 +114,7 @@ def offset(talk: Talk, case: str, timestamp: int) -> int:
     return int(answer["topics"][0]["partitions"][0]["offset"])
 
 
+@pytest.mark.long
 def test_the_same_segments_are_left() -> None:
     with Broker(overrides=SETTINGS) as broker:
         ours = starts(broker.port)

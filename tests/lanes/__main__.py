@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lanes.kept import FOLDER, Kept
 
 WORKERS_PER_CORE = 2  # about half of the tests' time is waiting
+WORKERS_FOR_SPARK = 1  # waits for a Java machine most of its time
 AGAIN_MAX = 30  # more failed tests than this are no flakes
 SLOWEST = 40
 TESTS_FAILED = 1  # pytest's exit status
@@ -56,7 +57,7 @@ def workers(arguments: list[str]) -> list[str]:
     """As many as fit the machine, unless the caller says how many."""
     if any(each.startswith(("-n", "--numprocesses")) for each in arguments):
         return []
-    return ["-n", str(WORKERS_PER_CORE * (os.cpu_count() or 1))]
+    return ["-n", str(WORKERS_PER_CORE * (os.cpu_count() or 1) + WORKERS_FOR_SPARK)]
 
 
 def options(arguments: list[str]) -> list[str]:

@@ -172,6 +172,7 @@ class Interrupted:
         return getattr(self._store, name)
 
 
+@pytest.mark.long
 def test_rows_that_arrive_while_the_batch_layer_computes_are_counted_once(shop: Shop) -> None:
     orders = [order(1), order(2, "rome")]
     shop.add(*orders)

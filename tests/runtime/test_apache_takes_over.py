@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("java"
 METADATA = "__cluster_metadata-0"
 
 
-@pytest.fixture(params=["static", "standalone"])
+@pytest.fixture(params=["static", pytest.param("standalone", marks=pytest.mark.long)])
 def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[apache.ApacheKafka]:
     """Not started. With static voters, or with a dynamic quorum of one."""
     overrides = {"metadata.log.max.record.bytes.between.snapshots": "3000"}

@@ -69,7 +69,9 @@ def create_topics(bootstrap: str, replicas: int) -> None:
         future.result(60)
 
 
-@pytest.mark.parametrize("count", [1, 3], ids=["one node", "three nodes"])
+@pytest.mark.parametrize(
+    "count", [1, pytest.param(3, marks=pytest.mark.long)], ids=["one node", "three nodes"]
+)
 def test_no_request_fails_and_nothing_grows(count: int, request: pytest.FixtureRequest) -> None:
     seconds = float(request.config.getoption("--soak-seconds"))
     with nodes(count) as (bootstrap, pids):

@@ -98,7 +98,9 @@ def test_one_setting_moves_connectors_to_a_cluster_that_has_only_pyspark(
         plugins = tmp_path / "worker" / "plugins"  # executors do not see it
         plugins.mkdir(parents=True)
         (plugins / "far_transforms.py").write_text(TRANSFORM)
-        worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap, plugin_path=str(plugins))
+        worker = WorkerProcess(
+            tmp_path / "worker", barnabas_broker.bootstrap, group="far", plugin_path=str(plugins)
+        )
         moved = {"spark.master": master, "barnabas.spark.batch.interval.ms": "2000"}
         moved |= {"transforms": "same", "transforms.same.type": "far_transforms:Same"}
         try:
@@ -139,7 +141,7 @@ def test_a_million_rows_reach_the_lake_once_through_kills_of_worker_and_spark(
     database: Database, barnabas_broker: Any, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
-    worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap)
+    worker = WorkerProcess(tmp_path / "worker", barnabas_broker.bootstrap, group="million")
     try:
         assert not worker.java()  # nobody asked for Spark yet
         worker.create(source(database))

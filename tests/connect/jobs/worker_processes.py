@@ -19,16 +19,17 @@ START_S = 60.0
 
 
 class WorkerProcess:
-    def __init__(self, folder: Path, bootstrap: str, **more: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, *, group: str, **more: str) -> None:
+        """Workers of one `group` share connectors: those of an earlier test too."""
         folder.mkdir(parents=True, exist_ok=True)
         [self.port] = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         settings = {
             "bootstrap.servers": bootstrap,
-            "group.id": "million",
-            "config.storage.topic": "million-configs",
-            "status.storage.topic": "million-status",
-            "offset.storage.topic": "million-offsets",
+            "group.id": group,
+            "config.storage.topic": f"{group}-configs",
+            "status.storage.topic": f"{group}-status",
+            "offset.storage.topic": f"{group}-offsets",
             "config.storage.replication.factor": "1",
             "status.storage.replication.factor": "1",
             "offset.storage.replication.factor": "1",

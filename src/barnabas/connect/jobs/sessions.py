@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.jobs.plugin_archive import ship_plugins
 from barnabas.connect.plugins import ConnectError, RetriableError
+from barnabas.engine.errors import brief
 from barnabas.engine.session import SessionError, apart, close, is_alive, is_remote, session
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.spark.jars import JarError
@@ -31,6 +32,7 @@ OURS: Mapping[str, str] = {
     "spark.speculation": "false",  # a second copy of a writing task could not join the transaction
 }
 DEFAULT_MASTER = "local[*]"
+KILL_S = 10.0
 
 
 def settings_of(worker: Mapping[str, str], config: Mapping[str, str]) -> SparkSettings:
@@ -93,10 +95,9 @@ class WorkerSessions:
         except (SessionError, JarError) as error:
             raise ConnectError(f"Spark cannot be started at {where}: {error}") from error
         except Exception as error:
+            text = brief(error)  # Java is asked for it, so it must be there still
             forget_java()
-            raise RetriableError(
-                f"Spark does not start at {where}: {' '.join(str(error).split())[:300]}"
-            ) from error
+            raise RetriableError(f"Spark does not start at {where}: {text}") from None
         self._where = (wanted.master, wanted.remote)
 
     def is_lost(self, spark: SparkSession) -> bool:
@@ -121,7 +122,7 @@ class WorkerSessions:
 
 
 def forget_java() -> None:
-    """Let pyspark forget a Java process that died, so that the next session starts a new one."""
+    """Let pyspark forget its Java process and end it, so that the next session starts a new one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -132,8 +133,13 @@ def forget_java() -> None:
     context._gateway = context._jvm = None
     sessions._instantiatedSession = None
     sessions._activeSession = None
-    if gateway is not None:
-        try:
-            gateway.shutdown()
-        except Exception as error:
-            log.debug("closing the gateway of a dead Java process: %s", error)
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait(KILL_S)
+    try:
+        gateway.shutdown()
+    except Exception as error:
+        log.debug("closing the gateway of a dead Java process: %s", error)

@@ -40,13 +40,18 @@ def lacks_package(command: str) -> str:
     return "" if done.stdout.strip() == "True" else f"{command} does not have the package barnabas"
 
 
-def use_this_python() -> str:
-    """Let Spark's workers run this interpreter, unless the environment names another. Call it before the
-    session is made: a running one keeps its choice, and WrongPython says if that cannot work."""
+def prefer_this_python() -> None:
+    """Let Spark's workers run this interpreter, unless the environment names another or a session runs."""
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is None:
         os.environ.setdefault(VARIABLES[1], sys.executable)
+
+
+def use_this_python() -> str:
+    """As `prefer_this_python`, before the session is made: a running one keeps its choice. WrongPython says
+    if workers will not find our package."""
+    prefer_this_python()
     command = workers_python()
     if reason := lacks_package(command):
         raise WrongPython(

@@ -10,7 +10,7 @@ from audit.counted import LATER, T0, WIDTH
 from barnabas.audit.core.ledger import Ledger
 from barnabas.audit.core.messages import CountMessage, Entry, StreamKind, Tally
 from barnabas.audit.core.report import Report, Row, Rules, alarm_text, make_report
-from barnabas.audit.core.tiers import default_reference, order_of
+from barnabas.audit.core.tiers import default_reference, order_of, zone_of_source
 from barnabas.audit.core.verdicts import State, percent
 from barnabas.audit.report.page import page
 from barnabas.audit.report.rules_file import duration_ms, rules_of
@@ -258,6 +258,21 @@ def test_tiers_are_compared_with_the_one_before_them() -> None:
     assert [default_reference(tier, known) for tier in sorted(known, key=order_of)] == [
         None, "producer", "cluster", "cluster", "zone/shop/raw", "zone/shop/staging",
     ]  # fmt: skip
+    tables = [zone_of_source("shop", "orders", name, "paid") for name in ("staging", "trusted")]
+    known = ["cluster", zone_of_source("shop", "orders", "raw"), *tables, "zone/shop/payments/raw"]
+    assert sorted(known, key=order_of)[-2:] == tables
+    assert [default_reference(tier, known) for tier in known] == [
+        None, "cluster", "zone/shop/orders/raw", "zone/shop/orders/raw", "cluster",
+    ]  # fmt: skip
+
+
+def test_a_loss_and_a_duplicate_of_a_zone_do_not_make_up_for_each_other(book: Book) -> None:
+    for partition in (0, 1):
+        book.add("zone/shop/orders/raw", 10, partition=partition)
+    book.add("zone/shop/orders/staging.orders", 8, dropped=1, partition=0)
+    book.add("zone/shop/orders/staging.orders", 11, partition=1)
+    verdict = book.row("zone/shop/orders/staging.orders").verdict
+    assert (verdict.missing, verdict.extra, verdict.partitions) == (1, 1, (0, 1))
 
 
 def test_old_buckets_are_forgotten_and_cells_are_bounded() -> None:

@@ -12,7 +12,15 @@ from barnabas.pipeline.file.plan_costs import costs
 from barnabas.pipeline.file.reading import FileProblems, pipeline_from, read_pipeline, read_text
 from barnabas.pipeline.file.writing import document, to_yaml
 from barnabas.pipeline.spec import durations
-from barnabas.pipeline.spec.model import FilesSource, Merging, Pace, Pipeline, TableSource, TopicSource
+from barnabas.pipeline.spec.model import (
+    Audit,
+    FilesSource,
+    Merging,
+    Pace,
+    Pipeline,
+    TableSource,
+    TopicSource,
+)
 
 GOOD = """
 name: shop
@@ -125,6 +133,27 @@ def test_a_key_may_have_a_horizon() -> None:
     changes = GOOD.replace("{key: id}", "{key: {columns: [id], within: 1 day}}")
     with pytest.raises(FileProblems, match=r"staging\.customers\.key\.within: has no meaning here"):
         read_text(changes)
+
+
+@pytest.mark.parametrize(
+    ("written", "audit"),
+    [
+        ("true", Audit(is_enabled=True)),
+        ("false", Audit()),
+        ("{}", Audit(is_enabled=True)),
+        ("{topic: counts, bucket: 1 hour}", Audit(is_enabled=True, topic="counts", bucket_s=3600.0)),
+    ],
+)
+def test_the_audit_is_a_switch_or_names(written: str, audit: Audit) -> None:
+    found = read_text(f"{GOOD}\naudit: {written}\n")
+    assert found.audit == audit and read_text(to_yaml(found)).audit == audit
+
+
+def test_buckets_of_the_audit_divide_a_day() -> None:
+    with pytest.raises(FileProblems, match=r"audit\.bucket: does not divide a day"):
+        read_text(f"{GOOD}\naudit: {{bucket: 7 hours}}\n")
+    with pytest.raises(FileProblems, match=r"audit: must be true or false"):
+        read_text(f"{GOOD}\naudit: often\n")
 
 
 def test_all_problems_are_listed_with_line_name_and_hint() -> None:

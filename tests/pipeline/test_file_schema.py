@@ -112,7 +112,10 @@ def test_one_problem_does_not_hide_another() -> None:
 
 def test_every_section_of_the_shape_is_read_into_the_pipeline() -> None:
     """A name of the shape that the reader forgets would be accepted, and do nothing."""
-    text = GOOD + "lineage: {url: 'http://localhost:5000', token: '${env:KEY}', timeout: 2 seconds}\n"
+    text = (
+        GOOD
+        + "lineage: {url: 'http://localhost:5000', token: '${env:KEY}', timeout: 2 seconds}\naudit: true\n"
+    )
     again = document(read_text(text))
     assert set(again) == set(PipelineShape.model_fields)
     assert again["lineage"] == {

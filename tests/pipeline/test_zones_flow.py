@@ -336,6 +336,7 @@ class SlowRunner(SourceRunner):
         self._reader = reader
         self._checkpoint = None
         self._has_tables = True
+        self._audit = None
 
     def step(self) -> BatchResult | None:
         reader: Any = self._reader

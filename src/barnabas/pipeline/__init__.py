@@ -10,6 +10,7 @@ from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec.model import (
     REAL_TIME,
+    Audit,
     Drift,
     FileKind,
     FilesSource,
@@ -41,6 +42,7 @@ from barnabas.pipeline.spec.model import (
 
 __all__ = [
     "REAL_TIME",
+    "Audit",
     "Drift",
     "FieldCipher",
     "FileKind",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +25,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 T = TypeVar("T")
 
@@ -38,6 +38,42 @@ class Columns:
     partition: str = "partition"
     timestamp: str = "timestamp"
     batch: str = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of one batch, topic, partition and bucket. Times are those of the rows that are counted."""
+
+    batch: int
+    topic: str
+    partition: int
+    bucket: int
+    rows: int
+    oldest: int = 0
+    newest: int = 0
+    dropped: int = 0
+
+    @property
+    def place(self) -> tuple[int, str, int, int]:
+        return self.batch, self.topic, self.partition, self.bucket
+
+
+def grouped(frame: DataFrame, width_ms: int, columns: Columns, *others: str) -> DataFrame:
+    """Rows counted by batch, topic, partition and bucket, and by other columns."""
+    from pyspark.sql import functions as f
+
+    stamp, width = f.col("_stamp"), f.lit(width_ms)
+    return (
+        frame.withColumn("_stamp", f.coalesce(f.unix_millis(columns.timestamp), f.lit(-1)))
+        .groupBy(
+            *others,
+            f.col(columns.batch).cast("bigint").alias("batch"),
+            f.col(columns.topic).alias("topic"),
+            f.col(columns.partition).alias("partition"),
+            f.when(stamp >= 0, stamp - f.pmod(stamp, width)).otherwise(-1).alias("bucket"),
+        )
+        .agg(f.count("*").alias("rows"), f.min(stamp).alias("oldest"), f.max(stamp).alias("newest"))
+    )
 
 
 def count_batch(
@@ -64,41 +100,27 @@ def count_batches(
 
     names = columns or Columns()
     last = in_thread(last_batch(settings, tier, stream))
-    stamp = f.unix_millis(names.timestamp)
-    width = f.lit(settings.width_ms)
-    rows = (
-        frame.where(f.col(names.batch) > last)
-        .withColumn("_stamp", f.coalesce(stamp, f.lit(-1)))
-        .groupBy(
-            f.col(names.batch).cast("bigint").alias("batch"),
-            f.col(names.topic).alias("topic"),
-            f.col(names.partition).alias("partition"),
-            f.when(f.col("_stamp") >= 0, f.col("_stamp") - f.pmod("_stamp", width))
-            .otherwise(-1)
-            .alias("bucket"),
-        )
-        .agg(f.count("*").alias("rows"), f.min("_stamp").alias("oldest"), f.max("_stamp").alias("newest"))
-        .collect()
-    )
-    messages = messages_of(rows, settings, tier, stream, int(time.time() * 1000))
+    rows = grouped(frame.where(f.col(names.batch) > last), settings.width_ms, names).collect()
+    groups = [Group(**row.asDict()) for row in rows]
+    messages = messages_of(groups, settings, tier, stream, int(time.time() * 1000))
     in_thread(send(settings, messages))
-    return sum(row["rows"] for row in rows)
+    return sum(group.rows for group in groups)
 
 
 def messages_of(
-    rows: Sequence[Row], settings: AuditSettings, tier: str, stream: str, now_ms: int
+    groups: Iterable[Group], settings: AuditSettings, tier: str, stream: str, now_ms: int
 ) -> list[CountMessage]:
     """A message for each batch and topic; of many entries, several with streams of their own."""
     found: dict[tuple[int, str], list[Entry]] = {}
-    for row in sorted(rows, key=lambda row: (row["batch"], row["topic"], row["partition"], row["bucket"])):
-        if not is_counted(row["topic"], settings.topic):
+    for group in sorted(groups, key=lambda group: group.place):
+        if not is_counted(group.topic, settings.topic):
             continue
         delays = Delays()
-        if row["bucket"] >= 0:
-            delays.add(now_ms - row["oldest"])  # the two ends of the group: more is not known here
-            delays.add(now_ms - row["newest"], row["rows"] - 1)
-        entry = Entry(row["bucket"], Tally(row["rows"]), row["partition"], delays)
-        found.setdefault((row["batch"], row["topic"]), []).append(entry)
+        if group.bucket >= 0 and group.rows:
+            delays.add(now_ms - group.oldest)  # the two ends of the group: more is not known here
+            delays.add(now_ms - group.newest, group.rows - 1)
+        entry = Entry(group.bucket, Tally(group.rows, group.dropped), group.partition, delays)
+        found.setdefault((group.batch, group.topic), []).append(entry)
     return [
         CountMessage(
             tier,

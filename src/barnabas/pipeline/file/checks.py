@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from barnabas.audit.core.buckets import check_width
 from barnabas.engine.secrets import IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.file.source_checks import columns_of, cron_wrong, references_wrong, source_problems
@@ -20,6 +21,7 @@ from barnabas.pipeline.spec.exposure import why_closed
 from barnabas.pipeline.spec.model import (
     MASK_HINT,
     MASKS,
+    Audit,
     Drift,
     LineageServer,
     Merging,
@@ -356,6 +358,13 @@ def lineage_problems(lineage: LineageServer) -> Iterator[Problem]:
     yield from references_wrong("lineage.token", reference(lineage.token))
 
 
+def audit_problems(audit: Audit) -> Iterator[Problem]:
+    try:
+        check_width(int(audit.bucket_s * 1000))
+    except ValueError:
+        yield Problem("audit.bucket", "does not divide a day", "1 minute, 10 minutes, 1 hour")
+
+
 def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
     store = reference(pipeline.serving.store)
     if IN_ADDRESS.search(store) and "${" not in store:
@@ -365,6 +374,7 @@ def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem("serving.store", shown, "duckdb, or postgresql://…")
     yield from serving_problems(pipeline.serving)
     yield from lineage_problems(pipeline.lineage)
+    yield from audit_problems(pipeline.audit)
     for name, value in pipeline.spark.settings.items():
         yield from references_wrong(f"spark.settings.{name}", reference(value))
     for zone in pipeline.retention_s:

@@ -23,7 +23,7 @@ from barnabas.pipeline.spec.model import Pipeline
 FILE_NAME = "applied.json"
 SHORT = 60
 SECTIONS = ("sources", "staging", "trusted", "refined", "views")
-WHOLE = ("serving", "spark", "maintenance", "retention_s", "lineage")
+WHOLE = ("serving", "spark", "maintenance", "retention_s", "lineage", "audit")
 SINGULAR = {"sources": "source", "views": "view"}
 
 FOLLOWS: Mapping[tuple[str, str], str] = {

@@ -34,6 +34,7 @@ from barnabas.pipeline.file.shape import (
 from barnabas.pipeline.file.shape_problems import read_shape
 from barnabas.pipeline.spec import model
 from barnabas.pipeline.spec.model import (
+    Audit,
     FilesSource,
     Frequency,
     LineageServer,
@@ -93,7 +94,7 @@ def made(shape: PipelineShape, document: Document, file: Path | None) -> Pipelin
     tree = document.tree or {}
     if "sources" not in tree:
         document.wrong("sources", "is missing", "name at least one source")
-    lineage = shape.lineage
+    lineage, audit = shape.lineage, shape.audit
     return Pipeline(
         name=shape.name,
         lake=shape.lake,
@@ -111,6 +112,7 @@ def made(shape: PipelineShape, document: Document, file: Path | None) -> Pipelin
         lineage=LineageServer()
         if lineage is None
         else LineageServer(text(lineage.url), lineage.endpoint, text(lineage.token), lineage.timeout),
+        audit=Audit() if audit is None else Audit(True, audit.topic, audit.bucket),
         file=file,
     )
 

@@ -15,6 +15,7 @@ from barnabas.pipeline.file.reading_rules import RULES_SCHEMA, read_rule
 from barnabas.pipeline.file.shape_types import (
     Flag,
     Hidden,
+    OrFlag,
     OrText,
     OrWords,
     Passwords,
@@ -29,6 +30,7 @@ from barnabas.pipeline.file.shape_types import (
     Word,
     Words,
     choice,
+    flag,
     problem,
     words,
 )
@@ -294,6 +296,18 @@ class LineageShape(Shape):
     timeout: Seconds = described("how long a request may take", model.LINEAGE_TIMEOUT_S)
 
 
+def audit_names(value: Any) -> Any:
+    """`true` stands for an audit as it is by default, `false` for none."""
+    if value is None or isinstance(value, dict | AuditShape):
+        return value
+    return {} if flag(value) else None
+
+
+class AuditShape(Shape):
+    topic: Word = described("the topic that gets the counts; by default _barnabas_audit", "")
+    bucket: Seconds = described("the width of buckets, that of the brokers that count", model.AUDIT_BUCKET_S)
+
+
 class MaintenanceShape(Shape):
     compact: Word = described("cron of compactions", "")
     vacuum: Seconds = described(
@@ -326,6 +340,9 @@ class PipelineShape(Shape):
     retention: RetentionShape = described("how long zones keep rows", RetentionShape())
     maintenance: MaintenanceShape = described("compaction and vacuum", MaintenanceShape())
     lineage: LineageShape | None = described("where OpenLineage events are sent", None)
+    audit: Annotated[AuditShape | None, BeforeValidator(audit_names), OrFlag()] = described(
+        "zones count records for barnabas audit", None
+    )
 
 
 def json_schema() -> dict[str, Any]:

@@ -185,6 +185,15 @@ class OrWords:
         return {"anyOf": [{"type": "array", "items": {"type": "string"}}, handler(schema)]}
 
 
+class OrFlag:
+    """In the JSON Schema: what it annotates, or true or false."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "boolean"}, handler(schema)]}
+
+
 class OrText:
     """In the JSON Schema: what it annotates, or one of these texts; any text without them."""
 

@@ -13,6 +13,8 @@ import yaml
 from barnabas.engine.secrets import reference, references
 from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import (
+    AUDIT_BUCKET_S,
+    Audit,
     FilesSource,
     Frequency,
     LineageServer,
@@ -79,6 +81,7 @@ def document(pipeline: Pipeline) -> Document:
     found["retention"] = {zone: duration_text(value) for zone, value in pipeline.retention_s.items()}
     found["maintenance"] = maintenance_document(pipeline.maintenance)
     found["lineage"] = lineage_document(pipeline.lineage)
+    found["audit"] = audit_document(pipeline.audit)
     return without_empty(found)
 
 
@@ -242,6 +245,13 @@ def lineage_document(lineage: LineageServer) -> Document:
             "timeout": duration_text(lineage.timeout_s),
         }
     )
+
+
+def audit_document(audit: Audit) -> Document | bool | None:
+    if not audit.is_enabled:
+        return None
+    bucket = "" if audit.bucket_s == AUDIT_BUCKET_S else duration_text(audit.bucket_s)
+    return without_empty({"topic": audit.topic, "bucket": bucket}) or True
 
 
 def without_empty(values: Document) -> Document:

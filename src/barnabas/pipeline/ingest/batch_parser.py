@@ -39,7 +39,7 @@ from barnabas.pipeline.ingest.judging.parsed_batch import (
 )
 from barnabas.pipeline.ingest.masking import masked
 from barnabas.pipeline.ingest.parsing import raw
-from barnabas.pipeline.ingest.results import CommitListener
+from barnabas.pipeline.ingest.results import CommitListener, DuplicateListener
 from barnabas.pipeline.ingest.write_mode import ReplayRange, WriteMode, WriteResult
 from barnabas.pipeline.ingest.zone_writer import WriterState, ZoneWriter
 from barnabas.pipeline.lake import commits
@@ -69,6 +69,7 @@ class BatchParser:
         source: Source,
         listener: CommitListener | None = None,
         epoch: int | None = None,
+        duplicates: DuplicateListener | None = None,
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
@@ -86,6 +87,7 @@ class BatchParser:
             {trusted.name: refined_zone.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
             commits.Appender(self._lake),
             listener,
+            duplicates,
             lease_status(state_folder(pipeline)).epoch if epoch is None else epoch,
         )
 

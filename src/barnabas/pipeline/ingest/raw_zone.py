@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.engine.errors import CommitConflict, ForeignLake
 from barnabas.pipeline.ingest import table_properties
+from barnabas.pipeline.ingest.audit_mark import AuditMark
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.sources.source_slice import Position
@@ -42,7 +43,8 @@ class RawCheckpoint:
     """The statement of a batch's commit about its source.
 
     `newest` is the newest event time so far. Lateness is decided by the one before the batch. `references`
-    are the versions of the tables that rules refer to: a batch that is finished later is judged by them."""
+    are the versions of the tables that rules refer to: a batch that is finished later is judged by them.
+    `audit`: how far the audit had counted; None if the pipeline does not count."""
 
     pipeline: str
     source: str
@@ -52,6 +54,7 @@ class RawCheckpoint:
     newest: str | None = None
     newest_before: str | None = None
     references: Mapping[str, int] = field(default_factory=dict)
+    audit: AuditMark | None = None
 
     def text(self) -> str:
         return json.dumps(
@@ -65,6 +68,7 @@ class RawCheckpoint:
                 "newest": self.newest,
                 "newest_before": self.newest_before,
                 "references": dict(self.references),
+                **({"audit": self.audit.to_json()} if self.audit is not None else {}),
             }
         )
 
@@ -85,6 +89,7 @@ class RawCheckpoint:
             found["newest"],
             found["newest_before"],
             found.get("references", {}),
+            AuditMark.of_json(found.get("audit")),
         )
 
     def following(
@@ -93,6 +98,7 @@ class RawCheckpoint:
         merging: Merging,
         newest: datetime | None,
         references: Mapping[str, int] | None = None,
+        audit: AuditMark | None = None,
     ) -> RawCheckpoint:
         latest = max((each for each in (self.newest, newest and newest.isoformat()) if each), default=None)
         return replace(
@@ -103,6 +109,7 @@ class RawCheckpoint:
             newest=latest,
             newest_before=self.newest,
             references=references or {},
+            audit=audit,
         )
 
 

@@ -47,6 +47,14 @@ class CommitListener(Protocol):
         ...
 
 
+class DuplicateListener(Protocol):
+    """Hears of rows that a staging table does not get, because it has their keys."""
+
+    def duplicates(self, batch: int, staging: str, rows: DataFrame) -> None:
+        """Called while the batch is being written."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
     """Result of one batch of a source in the zones."""

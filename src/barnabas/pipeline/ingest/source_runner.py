@@ -26,6 +26,7 @@ from barnabas.engine.errors import (
 )
 from barnabas.engine.lease_status import check_lease, lease_status
 from barnabas.engine.session import apart, is_local
+from barnabas.pipeline.ingest.audit_mark import AuditMark
 from barnabas.pipeline.ingest.batch_parser import BatchParser, in_reading_order
 from barnabas.pipeline.ingest.compaction import Compactor
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
@@ -35,11 +36,12 @@ from barnabas.pipeline.ingest.raw_zone import COLUMNS, RawCheckpoint, RawZone
 from barnabas.pipeline.ingest.results import BatchResult, CommitListener, TableChange
 from barnabas.pipeline.ingest.table_properties import keep_statistics
 from barnabas.pipeline.ingest.write_mode import WriteResult
+from barnabas.pipeline.ingest.zone_audit import zone_audit
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.files import FilesReader
 from barnabas.pipeline.sources.source_slice import LATE_BEFORE, Position, Reader, SourceSlice, Stamp
 from barnabas.pipeline.sources.table import TableReader
-from barnabas.pipeline.sources.topic import TopicReader
+from barnabas.pipeline.sources.topic import TopicReader, client_id_of
 from barnabas.pipeline.spec.model import FilesSource, Merging, Pipeline, Source, TableSource, TopicSource
 from barnabas.pipeline.spec.source_locks import source_lock
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -57,7 +59,7 @@ def now() -> datetime:
 
 def open_reader(spark: SparkSession, pipeline: Pipeline, source: Source) -> Reader:
     if isinstance(source, TopicSource):
-        return TopicReader(spark, source, f"barnabas-{pipeline.name}-{source.name}")
+        return TopicReader(spark, source, client_id_of(pipeline.name, source.name))
     if isinstance(source, TableSource):
         return TableReader(spark, source, pipeline.lake_location)
     if isinstance(source, FilesSource):
@@ -97,12 +99,16 @@ class SourceRunner:
         self._epoch = lease_status(self._state_folder).epoch
         self._raw = RawZone(self._spark, self._lake, pipeline.name, source, self._epoch)
         self._listener = listener
-        self._parser = BatchParser(self._spark, pipeline, self.source, listener, self._epoch)
+        self._audit = zone_audit(spark, pipeline, source)
+        self._parser = self._new_parser()
         self._lock = source_lock(pipeline, source)
         self._compactor = Compactor(spark, pipeline, self.source, self._epoch)
         self._checkpoint: RawCheckpoint | None = None
         self._is_open = False
         self._has_tables = False
+
+    def _new_parser(self) -> BatchParser:
+        return BatchParser(self._spark, self._pipeline, self.source, self._listener, self._epoch, self._audit)
 
     @property
     def position(self) -> Position | None:
@@ -117,6 +123,10 @@ class SourceRunner:
                 held.enter_context(self._lock)
                 check_lease(self._state_folder, self._epoch)
             batch = self._step()
+        if self._audit is not None:
+            if self._checkpoint is not None:
+                self._audit.complete(self._checkpoint.batch)
+            self._audit.count_if_due()
         if batch is not None:
             self._compactor.committed([self._raw.table, *dict.fromkeys(each.table for each in batch.changed)])
         return batch
@@ -142,7 +152,14 @@ class SourceRunner:
 
     def drain(self) -> list[BatchResult]:
         """Read everything that the source has now, as `frequency: batch` and `run --once` do."""
-        return list(self.batches())
+        found = list(self.batches())
+        self.count_zones()
+        return found
+
+    def count_zones(self) -> None:
+        """Count for the audit what is not counted yet. Batches wait if that fails."""
+        if self._audit is not None:
+            self._audit.count()
 
     def batches(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[BatchResult]:
         """Read what the source has now, batch by batch.
@@ -185,6 +202,8 @@ class SourceRunner:
             self._keep_statistics()
             self._parser.open()
             self._checkpoint = checkpoint
+            if self._audit is not None:
+                self._audit.begin(checkpoint.batch, checkpoint.audit)
             if checkpoint.batch == 0:
                 self._is_open = True
                 return None
@@ -219,7 +238,9 @@ class SourceRunner:
         seconds = {"read": (self._clock() - started).total_seconds()}
         try:
             newest = self._bounded(parsed.totals.newest_event_time, stamp)
-            checkpoint = before.following(source_slice.position, source_slice.merging, newest, references)
+            checkpoint = before.following(
+                source_slice.position, source_slice.merging, newest, references, self._mark()
+            )
             with self._failures_classified("writing raw"):
                 at = time.perf_counter()
                 self._raw.write(
@@ -257,6 +278,9 @@ class SourceRunner:
         self._checkpoint = replace(checkpoint, newest=self._newest_after(checkpoint, parsed, stamp))
         self._reader.done(source_slice, parsed.totals.bytes)
         return self._batch(checkpoint, parsed, done, started)
+
+    def _mark(self) -> AuditMark | None:
+        return self._audit.mark() if self._audit is not None else None
 
     def _newest_after(self, checkpoint: RawCheckpoint, parsed: ParsedBatch, stamp: Stamp) -> str | None:
         newest = self._bounded(parsed.totals.newest_event_time, stamp)
@@ -346,5 +370,5 @@ class SourceRunner:
             yield
         except Exception as error:
             self._is_open = False
-            self._parser = BatchParser(self._spark, self._pipeline, self.source, self._listener, self._epoch)
+            self._parser = self._new_parser()
             raise classified(error, f"source {self.source.name}, {doing}") from error

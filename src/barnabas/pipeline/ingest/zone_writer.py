@@ -31,7 +31,7 @@ from barnabas.pipeline.ingest.judging.executor_judge import ExecutorJudge
 from barnabas.pipeline.ingest.judging.judgement import Case, Chosen, Judgement, nothing_to_note
 from barnabas.pipeline.ingest.judging.parsed_batch import BITS, ParsedBatch
 from barnabas.pipeline.ingest.masking import masked
-from barnabas.pipeline.ingest.results import AddedRows, CommitListener, TableChange
+from barnabas.pipeline.ingest.results import AddedRows, CommitListener, DuplicateListener, TableChange
 from barnabas.pipeline.ingest.write_mode import RELEASE, WriteMode, WriteResult
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import OP, ROW
@@ -53,6 +53,7 @@ class WriterState:
     refinements: Mapping[str, list[tuple[Refined, str]]]
     appender: commits.Appender
     listener: CommitListener | None = None
+    duplicates: DuplicateListener | None = None
     epoch: int = 0  # of the lake's lease
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(COMMITS_AT_ONCE_MAX, thread_name_prefix="commit")
@@ -99,6 +100,7 @@ class ZoneWriter:
         if not is_staged:
             for each, chosen in zip(stagings, found.staged, strict=True):
                 self._stage(each, chosen, found)
+            self._tell_of_duplicates(stagings, found)
         for index, staging, trusted in case.trusted():
             self._trust(staging, trusted, found.accepted[index], found)
             self._refuse(trusted, found.refused[index])
@@ -141,6 +143,18 @@ class ZoneWriter:
             found.committed.get(table, nothing_to_note)(version)
 
         self._staging_commits.append(commit)
+
+    def _tell_of_duplicates(self, stagings: list[Staging], found: Judgement) -> None:
+        listener, mode = self._state.duplicates, self._mode
+        if listener is None or mode.merging is not Merging.INSERT_NEW or mode.writer or not mode.adds:
+            return
+
+        def tell(staging: str, chosen: Chosen) -> None:
+            listener.duplicates(mode.batch, staging, chosen.rows())
+
+        for each, chosen in zip(stagings, found.repeated, strict=True):
+            if chosen.count:
+                self._commits.append(partial(tell, each.name, chosen))
 
     def _known(
         self, table: TableName, columns: Sequence[str], within_us: int | None = None

@@ -80,6 +80,7 @@ class Worker:
             if say is not None:
                 say(done, None if lag is None else done + lag)
             found.append(batch)
+        runner.count_zones()
         self.recorder.set_state(Kind.SOURCE, source, State.IDLE)
         return found
 

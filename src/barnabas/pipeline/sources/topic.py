@@ -41,6 +41,10 @@ STAMPED_DDL = (
 )
 
 
+def client_id_of(pipeline: str, source: str) -> str:
+    return f"barnabas-{pipeline}-{source}"
+
+
 def options_of(source: TopicSource, client_id: str) -> SourceOptions:
     """Options of the data source `barnabas`, with secrets revealed."""
     given: dict[str, str] = {

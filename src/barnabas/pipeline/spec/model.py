@@ -121,6 +121,7 @@ SNAPSHOT_BELOW = 10_000
 WINDOW_S = 300.0
 CONNECTIONS = 4  # to a database, for one read of a table
 CONNECTIONS_MAX = 128
+AUDIT_BUCKET_S = 600.0  # as brokers have it by default
 LINEAGE_ENDPOINT = "api/v1/lineage"
 LINEAGE_TIMEOUT_S = 5.0
 # Ways to mask a column.
@@ -364,6 +365,16 @@ class Maintenance:
 
 
 @dataclass(frozen=True, slots=True)
+class Audit:
+    """Whether zones count records for `barnabas audit`, and where their counts go: to a topic of the brokers
+    that the source reads from."""
+
+    is_enabled: bool = False
+    topic: str = ""  # empty: _barnabas_audit
+    bucket_s: float = AUDIT_BUCKET_S
+
+
+@dataclass(frozen=True, slots=True)
 class LineageServer:
     """Where OpenLineage events are sent, beside the file that always has them."""
 
@@ -393,6 +404,7 @@ class Pipeline(_Named):
     retention_s: Mapping[str, float] = field(default_factory=dict)  # zone -> seconds
     maintenance: Maintenance = Maintenance()
     lineage: LineageServer = LineageServer()
+    audit: Audit = Audit()
     file: Path | None = None  # the file it was read from
 
     @property

@@ -49,7 +49,7 @@ class DriverJudge:
         fine = ~malformed & ~ignored
         verdicts: dict[str, StagingVerdict] = {}
         staged: list[Chosen] = []
-        duplicates = 0
+        repeated: list[Chosen] = []
         committed: dict[TableName, list[Callable[[int], None]]] = {}
         for index, each in enumerate(case.stagings):
             keys = hashes_of(facts, f"k{index}") if each.key else None
@@ -63,12 +63,14 @@ class DriverJudge:
             verdicts[each.name] = verdict
             rows = partial(self._selected, verdict.staged, ~facts["malformed"] & ~ignored, fine_rows())
             staged.append(Chosen(int(verdict.staged.sum()), rows))
-            duplicates += int(verdict.duplicates.sum())
+            count = int(verdict.duplicates.sum())
+            repeated.append(Chosen(count, partial(self._joined, verdict.duplicates, None)))
         found = Judgement(
             Chosen(int(malformed.sum()), partial(self._malformed, malformed)),
             int((facts["late"] & verdicts[case.stagings[0].name].staged).sum()),
             staged,
-            duplicates,
+            sum(each.count for each in repeated),
+            repeated,
         )
         for index, staging, trusted in case.trusted():
             self._trust(found, index, trusted, verdicts[staging.name], deletes, committed)

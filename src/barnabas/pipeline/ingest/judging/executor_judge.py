@@ -151,16 +151,17 @@ class ExecutorJudge:
         row = self._judged.agg(*sums).first()
         assert row is not None
         total = {name: int(row[name] or 0) for name in wanted}
-        staged = []
-        duplicates = 0
+        staged, repeated = [], []
         for index, _ in enumerate(case.stagings):
             count = total[f"staged{index}"]
             excluded = parsed & ~F.col(f"staged{index}")
             rows = partial(self._selected, fine_rows(), excluded, total["parsed"] - count)
             staged.append(Chosen(count, rows))
-            duplicates += total[f"fine{index}"] - count
+            again = total[f"fine{index}"] - count
+            wanted_again = F.col(f"fine{index}") & ~F.col(f"staged{index}")
+            repeated.append(Chosen(again, partial(self._joined, wanted_again, again)))
         malformed = Chosen(total["bad"], partial(self._malformed, total["keyless"]))
-        found = Judgement(malformed, total["late"], staged, duplicates)
+        found = Judgement(malformed, total["late"], staged, sum(each.count for each in repeated), repeated)
         for index in trusteds:
             found.accepted[index] = Chosen(total[f"accepted{index}"], partial(self._accepted, index, total))
             found.refused[index] = Chosen(total[f"refused{index}"], partial(self._refused, index, total))

@@ -67,6 +67,7 @@ class Judgement:
     late: int = 0
     staged: list[Chosen] = field(default_factory=list)  # for each staging table
     duplicates: int = 0
+    repeated: list[Chosen] = field(default_factory=list)  # the duplicates, for each staging table
     accepted: dict[int, Chosen] = field(default_factory=dict)  # by the number of the trusted table
     refused: dict[int, Chosen] = field(default_factory=dict)
     committed: dict[TableName, Callable[[int], None]] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from barnabas.pipeline.spec.model import (
     Merging,
     Pace,
     Pipeline,
+    RuleKind,
     TableSource,
     TopicSource,
 )
@@ -133,6 +134,21 @@ def test_a_key_may_have_a_horizon() -> None:
     changes = GOOD.replace("{key: id}", "{key: {columns: [id], within: 1 day}}")
     with pytest.raises(FileProblems, match=r"staging\.customers\.key\.within: has no meaning here"):
         read_text(changes)
+
+
+def test_a_rule_unique_may_have_a_horizon() -> None:
+    found = read_text(GOOD.replace("{unique: [order_id]}", "{unique: {columns: order_id, within: 7 days}}"))
+    [rule] = [each for each in found.trusted[0].rules if each.kind is RuleKind.UNIQUE]
+    assert (rule.columns, rule.within_s, rule.label) == (("order_id",), 7 * 86400.0, "unique_order_id")
+    assert read_text(to_yaml(found)).trusted == found.trusted
+    assert "values of the last 7 days" in "".join(costs(found))
+    for wrong, problem in (
+        ("{columns: [order_id], within: soon}", r"rules\[3\]: unique cannot be understood"),
+        ("{within: 1 day}", r"rules\[3\]: unique cannot be understood"),
+        ("{columns: [order_id], within: 0 days}", r"rules\[3\]\.unique\.within: is not longer than 0"),
+    ):
+        with pytest.raises(FileProblems, match=problem):
+            read_text(GOOD.replace("{unique: [order_id]}", f"{{unique: {wrong}}}"))
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def shown(found: Judgement) -> dict[str, Any]:
         "malformed": numbers(found.malformed),
         "late": found.late,
         "duplicates": found.duplicates,
+        "repeated": [numbers(each) for each in found.repeated],
         "staged": [numbers(each) for each in found.staged],
         "accepted": {index: numbers(each) for index, each in found.accepted.items()},
         "refused": {index: numbers(each, "_bits") for index, each in found.refused.items()},
@@ -139,9 +140,8 @@ def test_executors_judge_as_the_driver_does(
 ) -> None:
     rng = random.Random(f"{merging} {within_s} {is_staged}")
     staging = Staging(name="t", source="s", key=["key"], within_s=within_s)
-    trusted = Trusted(
-        name="t", staging="t", rules=[in_range("key"), in_range("email"), unique("email", name="once")]
-    )
+    once = unique("email", name="once", within_s=within_s and within_s / 2)
+    trusted = Trusted(name="t", staging="t", rules=[in_range("key"), in_range("email"), once])
     lake: Any = TableInMemory(spark.createDataFrame(table_rows(rng), TABLE).persist())
 
     def known(table: TableName, columns: Sequence[str], within_us: int | None = None) -> KnownKeys | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.pipeline.ingest.dedupe.key_index import KeyIndex, first_of_each
-from barnabas.pipeline.ingest.judging.verdicts import Hashes, judge_staging, judge_trusted
+from barnabas.pipeline.ingest.judging.verdicts import Hashes, UniqueValues, judge_staging, judge_trusted
 from barnabas.pipeline.spec.model import Merging
 
 KEY = st.integers(0, 12)
@@ -61,7 +61,7 @@ def test_batches_are_judged_as_a_plain_model_judges_them(
         broken = np.array([row[3] if row[3] < 3 else 0 for row in rows], np.int64)
         staged = judge_staging(fine, keys, Merging.INSERT_NEW, index)
         none = np.zeros(len(rows), np.bool_)
-        trusted = judge_trusted(staged.staged, none, broken, {5: (values, unique)})
+        trusted = judge_trusted(staged.staged, none, broken, {5: UniqueValues(values, unique)})
         expected_staged, expected_accepted, expected_refused = [], [], []
         for at, (key, parsed, whole, rules, value) in enumerate(rows):
             if not parsed or (whole and key in keys_seen):
@@ -93,3 +93,14 @@ def test_the_last_change_of_a_key_counts_and_deletes_pass_every_rule() -> None:
     verdict = judge_trusted(staged.staged, deletes, np.array([0, 0, 1, 1]), {})
     assert verdict.accepted.tolist() == [False, False, False, True]
     assert verdict.refused.tolist() == [False, False, True, False]
+
+
+def test_a_value_that_must_be_unique_may_come_again_behind_the_horizon() -> None:
+    table = KeyIndex()
+    taken = hashes([1, 2])
+    table.add(taken.first, taken.second, np.array([100, 200]))
+    values = UniqueValues(hashes([1, 2, 3]), table, np.array([300, 300, 300]), within_us=150)
+    rows, none = np.ones(3, np.bool_), np.zeros(3, np.bool_)
+    verdict = judge_trusted(rows, none, np.zeros(3, np.int64), {0: values})
+    assert verdict.accepted.tolist() == [True, False, True]
+    assert verdict.refused.tolist() == [False, True, False]

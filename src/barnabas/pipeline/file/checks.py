@@ -140,13 +140,19 @@ def staging_problems(pipeline: Pipeline, staging: Staging) -> Iterator[Problem]:
         if name.startswith("_"):
             hint = "such names belong to the platform; rename the field"
             yield Problem(f"sources.{source.name}.schema", f"the column {name!r} begins with _", hint)
-    if staging.within_s is not None and staging.within_s <= 0:
-        yield Problem(f"{path}.key.within", "is not longer than 0", "write a duration, as in 7 days")
-    if staging.within_s is not None and source.merging is not Merging.INSERT_NEW:
-        hint = "changes and snapshots replace the row of their key, however old it is"
-        yield Problem(f"{path}.key.within", "has no meaning here", hint)
+    yield from horizon_problems(f"{path}.key", staging.within_s, source)
     if source.merging is Merging.UPSERT and not staging.key:
         yield Problem(f"{path}.key", "is missing", "changes are applied to the row of their key")
+
+
+def horizon_problems(path: str, within_s: float | None, source: Source | None) -> Iterator[Problem]:
+    if within_s is None:
+        return
+    if within_s <= 0:
+        yield Problem(f"{path}.within", "is not longer than 0", "write a duration, as in 7 days")
+    if source is not None and source.merging is not Merging.INSERT_NEW:
+        hint = "changes and snapshots replace the row of their key, however old it is"
+        yield Problem(f"{path}.within", "has no meaning here", hint)
 
 
 def trusted_problems(pipeline: Pipeline, trusted: Trusted) -> Iterator[Problem]:
@@ -157,10 +163,12 @@ def trusted_problems(pipeline: Pipeline, trusted: Trusted) -> Iterator[Problem]:
         yield unknown(f"{path}.from", "staging table", trusted.staging, names)
         return
     known = staging_columns(pipeline, staging.name)
+    source = source_by(pipeline, staging.source)
     if len(trusted.rules) > RULES_MAX:
         yield Problem(f"{path}.rules", f"are {len(trusted.rules)}", f"at most {RULES_MAX}")
     for index, rule in enumerate(trusted.rules):
         yield from rule_problems(pipeline, f"{path}.rules[{index}]", rule, known)
+        yield from horizon_problems(f"{path}.rules[{index}].unique", rule.within_s, source)
     for label, count in Counter(rule.label for rule in trusted.rules).items():
         if count > 1:
             yield Problem(f"{path}.rules", f"{count} rules are called {label}", "give them a name")

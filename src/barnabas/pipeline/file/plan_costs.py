@@ -39,5 +39,17 @@ def key_costs(pipeline: Pipeline) -> Iterator[str]:
 def unique_costs(pipeline: Pipeline) -> Iterator[str]:
     for trusted in pipeline.trusted:
         for rule in trusted.rules:
-            if rule.kind is RuleKind.UNIQUE:
-                yield f"  trusted.{trusted.name}: rule {rule.label}: a look at all values of the table"
+            if rule.kind is not RuleKind.UNIQUE:
+                continue
+            place = f"  trusted.{trusted.name}: rule {rule.label}: a look at"
+            if rule.within_s is not None:
+                yield (
+                    f"{place} the values of the last {duration_text(rule.within_s)}; an equal one that comes"
+                    " later passes"
+                )
+            else:
+                columns = ", ".join(rule.columns)
+                yield (
+                    f"{place} all values of the table, which grows with it;"
+                    f" `unique: {{columns: [{columns}], within: 7 days}}` bounds it"
+                )

@@ -23,7 +23,7 @@ EXAMPLES = {
     RuleKind.FRESHNESS: "{freshness: {at: 1 hour}}",
 }
 TEXT = {"type": "string"}
-COLUMNS = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
+COLUMNS: dict[str, Any] = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 
 
 def of_one_column(value: Any) -> dict[str, Any]:
@@ -34,7 +34,17 @@ SHAPES: dict[RuleKind, Any] = {
     RuleKind.NOT_NULL: COLUMNS,
     RuleKind.RANGE: of_one_column({"type": "array", "minItems": 2, "maxItems": 2}),
     RuleKind.PATTERN: of_one_column(TEXT),
-    RuleKind.UNIQUE: COLUMNS,
+    RuleKind.UNIQUE: {
+        "anyOf": [
+            *COLUMNS["anyOf"],
+            {
+                "type": "object",
+                "properties": {"columns": COLUMNS, "within": TEXT},
+                "required": ["columns"],
+                "additionalProperties": False,
+            },
+        ]
+    },
     RuleKind.REFERENCE: of_one_column(TEXT),
     RuleKind.EXPRESSION: TEXT,
     RuleKind.FRESHNESS: of_one_column(TEXT),
@@ -72,11 +82,11 @@ def read_rule(value: Any) -> Rule:
 
 
 def made(kind: RuleKind, value: Any, name: str) -> Rule | None:
-    if kind in (RuleKind.NOT_NULL, RuleKind.UNIQUE):
-        columns = [value] if isinstance(value, str) else value
-        if not isinstance(columns, list) or not columns or not all(isinstance(each, str) for each in columns):
-            return None
-        return Rule(kind, tuple(columns), name=name)
+    if kind is RuleKind.NOT_NULL:
+        columns = columns_of(value)
+        return Rule(kind, columns, name=name) if columns else None
+    if kind is RuleKind.UNIQUE:
+        return made_unique(value, name)
     if kind is RuleKind.EXPRESSION:
         return Rule(kind, text=value, name=name) if isinstance(value, str) else None
     if not isinstance(value, dict) or len(value) != 1:
@@ -94,3 +104,23 @@ def made(kind: RuleKind, value: Any, name: str) -> Rule | None:
     if isinstance(limit, dict | list):
         return None
     return Rule(kind, (str(column),), text=str(limit), name=name)
+
+
+def columns_of(value: Any) -> tuple[str, ...]:
+    """One column, or a list of them; empty if it is neither."""
+    columns = [value] if isinstance(value, str) else value
+    if not isinstance(columns, list) or not all(isinstance(each, str) for each in columns):
+        return ()
+    return tuple(columns)
+
+
+def made_unique(value: Any, name: str) -> Rule | None:
+    given = value if isinstance(value, dict) else {"columns": value}
+    columns = columns_of(given.get("columns"))
+    if not columns or not given.keys() <= {"columns", "within"}:
+        return None
+    try:
+        within = durations.seconds(str(given["within"])) if "within" in given else None
+    except ValueError:
+        return None
+    return Rule(RuleKind.UNIQUE, columns, name=name, within_s=within)

@@ -6,6 +6,7 @@ files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -26,7 +27,6 @@ from barnabas.pipeline.spec.model import (
     Schema,
     Serving,
     Source,
-    Staging,
     TableSource,
     TopicSource,
     Trusted,
@@ -48,7 +48,11 @@ def document(pipeline: Pipeline) -> Document:
     )
     found["sources"] = {each.name: source_document(each) for each in pipeline.sources}
     found["staging"] = {
-        each.name: {"source": each.source, "key": key_document(each), "drift": str(each.drift)}
+        each.name: {
+            "source": each.source,
+            "key": horizon_document(each.key, each.within_s),
+            "drift": str(each.drift),
+        }
         for each in pipeline.staging
     }
     found["trusted"] = {each.name: trusted_document(each) for each in pipeline.trusted}
@@ -166,10 +170,11 @@ def frequency_document(frequency: Frequency) -> Any:
     return {"near_real_time": duration_text(frequency.interval_s)}
 
 
-def key_document(staging: Staging) -> list[str] | Document:
-    if staging.within_s is None:
-        return list(staging.key)
-    return {"columns": list(staging.key), "within": duration_text(staging.within_s)}
+def horizon_document(columns: Sequence[str], within_s: float | None) -> list[str] | Document:
+    """Columns of a key or of a rule `unique`, with how long their values are remembered."""
+    if within_s is None:
+        return list(columns)
+    return {"columns": list(columns), "within": duration_text(within_s)}
 
 
 def trusted_document(trusted: Trusted) -> Document:
@@ -190,7 +195,7 @@ def trusted_document(trusted: Trusted) -> Document:
 def rule_document(rule: Rule) -> Document:
     values: dict[RuleKind, Any] = {
         RuleKind.NOT_NULL: list(rule.columns),
-        RuleKind.UNIQUE: list(rule.columns),
+        RuleKind.UNIQUE: horizon_document(rule.columns, rule.within_s),
         RuleKind.EXPRESSION: rule.text,
     }
     if rule.kind in values:

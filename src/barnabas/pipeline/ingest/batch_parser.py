@@ -30,6 +30,7 @@ from barnabas.pipeline.ingest import (
 from barnabas.pipeline.ingest import zone_rows as zone
 from barnabas.pipeline.ingest.dedupe.known_keys import key_hashes
 from barnabas.pipeline.ingest.judging.executor_judge import ORDER
+from barnabas.pipeline.ingest.judging.judgement import horizons_us
 from barnabas.pipeline.ingest.judging.parsed_batch import (
     ROWS_ON_DRIVER_MAX,
     ParsedBatch,
@@ -251,7 +252,7 @@ class BatchParser:
         if self._source.event_time:
             at = F.col(f"`{self._source.event_time}`").cast("timestamp")
             found.append(F.unix_micros(at).alias("event_time"))
-        if any(each.within_s is not None for each in self.staging):
+        if horizons_us(self.staging, [trusted for _, trusted in self.trusted]):
             found.append(F.unix_micros(raw("ingested_at")).alias("at"))
         for index, each in enumerate(self.staging):
             if each.key:

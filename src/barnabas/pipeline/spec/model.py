@@ -250,6 +250,7 @@ class Rule:
     text: str = ""  # the pattern, the expression, or the referenced table.column
     age_s: float = 0.0
     name: str = ""
+    within_s: float | None = None  # `unique`: how long a value is remembered; None: always
 
     @property
     def label(self) -> str:
@@ -270,8 +271,9 @@ def pattern(column: str, expression: str, name: str = "") -> Rule:
     return Rule(RuleKind.PATTERN, (column,), text=expression, name=name)
 
 
-def unique(*columns: str, name: str = "") -> Rule:
-    return Rule(RuleKind.UNIQUE, columns, name=name)
+def unique(*columns: str, name: str = "", within_s: float | None = None) -> Rule:
+    """`within_s`: a value is taken if a row with it was ingested so many seconds before."""
+    return Rule(RuleKind.UNIQUE, columns, name=name, within_s=within_s)
 
 
 def refers_to(column: str, target: str, name: str = "") -> Rule:

@@ -22,6 +22,7 @@ from barnabas.pipeline.ingest.judging.verdicts import (
     Hashes,
     StagingVerdict,
     TrustedVerdict,
+    UniqueValues,
     judge_staging,
     judge_trusted,
 )
@@ -108,17 +109,18 @@ class DriverJudge:
         committed: dict[TableName, list[Callable[[int], None]]],
     ) -> None:
         table = TableName(Zone.TRUSTED, trusted.name)
-        uniques: dict[int, tuple[Hashes, KeyIndex | None]] = {}
+        uniques: dict[int, UniqueValues] = {}
         trackers: dict[int, KnownKeys] = {}
-        for number, columns in unique_rules(trusted):
+        for number, rule in unique_rules(trusted):
             hashes = hashes_of(self._facts, f"u{index}_{number}")
-            known = self._case.known(table, columns)
+            known = self._case.known(table, rule.columns, within_us(rule))
             if known is not None:
                 trackers[number] = known
-            uniques[number] = (hashes, self._index(known, hashes, ""))
+            there = self._index(known, hashes, "")
+            uniques[number] = UniqueValues(hashes, there, self._times, within_us(rule))
         verdict = judge_trusted(staged.staged, deletes, self._facts[f"broken{index}"], uniques)
         for number, known in trackers.items():
-            note = self._noting(known, uniques[number][0], verdict.claimed[number])
+            note = self._noting(known, uniques[number].hashes, verdict.claimed[number])
             committed.setdefault(table, []).append(note)
         accepted = partial(self._accepted, index, verdict, deletes)
         refused = partial(self._refused, index, verdict, deletes)

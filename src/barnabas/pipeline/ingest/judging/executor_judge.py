@@ -65,10 +65,11 @@ class ExecutorJudge:
             staged, deletes = F.col(f"staged{at}"), F.col("deletes")
             facts = facts.withColumn(f"bits{index}", F.col(f"broken{index}"))
             facts = facts.withColumn("passing", staged & ~deletes & (F.col(f"bits{index}") == 0))
-            for number, columns in unique_rules(trusted):
+            for number, rule in unique_rules(trusted):
                 name = f"u{index}_{number}"
                 candidate = F.col("passing") & F.col(f"{name}n")
-                known = case.known(TableName(Zone.TRUSTED, trusted.name), columns)
+                table = TableName(Zone.TRUSTED, trusted.name)
+                known = case.known(table, rule.columns, within_us(rule))
                 facts = self._first_of_each(facts, name, candidate, known, "")
                 lost = F.col("candidate") & ~F.col("first")
                 bits = F.col(f"bits{index}").bitwiseOR(F.when(lost, F.lit(1 << number)).otherwise(F.lit(0)))

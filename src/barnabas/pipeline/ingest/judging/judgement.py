@@ -6,13 +6,13 @@ judged, commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.pipeline.ingest.dedupe.known_keys import KnownKeys
 from barnabas.pipeline.lake.tables import TableName
-from barnabas.pipeline.spec.model import Merging, RuleKind, Staging, Trusted
+from barnabas.pipeline.spec.model import Merging, Rule, RuleKind, Staging, Trusted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,12 +73,18 @@ class Judgement:
     committed: dict[TableName, Callable[[int], None]] = field(default_factory=dict)
 
 
-def unique_rules(trusted: Trusted) -> list[tuple[int, tuple[str, ...]]]:
-    """Rules `unique` of a table: number and columns."""
-    return [
-        (number, rule.columns) for number, rule in enumerate(trusted.rules) if rule.kind is RuleKind.UNIQUE
-    ]
+def unique_rules(trusted: Trusted) -> list[tuple[int, Rule]]:
+    """Rules `unique` of a table, with their numbers."""
+    return [(number, rule) for number, rule in enumerate(trusted.rules) if rule.kind is RuleKind.UNIQUE]
 
 
-def within_us(staging: Staging) -> int | None:
-    return None if staging.within_s is None else int(staging.within_s * 1e6)
+def within_us(remembering: Staging | Rule) -> int | None:
+    """The horizon of a key or of a rule `unique`."""
+    return None if remembering.within_s is None else int(remembering.within_s * 1e6)
+
+
+def horizons_us(stagings: Sequence[Staging], trusteds: Iterable[Trusted]) -> list[int]:
+    """All horizons of tables."""
+    rules = [rule for trusted in trusteds for _, rule in unique_rules(trusted)]
+    found = [*map(within_us, stagings), *map(within_us, rules)]
+    return [each for each in found if each is not None]

@@ -24,6 +24,16 @@ class Hashes:
 
 
 @dataclass(frozen=True, slots=True)
+class UniqueValues:
+    """Of a rule `unique`: values of the batch, those of the table, and how long these count."""
+
+    hashes: Hashes
+    index: KeyIndex | None
+    times: Longs | None = None  # when rows were ingested
+    within_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StagingVerdict:
     staged: Flags  # are written to the table, or delete from it
     duplicates: Flags  # the table or another row of the batch has the key
@@ -66,15 +76,18 @@ def judge_trusted(
     staged: Flags,
     deletes: Flags,
     broken: Longs,
-    unique: dict[int, tuple[Hashes, KeyIndex | None]],
+    unique: dict[int, UniqueValues],
 ) -> TrustedVerdict:
     """`unique`: by the number of the rule. The first row that breaks no other rule owns the value."""
     broken = broken.copy()
     passing = staged & ~deletes & (broken == 0)
     claimed: dict[int, Flags] = {}
-    for number, (hashes, index) in unique.items():
+    for number, values in unique.items():
+        hashes, index = values.hashes, values.index
         rows = passing & hashes.whole
-        new = rows if index is None else rows & ~index.has(hashes.first, hashes.second)
+        new = rows
+        if index is not None:
+            new = rows & ~index.has(hashes.first, hashes.second, values.times, values.within_us)
         first = first_of_each(hashes.first, hashes.second, new)
         lost = rows & ~first
         broken[lost] |= 1 << number

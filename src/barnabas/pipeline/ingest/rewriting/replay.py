@@ -20,7 +20,7 @@ from barnabas.engine.session import apart
 from barnabas.pipeline.ingest import raw_zone, schemas
 from barnabas.pipeline.ingest.batch_parser import BatchParser, in_reading_order
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
-from barnabas.pipeline.ingest.judging.judgement import within_us
+from barnabas.pipeline.ingest.judging.judgement import horizons_us
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.ingest.rewriting.chunks import Chunk, chunks, rows_per_chunk
 from barnabas.pipeline.ingest.rewriting.finishing import (
@@ -162,9 +162,9 @@ def pieces(
     """Chunks of the range that lie behind each other without gaps: rows of a zone may have batches that raw
     does not hold any more."""
     rows = pipeline.lake_location.read(spark, TableName(Zone.RAW, source.name))
-    horizons = [
-        each for staging in pipeline.staging_of(source.name) if (each := within_us(staging)) is not None
-    ]
+    stagings = pipeline.staging_of(source.name)
+    trusteds = [trusted for staging in stagings for trusted in pipeline.trusted_of(staging.name)]
+    horizons = horizons_us(stagings, trusteds)
     found = chunks(
         rows.where(f"{replayed.raw} AND batch >= {from_batch}"),
         rows_per_chunk(spark),

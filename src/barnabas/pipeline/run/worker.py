@@ -7,6 +7,7 @@ processes, threads, schedules.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -56,6 +57,8 @@ class Worker:
         self.listener: CommitListener | None = None  # hears of commits of batches
         self._runners: dict[str, SourceRunner] = {}
         self._newest: dict[TableName, datetime] = {}  # event times of tables that batches changed
+        # Jobs of several sources may change one view.
+        self._turns = {view.name: threading.Lock() for view in pipeline.views}
 
     def runner(self, source: str) -> SourceRunner:
         if source not in self._runners:
@@ -104,7 +107,8 @@ class Worker:
         return outcome
 
     def refresh_view(self, view: str) -> Outcome:
-        outcome = self.views.refresh(view)
+        with self._turns[view]:
+            outcome = self.views.refresh(view)
         self.recorder.outcome(outcome)
         return outcome
 
@@ -113,7 +117,8 @@ class Worker:
         names = {name for each in changed for name in self.views.fed_by(each.table)}
         for view in self.pipeline.views:
             if view.name in names:
-                self.catch_up(view.name)
+                with self._turns[view.name]:
+                    self.catch_up(view.name)
 
     def _table_of(self, view: str) -> TableName:
         return next(each.table for each in self.pipeline.views if each.name == view)

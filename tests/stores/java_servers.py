@@ -151,11 +151,13 @@ def mongo(port: int = 0) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def cassandra() -> Iterator[int]:
-    """The port of a node with one datacenter, `datacenter1`."""
+def cassandra(keystore: str = "") -> Iterator[int]:
+    """The port of a node with one datacenter, `datacenter1`. With a keystore (PKCS #12, password `secret`)
+    clients need TLS and a password, and the first user is `cassandra` with the password `cassandra`."""
     port, inner, jmx = free_ports(3)
     with tempfile.TemporaryDirectory() as home:
-        (Path(home) / "cassandra.yaml").write_text(cassandra_settings(home, port, inner))
+        settings = cassandra_settings(home, port, inner)
+        (Path(home) / "cassandra.yaml").write_text(settings + (secured(keystore) if keystore else ""))
         jars = maven.fetch(CASSANDRA.name, CASSANDRA.artifacts)
         agent = next(jars.glob("jamm-*.jar"))
         flags = ["-Xms512m", "-Xmx512m", f"-javaagent:{agent}", "-Djdk.attach.allowAttachSelf=true"]
@@ -173,6 +175,19 @@ def cassandra() -> Iterator[int]:
         ]
         with CASSANDRA.running(Path(home), port, flags, []):
             yield port
+
+
+def secured(keystore: str) -> str:
+    return f"""
+authenticator: PasswordAuthenticator
+authorizer: CassandraAuthorizer
+client_encryption_options:
+  enabled: true
+  optional: false
+  keystore: {keystore}
+  keystore_password: secret
+  store_type: PKCS12
+""".lstrip()
 
 
 def cassandra_settings(home: str, port: int, inner: int) -> str:

@@ -50,6 +50,9 @@ class KeyStore:
 class TrustStore:
     certificates: tuple[x509.Certificate, ...]
 
+    def to_pem(self) -> bytes:
+        return b"".join(each.public_bytes(Encoding.PEM) for each in self.certificates)
+
     def to_der(self) -> bytes:
         return b"".join(each.public_bytes(Encoding.DER) for each in self.certificates)
 

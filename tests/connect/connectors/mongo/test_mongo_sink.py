@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from pymongo import MongoClient
+from pymongo.uri_parser import parse_uri
 from tests.connect.connectors.contexts import started_sink
 from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
+from tests.security.tls_world import certificates
 from tests.stores import java_servers
+from tests.stores.tls_front import tls_tunnel
 
 from barnabas.connect.connectors.mongo.mongo_sink import MongoSinkConnector
 from barnabas.connect.data import Column, Records
@@ -62,6 +65,26 @@ def sink(uri: str, errant: list[Any] | None = None, **more: str) -> SinkTask:
 
 def found_in(collection: Any) -> list[dict[str, Any]]:
     return sorted(collection.find(), key=lambda each: str(each["_id"]))
+
+
+def test_stores_of_certificates_are_settings(uri: str, database: Any) -> None:
+    """The server has no TLS: a tunnel has."""
+    found = certificates()
+    trusted = found.write("mongo.p12", found.authority.trust_pkcs12("ca", "trusted"))
+    name = "connection.ssl.truststore"
+    with tls_tunnel(int(parse_uri(uri)["nodelist"][0][1]), found.broker_file) as port:
+        secured = f"mongodb://127.0.0.1:{port}/?directConnection=true"
+        for number, more in enumerate(({name: trusted, f"{name}Password": "trusted"}, {name: found.ca_file})):
+            task = sink(secured, **{ID: "FullKeyStrategy"}, **more)
+            task.put(records([({"k": number}, {"n": 1})]))
+            task.stop()
+        assert len(found_in(database.t)) == 2
+        task = sink(secured, **{name: found.other_ca_file, "server.selection.timeout.ms": "1000"})
+        with pytest.raises(RetriableError, match="certificate verify failed"):
+            task.put(records([({"k": 1}, {"n": 1})]))
+        task.stop()
+    with pytest.raises(ConnectError, match="password"):
+        sink(uri, **{name: trusted, f"{name}Password": "wrong"}).put(records([({"k": 1}, {"n": 1})]))
 
 
 @pytest.mark.parametrize("ordered", ["true", "false"])

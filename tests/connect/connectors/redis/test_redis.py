@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from tests.connect.connectors.contexts import Offsets, started_sink, started_source
+from tests.security.tls_world import certificates
 from tests.stores import redis_server
 
 from barnabas.connect.connectors.redis.redis_sink import RedisCacheSinkConnector, RedisSinkConnector
 from barnabas.connect.connectors.redis.stream_source import RedisStreamSourceConnector
 from barnabas.connect.data import INT64, OPTIONAL_STRING, STRING, Column, Records, struct
 from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask
+from barnabas.testing.ports import free_ports
 
 pytestmark = pytest.mark.skipif(redis_server.available() is not None, reason=str(redis_server.available()))
 ORDER = struct(name="Order", id=INT64, country=OPTIONAL_STRING)
@@ -167,6 +169,37 @@ def test_a_password_that_is_wrong_and_a_module_that_is_missing_are_told() -> Non
             with pytest.raises(ConnectError, match=r"no command JSON\.SET"):
                 task.put(records(["a"], Column.of([{"n": 1}])))
         task.stop()
+
+
+def test_users_of_the_acl_come_over_tls_with_certificates_of_both_sides() -> None:
+    found, [port] = certificates(), free_ports(1)
+    key = found.write("redis-key.pem", found.broker.key_pem)
+    chain = found.write("redis-chain.pem", found.broker.chain_pem)
+    tls = ["--tls-port", str(port), "--tls-ca-cert-file", found.ca_file, "--tls-cert-file", chain]
+    users = ["--user", "shop", "on", ">secret", "~orders:*", "+@all", "--user", "default", "off"]
+    own = {"redis.tls.ca": found.ca_file, "redis.tls.cert": chain, "redis.tls.key": key}
+    by_uri = {"redis.uri": f"rediss://shop:secret@127.0.0.1:{port}/0"}
+    by_hosts = {"redis.hosts": f"127.0.0.1:{port}", "redis.tls": "true", "redis.username": "shop"}
+    by_hosts |= {"redis.password": "secret"}
+    one = records(["a"], Column.of([{"n": 1}]))
+    with redis_server.RedisServer(*tls, "--tls-key-file", key, *users) as server:
+        for number, config in enumerate((by_uri, by_hosts)):
+            task = started_sink(RedisSinkConnector, {**config, **own})
+            task.put(records([f"k{number}"], Column.of([{"n": 1}])))
+            task.stop()
+        client = server.client(username="shop", password="secret")
+        assert sorted(client.keys("orders:*")) == ["orders:k0", "orders:k1"]
+        stranger = started_sink(RedisSinkConnector, {**by_uri, "redis.tls.ca": found.ca_file})
+        with pytest.raises(RetriableError):  # the server wants a certificate
+            stranger.put(one)
+        unknown = started_sink(RedisSinkConnector, {**by_uri, **own, "redis.tls.ca": found.other_ca_file})
+        with pytest.raises(RetriableError, match="CERTIFICATE_VERIFY_FAILED"):
+            unknown.put(one)
+        for more in ({"redis.password": "wrong"}, {"redis.keyspace": "closed"}):
+            task = started_sink(RedisSinkConnector, {**by_hosts, **own, **more})
+            with pytest.raises(ConnectError, match="Redis refuses the connector") as failed:
+                task.put(one)
+            assert not isinstance(failed.value, RetriableError)
 
 
 def test_settings_are_checked() -> None:

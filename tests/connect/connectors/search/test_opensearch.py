@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,9 @@ import httpx
 import pytest
 from tests.connect.connectors.contexts import started_sink
 from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
+from tests.security.tls_world import certificates
 from tests.stores import java_servers
+from tests.stores.tls_front import tls_front
 
 from barnabas.connect.connectors.search.search_sink import ElasticsearchSinkConnector
 from barnabas.connect.data import DATE, INT64, OPTIONAL_STRING, Column, Records, Schema, decimal, struct
@@ -87,6 +90,29 @@ def test_records_that_come_again_and_late_change_nothing(url: str) -> None:
         task.stop()
         assert documents(url, "again") == {"a": {"n": 3}, "c": {"n": 4}}
     assert httpx.get(f"{url}/again/_doc/a").json()["_version"] == 2
+
+
+def test_passwords_and_api_keys_come_over_tls(url: str) -> None:
+    """OpenSearch's core has no TLS and no logins: a front has both, as in front of many clusters."""
+    found = certificates()
+    password = base64.b64encode(b"elastic:secret").decode()
+    store = "elastic_https_ssl_truststore"
+    trusted = {f"{store}_location": found.ca_file, f"{store}_type": "PEM"}
+    user = {"connection_username": "elastic", "connection_password": "secret"}
+    one, other = [("a", {"n": 1})], [("b", {"n": 2})]
+    with tls_front(url, {f"Basic {password}", "ApiKey a2V5"}, found.broker_file) as front:
+        for login, rows in ((user, one), ({"connection_api_key": "a2V5"}, other)):
+            task = sink(front, **trusted, **login)
+            task.put(records("secured", rows))
+            task.stop()
+        assert documents(url, "secured") == {"a": {"n": 1}, "b": {"n": 2}}
+        task = sink(front, **trusted, connection_api_key="wrong")
+        with pytest.raises(ConnectError, match="401"):
+            task.put(records("secured", one))
+        stranger = {**trusted, f"{store}_location": found.other_ca_file}
+        task = sink(front, **stranger, **user, max_retries="0")
+        with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            task.put(records("secured", one))
 
 
 def test_upserts_merge_fields_in_order(url: str) -> None:

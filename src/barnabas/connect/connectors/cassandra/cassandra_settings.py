@@ -24,8 +24,10 @@ from barnabas.security.errors import SecuritySettingsError
 
 STORES = {  # settings of TLS, and Kafka's names for them
     "truststore.path": "ssl.truststore.location",
+    "truststore.type": "ssl.truststore.type",
     "truststore.password": "ssl.truststore.password",
     "keystore.path": "ssl.keystore.location",
+    "keystore.type": "ssl.keystore.type",
     "keystore.password": "ssl.keystore.password",
 }
 

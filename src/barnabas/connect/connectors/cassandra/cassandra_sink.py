@@ -7,7 +7,6 @@ not fit is reported alone. Does not know: topics, converters.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,11 +34,10 @@ from barnabas.connect.connectors.cassandra.mapping import quoted
 from barnabas.connect.connectors.cassandra.rows import Clock, TableRows
 from barnabas.connect.connectors.cassandra.tables import TableRule, mapping_of, rules_of, shape_of, table_of
 from barnabas.connect.connectors.stores.checks import errors_of
+from barnabas.connect.connectors.stores.left_out import leave_out, tolerates_all
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records, Schema
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
-
-log = logging.getLogger("barnabas.connect")
 
 DROPPED = re.compile(r"unconfigured table|does not exist|unknown keyspace", re.IGNORECASE)
 
@@ -191,15 +189,10 @@ class CassandraSinkTask(SinkTask):
         is_ignored = self._ignored == "ALL" or (
             self._ignored == "DRIVER" and not isinstance(error, DataError)
         )
-        if is_ignored and self.context.config.get("errors.tolerance", "none").strip().lower() != "all":
-            log.warning(
-                "task %s-%d leaves out %s-%s offset %s (ignoreErrors): %s",
-                self.context.connector, self.context.task, records.topics[index].as_py(),
-                None if records.partitions is None else records.partitions[index].as_py(),
-                None if records.offsets is None else records.offsets[index].as_py(), error,
-            )  # fmt: skip
-            return
-        self.context.errant(records, [index], error)
+        if is_ignored and not tolerates_all(self.context):
+            leave_out(self.context, records, index, error, "ignoreErrors")
+        else:
+            self.context.errant(records, [index], error)
 
     def stop(self) -> None:
         if getattr(self, "_cluster", None) is not None:

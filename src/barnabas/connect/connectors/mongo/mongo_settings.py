@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from pymongo import MongoClient
-from pymongo.errors import ConfigurationError, InvalidURI
-from pymongo.uri_parser import parse_uri
 
 from barnabas.connect.config import (
     REQUIRED,
     ConfigDef,
     Settings,
     at_least,
-    between,
     non_empty,
     one_of_any_case,
 )
@@ -28,6 +24,7 @@ from barnabas.connect.connectors.mongo.documents import (
     DocumentPlan,
     Projection,
 )
+from barnabas.connect.connectors.mongo.mongo_address import define_address
 from barnabas.connect.plugins import ConnectError
 
 OVERRIDE = "topic.override."
@@ -89,8 +86,7 @@ class TopicPlan:
 
 def definitions() -> ConfigDef:
     return (
-        ConfigDef()
-        .define("connection.uri", "PASSWORD", "mongodb://localhost:27017", "HIGH", "mongodb:// address.")
+        define_address(ConfigDef())
         .define("database", "STRING", REQUIRED, "HIGH", "The database.", validator=non_empty())
         .define("collection", "STRING", "", "HIGH", "The collection; empty: the topic's name.")
         .define("document.id.strategy", "CLASS", ID, "HIGH", "Where _id comes from.")
@@ -133,8 +129,6 @@ def definitions() -> ConfigDef:
                 validator=at_least(1))
         .define("mongo.errors.tolerance", "STRING", "", "MEDIUM", "all: leave out what cannot be written.",
                 validator=one_of_any_case("", "none", "all"))
-        .define("server.selection.timeout.ms", "INT", 10_000, "LOW", "Until a server is taken as away.",
-                validator=between(1, 600_000))
     )  # fmt: skip
 
 
@@ -273,20 +267,3 @@ def listed(settings: Settings, name: str, wanted: tuple[str, ...]) -> list[dict[
         raise ConnectError(
             f"{name} must be a JSON list of objects with {', '.join(wanted)}: {error}"
         ) from error
-
-
-def check_address(settings: Settings) -> None:
-    try:
-        parse_uri(settings.text("connection.uri"), validate=False)
-    except (InvalidURI, ConfigurationError, ValueError) as error:
-        raise ConnectError(f"connection.uri is no address of MongoDB: {error}") from error
-
-
-def client_of(settings: Settings) -> MongoClient[dict[str, Any]]:
-    """A client that has not connected yet."""
-    check_address(settings)
-    return MongoClient(
-        settings.text("connection.uri"),
-        serverSelectionTimeoutMS=settings.integer("server.selection.timeout.ms"),
-        appname="barnabas",
-    )

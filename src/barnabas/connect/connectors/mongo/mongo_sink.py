@@ -6,7 +6,6 @@ refuses is reported alone; the others of its request are done. Does not know: to
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,21 +31,19 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigDef, Settings
 from barnabas.connect.connectors.mongo.change_events import write_of
 from barnabas.connect.connectors.mongo.documents import Document, document_of, without
+from barnabas.connect.connectors.mongo.mongo_address import client_of, nodes_of
 from barnabas.connect.connectors.mongo.mongo_settings import (
     TopicPlan,
-    check_address,
-    client_of,
     definitions,
     plan_of,
     settings_for,
 )
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
+from barnabas.connect.connectors.stores.left_out import leave_out, tolerates_all
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
-
-log = logging.getLogger("barnabas.connect")
 
 AWAY = (AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError, ExecutionTimeout, WTimeoutError)
 DENIED = (13, 18, 8000)  # Unauthorized, AuthenticationFailed, Atlas' error
@@ -267,16 +264,11 @@ class MongoSinkTask(SinkTask):
         return database[space[1]]
 
     def _failed(self, records: Records, index: int, error: Exception) -> None:
-        tolerates = self.context.config.get("errors.tolerance", "none").strip().lower() == "all"
-        if self._plan(records.topics[index].as_py()).tolerates and not tolerates:
-            log.error(
-                "task %s-%d leaves out %s-%s offset %s (mongo.errors.tolerance): %s",
-                self.context.connector, self.context.task, records.topics[index].as_py(),
-                None if records.partitions is None else records.partitions[index].as_py(),
-                None if records.offsets is None else records.offsets[index].as_py(), error,
-            )  # fmt: skip
-            return
-        self.context.errant(records, [index], error)
+        tolerates = self._plan(records.topics[index].as_py()).tolerates
+        if tolerates and not tolerates_all(self.context):
+            leave_out(self.context, records, index, error, "mongo.errors.tolerance")
+        else:
+            self.context.errant(records, [index], error)
 
     def stop(self) -> None:
         if getattr(self, "_client", None) is not None:
@@ -317,4 +309,4 @@ class MongoSinkConnector(Connector):
                 if topic:
                     plan_of(settings_for(self.CONFIG, settings, topic))
 
-        return errors_of(self.CONFIG, config, plan_of, overridden, check_address)
+        return errors_of(self.CONFIG, config, plan_of, overridden, nodes_of)

@@ -18,7 +18,7 @@ from pymongo import MongoClient
 from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
 from barnabas.connect.config import ConfigDef
-from barnabas.connect.connectors.mongo.mongo_settings import client_of
+from barnabas.connect.connectors.mongo.mongo_address import client_of
 from barnabas.connect.connectors.mongo.source_settings import SourcePlan, definitions, encoded, plan_of
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.data import OPTIONAL_BYTES, OPTIONAL_STRING, Column, Records

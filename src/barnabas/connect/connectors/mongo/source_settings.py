@@ -14,9 +14,9 @@ from bson import json_util
 from bson.decimal128 import Decimal128
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
-from pymongo.uri_parser import parse_uri
 
-from barnabas.connect.config import ConfigDef, Settings, at_least, between, one_of_any_case
+from barnabas.connect.config import ConfigDef, Settings, at_least, one_of_any_case
+from barnabas.connect.connectors.mongo.mongo_address import define_address, nodes_of
 from barnabas.connect.connectors.mongo.mongo_settings import simple
 from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.plugins import ConnectError
@@ -71,8 +71,7 @@ class SourcePlan:
 
 def definitions() -> ConfigDef:
     return (
-        ConfigDef()
-        .define("connection.uri", "PASSWORD", "mongodb://localhost:27017", "HIGH", "mongodb:// address.")
+        define_address(ConfigDef())
         .define("database", "STRING", "", "MEDIUM", "The database; empty: all.")
         .define("collection", "STRING", "", "MEDIUM", "The collection; empty: all.")
         .define("pipeline", "STRING", "[]", "MEDIUM", "Stages of the change stream, as JSON.")
@@ -111,8 +110,6 @@ def definitions() -> ConfigDef:
         .define("mongo.errors.tolerance", "STRING", "", "MEDIUM",
                 "all: go on from now where the server has forgotten the position.",
                 validator=one_of_any_case("", "none", "all"))
-        .define("server.selection.timeout.ms", "INT", 10_000, "LOW", "Until a server is taken as away.",
-                validator=between(1, 600_000))
     )  # fmt: skip
 
 
@@ -182,11 +179,7 @@ def options_of(settings: Settings) -> dict[str, Any]:
 
 def address(settings: Settings, database: str, collection: str) -> str:
     """The address without login and options, as offsets have it."""
-    try:
-        nodes = parse_uri(settings.text("connection.uri"), validate=False)["nodelist"]
-    except Exception as error:
-        raise ConnectError(f"connection.uri is no address of MongoDB: {error}") from error
-    hosts = ",".join(f"{host}:{port}" for host, port in nodes)
+    hosts = ",".join(f"{host}:{port}" for host, port in nodes_of(settings))
     return f"mongodb://{hosts}/{'.'.join(each for each in (database, collection) if each)}"
 
 

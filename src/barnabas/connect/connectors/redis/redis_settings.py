@@ -24,6 +24,12 @@ AWAY = (
     redis.exceptions.MasterDownError,
 )
 DENIED = (redis.AuthenticationError, redis.exceptions.AuthorizationError, redis.exceptions.NoPermissionError)
+TLS_FILES = {  # arguments of the client, and settings
+    "ssl_ca_certs": "redis.tls.ca",
+    "ssl_certfile": "redis.tls.cert",
+    "ssl_keyfile": "redis.tls.key",
+    "ssl_password": "redis.tls.key.password",
+}
 FULL = "OOM"  # the beginning of Redis' error when its memory is used up
 
 
@@ -51,6 +57,9 @@ def define_address(found: ConfigDef) -> ConfigDef:
     found.define("redis.ssl.enabled", "BOOLEAN", False, "LOW", "The same as redis.tls.")
     found.define("redis.insecure", "BOOLEAN", False, "LOW", "Do not check the certificate of the server.")
     found.define("redis.tls.ca", "STRING", "", "LOW", "The file with certificates of authorities.")
+    found.define("redis.tls.cert", "STRING", "", "LOW", "The file with the own certificate, if asked for.")
+    found.define("redis.tls.key", "STRING", "", "LOW", "The file with its key.")
+    found.define("redis.tls.key.password", "PASSWORD", None, "LOW", "The password of the key.")
     return found.define(
         "redis.timeout", "INT", 10, "LOW", "Seconds until a command fails.", validator=at_least(1)
     )
@@ -105,7 +114,8 @@ def client_of(settings: Settings) -> Any:
         access |= (
             {"ssl_cert_reqs": "none", "ssl_check_hostname": False} if settings.flag("redis.insecure") else {}
         )
-        access |= {"ssl_ca_certs": ca} if (ca := settings.text("redis.tls.ca")) else {}
+        files = {name: settings.text(setting) for name, setting in TLS_FILES.items()}
+        access |= {name: text for name, text in files.items() if text}
     if uri:
         access = {name: value for name, value in access.items() if value is not None}
     hosts = [host_and_port(each) for each in settings.entries("redis.hosts")]

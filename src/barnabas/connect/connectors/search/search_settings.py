@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
 from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
-from barnabas.connect.connectors.stores.http_logins import Login, NoLogin, basic
+from barnabas.connect.connectors.stores.http_logins import FixedLogin, Login, NoLogin, basic
 from barnabas.connect.plugins import ConnectError
 
 BATCH_MAX = 1_000_000
@@ -93,6 +93,8 @@ def definitions(nulls: str) -> ConfigDef:
         .define("connection.url", "LIST", REQUIRED, "HIGH", "http:// or https:// addresses of nodes.")
         .define("connection.username", "STRING", "", "MEDIUM", "The user.")
         .define("connection.password", "PASSWORD", None, "MEDIUM", "The password.")
+        .define("connection.api.key", "PASSWORD", None, "MEDIUM",
+                "An API key of Elasticsearch, as it is given encoded, in place of user and password.")
         .define("batch.size", "INT", 2000, "MEDIUM", "Documents of one bulk request.",
                 validator=between(1, BATCH_MAX))
         .define("bulk.size.bytes", "LONG", 5 << 20, "LOW", "Bytes of one bulk request; -1: no bound.",
@@ -260,6 +262,10 @@ def login_of(settings: Settings) -> Login:
     user, password = settings.text("connection.username"), settings.text("connection.password")
     if bool(user) != bool(password):
         raise ConnectError("connection.username and connection.password belong together: set both")
+    if key := settings.text("connection.api.key"):
+        if user:
+            raise ConnectError("connection.api.key and connection.username exclude each other: keep one")
+        return FixedLogin({"authorization": f"ApiKey {key}"})
     return basic(user, password) if user else NoLogin()
 
 

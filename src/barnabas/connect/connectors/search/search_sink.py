@@ -7,7 +7,6 @@ refuses is reported alone; others of its request are written. Does not know: top
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -30,11 +29,15 @@ from barnabas.connect.connectors.search.search_settings import (
 )
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
+from barnabas.connect.connectors.stores.left_out import leave_out, tolerates_all
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Records
 from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SinkContext, SinkTask
 
-log = logging.getLogger("barnabas.connect")
+SETTING_OF = {  # that leaves records out, by the reason
+    "conflict": "behavior.on.version.conflict",
+    "malformed": "behavior.on.malformed.documents",
+}
 
 Spot = tuple[Place, int]
 Work = list[tuple[Spot, Action]]
@@ -50,7 +53,7 @@ class SearchSinkTask(SinkTask):
             compresses=context.settings.flag("connection.compression"),
         )
         self._retries = Retries(context, self._plan.retries_max, self._plan.backoff_ms)
-        self._tolerates = context.config.get("errors.tolerance", "none").strip().lower() == "all"
+        self._tolerates = tolerates_all(context)
         # Records of the batch that comes again which need no other try, and why where they were refused.
         self._settled: dict[Spot, tuple[str, Exception] | None] = {}
 
@@ -136,12 +139,7 @@ class SearchSinkTask(SinkTask):
         if is_report or (self._tolerates and kind != "conflict"):
             self.context.errant(records, [index], error)
         elif behavior == "warn":
-            log.warning(
-                "task %s-%d leaves out %s-%s offset %s: %s",
-                self.context.connector, self.context.task, records.topics[index].as_py(),
-                None if records.partitions is None else records.partitions[index].as_py(),
-                None if records.offsets is None else records.offsets[index].as_py(), error,
-            )  # fmt: skip
+            leave_out(self.context, records, index, error, SETTING_OF.get(kind, "drop.invalid.message"))
 
     def stop(self) -> None:
         if getattr(self, "_client", None) is not None:

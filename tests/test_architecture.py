@@ -255,6 +255,12 @@ def test_modules_have_a_docstring_and_a_size_that_can_be_read() -> None:
         assert facts(path).lines <= 500, f"{path.relative_to(PACKAGE)} is longer than 500 lines"
 
 
+@pytest.mark.parametrize("folder", ["bench", "examples", "tests"])
+def test_modules_beside_the_package_have_a_size_that_can_be_read(folder: str) -> None:
+    long = [path for path in (ROOT / folder).rglob("*.py") if path.read_text().count("\n") > 500]
+    assert not long
+
+
 def test_docstrings_name_their_subject_first() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"

@@ -94,7 +94,14 @@ def test_transactions_outlive_an_end_at_any_operation_of_the_disk(operation: int
     assert result.counts["lives"] == 2, f"{result}\n{result.details}"
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # `make test` compares the others with those of another process, below.
+        pytest.param(name, marks=[] if name in ("records", "transactions") else [pytest.mark.long])
+        for name in HISTORIES
+    ],
+)
 def test_a_seed_is_one_history(name: str) -> None:
     first, again = lived(name, REPLAYED), live(HISTORIES[name], REPLAYED)
 

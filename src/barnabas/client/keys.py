@@ -23,10 +23,10 @@ async def has_keys(cluster: ClusterCore, topic: str, partitions: int) -> bool:
         first = await admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.EARLIEST), timeout_ms=LOOK_MS)
         last = await admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST), timeout_ms=LOOK_MS)
         positions = {}
-        for where in wanted:
-            start, end = first[where], last[where]
+        for topic_partition in wanted:
+            start, end = first[topic_partition], last[topic_partition]
             if isinstance(start, FoundOffset) and isinstance(end, FoundOffset) and start.offset < end.offset:
-                positions[where] = max(start.offset, end.offset - RECORDS_BACK)
+                positions[topic_partition] = max(start.offset, end.offset - RECORDS_BACK)
         unread = set(positions)
         consumer.assign(positions)
         while unread:

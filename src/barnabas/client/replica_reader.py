@@ -55,12 +55,12 @@ async def read_replicas(
     timeout_ms = cluster.request_timeout_ms + max_wait_ms
     answer = await connection.send(request, FetchResponse, version=version, timeout_ms=timeout_ms)
     return {
-        where: (
+        topic_partition: (
             error_of(each.error_code)
             if each.error_code
             else ReplicaBatches(each.high_watermark, marks_of(each.records))
         )
-        for where, each in fetched_partitions(answer, cluster.topology.topic_names())
+        for topic_partition, each in fetched_partitions(answer, cluster.topology.topic_names())
     }
 
 

@@ -320,7 +320,7 @@ class TransactionShard:
 
     def _add_offsets(self, request: AddOffsetsToTxnRequest, info: RequestInfo) -> TransactionOutcome:
         """Add the partition of `__consumer_offsets` that holds the group's offsets."""
-        where = TopicPartition(OFFSETS_TOPIC, self._partition_of_group(request.group_id))
+        topic_partition = TopicPartition(OFFSETS_TOPIC, self._partition_of_group(request.group_id))
         try:
             if not request.transactional_id:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -329,7 +329,9 @@ class TransactionShard:
             )
         except KafkaError as refused:
             return TransactionOutcome(reply=responses.refusal(request, refused.code, info.version))
-        return TransactionOutcome(self._add(transaction, [where], 0, info.now_ms), AddOffsetsToTxnResponse())
+        return TransactionOutcome(
+            self._add(transaction, [topic_partition], 0, info.now_ms), AddOffsetsToTxnResponse()
+        )
 
     def _end_by_client(self, request: EndTxnRequest, info: RequestInfo) -> TransactionOutcome:
         transaction = self.transactions.get(request.transactional_id)

@@ -119,9 +119,11 @@ def finish(
     answer: Mapping[TopicPartition, int],
     level: Level,
 ) -> Verified:
-    for where, (partition, started) in asked.items():
-        code = translated(ErrorCode(answer.get(where, ErrorCode.NONE)), level)
-        verified[partition] = NotVerified(code, f"{where} is not in the transaction") if code else started
+    for topic_partition, (partition, started) in asked.items():
+        code = translated(ErrorCode(answer.get(topic_partition, ErrorCode.NONE)), level)
+        verified[partition] = (
+            NotVerified(code, f"{topic_partition} is not in the transaction") if code else started
+        )
     return verified
 
 

@@ -55,11 +55,11 @@ class Acknowledging:
         names: dict[str, None] = {}
         for topic in topics:
             for asked in topic.partitions:
-                where = TopicIdPartition(topic.topic_id, asked.partition_index)
+                topic_id_partition = TopicIdPartition(topic.topic_id, asked.partition_index)
                 try:
-                    name = self._check(where, asked.acknowledgement_batches, is_renewal)
+                    name = self._check(topic_id_partition, asked.acknowledgement_batches, is_renewal)
                 except KafkaError as error:
-                    self.results[where] = error
+                    self.results[topic_id_partition] = error
                     continue
                 if asked.acknowledgement_batches:
                     names[name] = None
@@ -67,35 +67,35 @@ class Acknowledging:
                         Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
                         for each in asked.acknowledgement_batches
                     ]
-                    interested.append((where, batches))
+                    interested.append((topic_id_partition, batches))
                 else:
-                    empty.append(where)
+                    empty.append(topic_id_partition)
         if not interested:
             return
         for name in names:
             self._context.broker.metrics.topic(name).share_acknowledgement_requests += 1
-        for where in empty:
-            self.results[where] = None
+        for topic_id_partition in empty:
+            self.results[topic_id_partition] = None
         self._left += 1  # until all have begun
-        for where, batches in interested:
-            share = shares.get(group, where)
+        for topic_id_partition, batches in interested:
+            share = shares.get(group, topic_id_partition)
             if share is None:
-                self.results[where] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self.results[topic_id_partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
             self._left += 1
-            share.acknowledge(self._member, batches, self._ending(where, batches))
+            share.acknowledge(self._member, batches, self._ending(topic_id_partition, batches))
         self._left -= 1
 
     def _ending(
-        self, where: TopicIdPartition, batches: list[Acknowledgement]
+        self, topic_id_partition: TopicIdPartition, batches: list[Acknowledgement]
     ) -> Callable[[KafkaError | None], None]:
         def ended(error: KafkaError | None) -> None:
             metrics = self._context.broker.shares.metrics
-            self.results[where] = error
+            self.results[topic_id_partition] = error
             if error is None:
                 count(metrics.acknowledged, batches)
             else:
-                topic = self._context.broker.image.topics.by_id.get(where.topic_id)
+                topic = self._context.broker.image.topics.by_id.get(topic_id_partition.topic_id)
                 if topic is not None:
                     counts = self._context.broker.metrics.topic(topic.name)
                     counts.failed_share_acknowledgement_requests += 1
@@ -105,10 +105,10 @@ class Acknowledging:
 
         return ended
 
-    def _check(self, where: TopicIdPartition, batches: Iterable[Any], is_renewal: bool) -> str:
+    def _check(self, topic_id_partition: TopicIdPartition, batches: Iterable[Any], is_renewal: bool) -> str:
         """Raise the error of a partition whose acknowledgements make no sense. Returns the topic's name."""
         context = self._context
-        topic = context.broker.image.topics.by_id.get(where.topic_id)
+        topic = context.broker.image.topics.by_id.get(topic_id_partition.topic_id)
         if topic is None:
             raise BareError(ErrorCode.UNKNOWN_TOPIC_ID)
         type_max = TYPE_MAX if context.version >= RENEW_SINCE else TYPE_MAX_BEFORE
@@ -128,7 +128,7 @@ class Acknowledging:
             previous_last = batch.last_offset
         if not context.may(Operation.READ, ResourceType.TOPIC, topic.name):
             raise BareError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if where.partition not in topic.partitions:
+        if topic_id_partition.partition not in topic.partitions:
             raise BareError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.name
 

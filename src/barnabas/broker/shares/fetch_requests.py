@@ -106,28 +106,28 @@ def find_partitions(fetch: ShareFetch, session: ShareSession, epoch: int, contex
     partitions = list(session.partitions)
     allowed: dict[bytes, bool] = {}
     valid = []
-    for where in partitions:
-        topic = topics.get(where.topic_id)
+    for topic_id_partition in partitions:
+        topic = topics.get(topic_id_partition.topic_id)
         if topic is None:
-            fetch.refuse(where, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
+            fetch.refuse(topic_id_partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
             continue
-        if where.topic_id not in allowed:
-            allowed[where.topic_id] = context.may(Operation.READ, ResourceType.TOPIC, topic.name)
-        if not allowed[where.topic_id]:
-            fetch.refuse(where, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-        elif where.partition not in topic.partitions:
-            fetch.refuse(where, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if topic_id_partition.topic_id not in allowed:
+            allowed[topic_id_partition.topic_id] = context.may(Operation.READ, ResourceType.TOPIC, topic.name)
+        if not allowed[topic_id_partition.topic_id]:
+            fetch.refuse(topic_id_partition, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif topic_id_partition.partition not in topic.partitions:
+            fetch.refuse(topic_id_partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         else:
-            valid.append(where)
+            valid.append(topic_id_partition)
     if not fetch.is_wanting:
         return
     turn = epoch % len(valid) if valid else 0
-    for where in valid[turn:] + valid[:turn]:
+    for topic_id_partition in valid[turn:] + valid[:turn]:
         try:
-            fetch.add(where, shares.open(group, where))
+            fetch.add(topic_id_partition, shares.open(group, topic_id_partition))
         except KafkaError as error:
-            fetch.refuse(where, error)
-    for topic_id in {where.topic_id: None for where in valid}:
+            fetch.refuse(topic_id_partition, error)
+    for topic_id in {topic_id_partition.topic_id: None for topic_id_partition in valid}:
         context.broker.metrics.topic(topics[topic_id].name).share_fetch_requests += 1
 
 

@@ -86,20 +86,20 @@ class ShareFetch:
         """Whether the request asks for records at all."""
         return self._request.max_records > 0 and self._max_bytes > 0
 
-    def add(self, where: TopicIdPartition, share: LedSharePartition) -> None:
-        self._shares[where] = share
+    def add(self, topic_id_partition: TopicIdPartition, share: LedSharePartition) -> None:
+        self._shares[topic_id_partition] = share
 
-    def refuse(self, where: TopicIdPartition, error: KafkaError) -> None:
+    def refuse(self, topic_id_partition: TopicIdPartition, error: KafkaError) -> None:
         """Put an error into the response, instead of records."""
-        self._shares.pop(where, None)
-        topic = self._broker.image.topics.by_id.get(where.topic_id)
+        self._shares.pop(topic_id_partition, None)
+        topic = self._broker.image.topics.by_id.get(topic_id_partition.topic_id)
         if topic is not None:
             self._broker.metrics.topic(topic.name).failed_share_fetch_requests += 1
-        data = self._results[where] = PartitionData(
-            partition_index=where.partition, error_code=error.code, records=EMPTY
+        data = self._results[topic_id_partition] = PartitionData(
+            partition_index=topic_id_partition.partition, error_code=error.code, records=EMPTY
         )
         if error.code in NAMES_LEADER:
-            found = topic.partitions.get(where.partition) if topic is not None else None
+            found = topic.partitions.get(topic_id_partition.partition) if topic is not None else None
             if found is not None:
                 data.current_leader = LeaderIdAndEpoch(
                     leader_id=found.leader, leader_epoch=found.leader_epoch
@@ -158,8 +158,8 @@ class ShareFetch:
 
     def _fail(self) -> None:
         self._broker.unexpected.note("serving a share fetch")
-        for where in list(self._shares):
-            self.refuse(where, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        for topic_id_partition in list(self._shares):
+            self.refuse(topic_id_partition, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         self._is_fetched = True
 
     def _finish_if_ready(self) -> None:
@@ -189,13 +189,17 @@ class ShareFetch:
         is_urgent = self._drop_ended() or is_final
         if self._warming is not None and not is_final:
             return
-        ready = [(where, share) for where, share in self._shares.items() if share.can_acquire]
+        ready = [
+            (topic_id_partition, share)
+            for topic_id_partition, share in self._shares.items()
+            if share.can_acquire
+        ]
         bytes_each = max(self._max_bytes // max(len(ready), 1), 1)
         bytes_min = max(self._request.min_bytes, 1)
         left, total = self._request.max_records, 0
         read: list[Read] = []  # and not acquired yet
         cold: list[ColdRead] = []
-        for where, share in ready:
+        for topic_id_partition, share in ready:
             batches = None
             if left > 0 and total < self._max_bytes:
                 found = None if is_final or is_warm else cold_read(share, min(bytes_each, STAGE_BYTES))
@@ -208,10 +212,10 @@ class ShareFetch:
                 except Shortage:  # of descriptors: too many files are open at this moment
                     pass
                 except KafkaError as error:
-                    self.refuse(where, error)
+                    self.refuse(topic_id_partition, error)
                     is_urgent = True
                     continue
-            read.append((where, share, batches))
+            read.append((topic_id_partition, share, batches))
             total += batches.size if batches is not None else 0
             if self._limit is None and (is_urgent or total >= bytes_min):
                 left, read = self._acquire(read, left), []
@@ -227,9 +231,13 @@ class ShareFetch:
 
     def _drop_ended(self) -> bool:
         """Put errors of share partitions that have ended into the response."""
-        ended = [(where, share) for where, share in self._shares.items() if not share.is_current]
-        for where, share in ended:
-            self.refuse(where, share.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        ended = [
+            (topic_id_partition, share)
+            for topic_id_partition, share in self._shares.items()
+            if not share.is_current
+        ]
+        for topic_id_partition, share in ended:
+            self.refuse(topic_id_partition, share.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         return bool(ended)
 
     def _warm(self, cold: list[ColdRead]) -> None:
@@ -254,8 +262,10 @@ class ShareFetch:
     def _acquire(self, read: list[Read], left: int) -> int:
         """Acquire records of what was read, at most `left`. Returns how many may still be acquired."""
         request = self._request
-        for where, share, batches in read:
-            data = self._results[where] = PartitionData(partition_index=where.partition, records=EMPTY)
+        for topic_id_partition, share, batches in read:
+            data = self._results[topic_id_partition] = PartitionData(
+                partition_index=topic_id_partition.partition, records=EMPTY
+            )
             if batches is None or left <= 0:
                 continue
             acquired = share.acquire(
@@ -284,11 +294,11 @@ class ShareFetch:
             self._broker.shares.release_session(self._ending)
         topics: dict[bytes, Topic] = {}
         session = None if self._is_first else self._session
-        for where, data in self._results.items():
+        for topic_id_partition, data in self._results.items():
             if session is None or session.include(
-                where, has_records=bool(data.acquired_records), has_error=data.error_code != 0
+                topic_id_partition, has_records=bool(data.acquired_records), has_error=data.error_code != 0
             ):
-                topic_of(topics, where).partitions.append(data)
+                topic_of(topics, topic_id_partition).partitions.append(data)
         self._add_acknowledgements(topics)
         response = ShareFetchResponse(
             throttle_time_ms=self._throttle_ms,
@@ -311,11 +321,11 @@ class ShareFetch:
             for topic in topics.values()
             for data in topic.partitions
         }
-        for where, error in results.items():
-            data = known.get(where)
+        for topic_id_partition, error in results.items():
+            data = known.get(topic_id_partition)
             if data is None:
-                data = PartitionData(partition_index=where.partition, records=EMPTY)
-                topic_of(topics, where).partitions.append(data)
+                data = PartitionData(partition_index=topic_id_partition.partition, records=EMPTY)
+                topic_of(topics, topic_id_partition).partitions.append(data)
             if error is not None:
                 data.acknowledge_error_code = error.code
                 data.acknowledge_error_message = message_of(error)
@@ -338,10 +348,12 @@ class ShareFetch:
             ]
 
 
-def topic_of(topics: dict[bytes, Topic], where: TopicIdPartition) -> Topic:
-    topic = topics.get(where.topic_id)
+def topic_of(topics: dict[bytes, Topic], topic_id_partition: TopicIdPartition) -> Topic:
+    topic = topics.get(topic_id_partition.topic_id)
     if topic is None:
-        topic = topics[where.topic_id] = Topic(topic_id=where.topic_id, partitions=[])
+        topic = topics[topic_id_partition.topic_id] = Topic(
+            topic_id=topic_id_partition.topic_id, partitions=[]
+        )
     return topic
 
 

@@ -71,24 +71,26 @@ class SharePartitions:
 
     # -- share partitions --------------------------------------------------------------------------
 
-    def get(self, group: str, where: TopicIdPartition) -> LedSharePartition | None:
+    def get(self, group: str, topic_id_partition: TopicIdPartition) -> LedSharePartition | None:
         """A share partition that is here already."""
-        found = self._by_group.get(group, {}).get(where)
+        found = self._by_group.get(group, {}).get(topic_id_partition)
         if found is not None and not found.is_current:
             found.end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return None
         return found
 
-    def open(self, group: str, where: TopicIdPartition) -> LedSharePartition:
+    def open(self, group: str, topic_id_partition: TopicIdPartition) -> LedSharePartition:
         """The share partition; it is loaded if it is not here. Raises KafkaError if another broker leads."""
-        found = self.get(group, where)
+        found = self.get(group, topic_id_partition)
         if found is not None:
             found.ends_when_stored = False
         else:
-            partition = self.broker.partitions.leader_by_id(where.topic_id, where.partition)
+            partition = self.broker.partitions.leader_by_id(
+                topic_id_partition.topic_id, topic_id_partition.partition
+            )
             found = LedSharePartition(self, group, partition)
-            self._by_group.setdefault(group, {})[where] = found
-            self._by_topic.setdefault(where.topic_id, {})[found] = None
+            self._by_group.setdefault(group, {})[topic_id_partition] = found
+            self._by_topic.setdefault(topic_id_partition.topic_id, {})[found] = None
             task = self.broker.loop.create_task(self._load(found))
             self._loads.add(task)
             task.add_done_callback(self._loads.discard)
@@ -101,17 +103,17 @@ class SharePartitions:
 
     def forget(self, share: LedSharePartition) -> None:
         """Remove a share partition that has ended."""
-        where = TopicIdPartition(share.partition.topic_id, share.partition.index)
+        topic_id_partition = TopicIdPartition(share.partition.topic_id, share.partition.index)
         shares = self._by_group.get(share.group)
-        if shares is not None and shares.get(where) is share:
-            del shares[where]
+        if shares is not None and shares.get(topic_id_partition) is share:
+            del shares[topic_id_partition]
             if not shares:
                 del self._by_group[share.group]
-        others = self._by_topic.get(where.topic_id)
+        others = self._by_topic.get(topic_id_partition.topic_id)
         if others is not None:
             others.pop(share, None)
             if not others:
-                del self._by_topic[where.topic_id]
+                del self._by_topic[topic_id_partition.topic_id]
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """End share partitions that this broker does not lead any more, in the epoch in which it loaded
@@ -140,8 +142,8 @@ class SharePartitions:
         share partitions with it: offsets that an administrator sets then are read with the next fetch."""
         if self.sessions.get(session.key) is session:
             self.sessions.remove(session.key)
-        for where in session.partitions:
-            share = self.get(session.key.group, where)
+        for topic_id_partition in session.partitions:
+            share = self.get(session.key.group, topic_id_partition)
             if share is not None:
                 share.release(session.key.member, ignore)
         self._end_if_empty(session.key.group)

@@ -111,8 +111,8 @@ class Maintenance:
             await broker.threads.syncs.run(broker.log_dirs.store_checkpoint, name, found)
         return found
 
-    def _high_watermark(self, where: TopicPartition, log: Log) -> int | None:
-        partition = self._broker.partitions.get(*where)
+    def _high_watermark(self, topic_partition: TopicPartition, log: Log) -> int | None:
+        partition = self._broker.partitions.get(*topic_partition)
         return None if partition is None else partition.high_watermark
 
     async def sync_due(self) -> None:

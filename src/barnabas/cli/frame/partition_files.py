@@ -52,7 +52,7 @@ def field(entry: dict[str, Any], name: str, kind: type, shown: str | None = None
 
 
 def duplicates(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    return [where for where, count in Counter(partitions).items() if count > 1]
+    return [topic_partition for topic_partition, count in Counter(partitions).items() if count > 1]
 
 
 def as_json(value: Any) -> str:

@@ -22,8 +22,8 @@ def csv_text(plan: Mapping[str, Mapping[TopicPartition, int]], *, with_groups: b
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     for group, offsets in plan.items():
-        for where, offset in sorted(offsets.items()):
-            writer.writerow([*([group] if with_groups else []), *where, offset])
+        for topic_partition, offset in sorted(offsets.items()):
+            writer.writerow([*([group] if with_groups else []), *topic_partition, offset])
     return written.getvalue()
 
 

@@ -63,9 +63,11 @@ async def reset(
 async def commit(group: str, offsets: Offsets, admin: Admin) -> None:
     if not offsets:
         return
-    for where, error in (await admin.alter_offsets(group, offsets)).items():
+    for topic_partition, error in (await admin.alter_offsets(group, offsets)).items():
         if error is not None:
-            raise KafkaError(error.code, f"the offset of {where} cannot be committed: {error.message}")
+            raise KafkaError(
+                error.code, f"the offset of {topic_partition} cannot be committed: {error.message}"
+            )
 
 
 def plan_table(plan: Plan) -> list[str]:
@@ -110,8 +112,12 @@ class Planner:
         if options.from_file is not None:
             return await self._from_file(group)
         if options.to_current:
-            known = {where: committed[where].offset for where in wanted if where in committed}
-            others = [where for where in wanted if where not in committed]
+            known = {
+                topic_partition: committed[topic_partition].offset
+                for topic_partition in wanted
+                if topic_partition in committed
+            }
+            others = [topic_partition for topic_partition in wanted if topic_partition not in committed]
             return known | await self._log_offsets(others, OffsetSpec.LATEST)
         forms = ", ".join(f"[{form}]" for form in FORMS)
         raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{forms}]")
@@ -135,12 +141,15 @@ class Planner:
         return await at_time(self._admin, partitions, timestamp_ms, self._out)
 
     async def _shifted(self, partitions: list[TopicPartition], committed: Committed, by: int) -> Offsets:
-        for where in partitions:
-            if where not in committed:
+        for topic_partition in partitions:
+            if topic_partition not in committed:
                 raise UsageError(
-                    f"Cannot shift offset for partition {where} since there is no current committed offset"
+                    f"Cannot shift offset for partition {topic_partition} since there is no current"
+                    " committed offset"
                 )
-        return await self._within_logs({where: committed[where].offset + by for where in partitions})
+        return await self._within_logs(
+            {topic_partition: committed[topic_partition].offset + by for topic_partition in partitions}
+        )
 
     async def _from_file(self, group: str) -> Offsets:
         if self._file is None:
@@ -156,13 +165,13 @@ class Planner:
         starts = await self._log_offsets(offsets, OffsetSpec.EARLIEST)
         ends = await self._log_offsets(offsets, OffsetSpec.LATEST)
         moved: Offsets = {}
-        for where, offset in offsets.items():
-            moved[where] = min(max(offset, starts[where]), ends[where])
-            if moved[where] != offset:
-                side = "higher than latest" if offset > ends[where] else "lower than earliest"
+        for topic_partition, offset in offsets.items():
+            moved[topic_partition] = min(max(offset, starts[topic_partition]), ends[topic_partition])
+            if moved[topic_partition] != offset:
+                side = "higher than latest" if offset > ends[topic_partition] else "lower than earliest"
                 self._out.note(
-                    f"New offset ({offset}) is {side} offset for topic partition {where}. "
-                    f"Value will be set to {moved[where]}"
+                    f"New offset ({offset}) is {side} offset for topic partition {topic_partition}. "
+                    f"Value will be set to {moved[topic_partition]}"
                 )
         return moved
 

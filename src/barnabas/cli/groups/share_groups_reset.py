@@ -65,7 +65,7 @@ async def set_offsets(group: str, offsets: Offsets, admin: Admin, *, as_kafka: b
     failed: dict[TopicPartition, KafkaError]
     try:
         results = await admin.alter_share_group_offsets(group, offsets)
-        failed = {where: error for where, error in results.items() if error is not None}
+        failed = {topic_partition: error for topic_partition, error in results.items() if error is not None}
     except KafkaError as error:
         failed = dict.fromkeys(offsets, error)
     if failed:

@@ -307,7 +307,7 @@ async def delete_offsets(
             raise description
         sources = input_topics(description)
         committed = await admin.committed_offsets(group)
-        partitions = [where for where in committed if where.topic in sources]
+        partitions = [topic_partition for topic_partition in committed if topic_partition.topic in sources]
     else:
         partitions, missing = await partitions_named(options.input_topic, admin)
     results: dict[TopicPartition, KafkaError | None] = {

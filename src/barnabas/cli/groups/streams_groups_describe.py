@@ -87,9 +87,9 @@ def note_state(group: StreamsGroupDescription, problems: Problems) -> None:
 
 def state_row(group: StreamsGroupDescription) -> list[str]:
     node = group.coordinator
-    where = f"{node.host}:{node.port} ({node.id})"
+    topic_partition = f"{node.host}:{node.port} ({node.id})"
     epochs = map(str, (group.epoch, group.assignment_epoch))
-    return [group.group_id, where, group.state, *epochs, str(len(group.members))]
+    return [group.group_id, topic_partition, group.state, *epochs, str(len(group.members))]
 
 
 def member_table(group: StreamsGroupDescription, *, verbose: bool) -> list[str]:
@@ -154,15 +154,15 @@ async def offset_rows(group: StreamsGroupDescription, admin: Admin, *, verbose: 
     ends = await log_offsets(admin, partitions, OffsetSpec.LATEST)
     committed = await admin.committed_offsets(group.group_id)
     rows = []
-    for where in partitions:
-        known = committed.get(where)
-        lag = ends[where] - (starts[where] if known is None else known.offset)
-        row = [group.group_id, where.topic, str(where.partition)]
+    for topic_partition in partitions:
+        known = committed.get(topic_partition)
+        lag = ends[topic_partition] - (starts[topic_partition] if known is None else known.offset)
+        row = [group.group_id, topic_partition.topic, str(topic_partition.partition)]
         if verbose:
             epoch = None if known is None else known.leader_epoch
             row.append(MISSING if known is None else str(known.offset))
             row.append(MISSING if epoch is None or epoch < 0 else str(epoch))
-            row.append(str(ends[where]))
+            row.append(str(ends[topic_partition]))
         rows.append([*row, str(lag)])
     return rows
 

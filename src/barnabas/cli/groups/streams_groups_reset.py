@@ -56,8 +56,8 @@ async def reset(
 def plan_table(plan: Plan) -> list[str]:
     rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plan else []
     for group, offsets in plan.items():
-        for where, offset in sorted(offsets.items()):
-            rows.append((group, where.topic, str(where.partition), str(offset)))
+        for topic_partition, offset in sorted(offsets.items()):
+            rows.append((group, topic_partition.topic, str(topic_partition.partition), str(offset)))
     return ["", *(f"{a:<30} {b:<30} {c:<10} {d:<15}" for a, b, c, d in rows)]
 
 
@@ -79,12 +79,12 @@ class StreamsPlanner(Planner):
         options = self._options
         if options.all_input_topics:
             sources = input_topics(self._group)
-            return [where for where in committed if where.topic in sources]
+            return [topic_partition for topic_partition in committed if topic_partition.topic in sources]
         if options.input_topic:
             partitions, missing = await partitions_named(options.input_topic, self._admin)
             if missing:
                 raise missing[0][1]
-            if not all(where in committed for where in partitions):
+            if not all(topic_partition in committed for topic_partition in partitions):
                 name = "" if self._group is None else self._group.group_id
                 self._problems.report(f"One or more topics are not part of the group '{name}'.")
                 return []

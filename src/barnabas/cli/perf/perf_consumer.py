@@ -106,7 +106,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
         configuration = librdkafka.settings(properties) | {"bootstrap.servers": options.bootstrap_server}
         if group is not None:
             configuration["auto.offset.reset"] = "latest" if options.from_latest else "earliest"
-            topics = sorted({where.topic for where in positions})
+            topics = sorted({topic_partition.topic for topic_partition in positions})
             await asyncio.to_thread(as_member, configuration | {"group.id": group}, topics, report)
         elif librdkafka.is_installed():
             await asyncio.to_thread(with_librdkafka, configuration, positions, report)
@@ -132,7 +132,11 @@ async def first_positions(cluster: Cluster, options: argparse.Namespace) -> dict
         raise ToolError(f"no topic matches --include {options.include}")
     spec = OffsetSpec.LATEST if options.from_latest else OffsetSpec.EARLIEST
     found = await OffsetAdmin(cluster).list_offsets(dict.fromkeys(wanted, spec))
-    return {where: each.offset for where, each in found.items() if isinstance(each, FoundOffset)}
+    return {
+        topic_partition: each.offset
+        for topic_partition, each in found.items()
+        if isinstance(each, FoundOffset)
+    }
 
 
 class Report:
@@ -229,7 +233,10 @@ def with_librdkafka(
 
     configuration |= {"group.id": "perf-consumer", "enable.auto.commit": False}
     consumer = librdkafka.make("Consumer", configuration)
-    places = [Place(where.topic, where.partition, offset) for where, offset in positions.items()]
+    places = [
+        Place(topic_partition.topic, topic_partition.partition, offset)
+        for topic_partition, offset in positions.items()
+    ]
     drain(consumer, report, lambda: consumer.assign(places))
 
 

@@ -224,8 +224,8 @@ class GroupConsumer:
         from confluent_kafka import TopicPartition as Place
 
         last = {TopicPartition(record.topic, record.partition): record for record in records}
-        for where, record in last.items():
-            place = Place(*where, record.offset + 1, leader_epoch=record.leader_epoch)
+        for topic_partition, record in last.items():
+            place = Place(*topic_partition, record.offset + 1, leader_epoch=record.leader_epoch)
             try:
                 self.member.store_offsets(offsets=[place])
             except KafkaException:

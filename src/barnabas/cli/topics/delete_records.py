@@ -33,10 +33,10 @@ async def run(options: argparse.Namespace, out: Output) -> None:
         out.flush()
         results = await Admin(cluster).delete_records(before)
     out.line("Records delete operation completed:")
-    for where in before:
-        result = results[where]
+    for topic_partition in before:
+        result = results[topic_partition]
         shown = f"error: {result.message}" if isinstance(result, KafkaError) else f"low_watermark: {result}"
-        out.line(f"partition: {where}\t{shown}")
+        out.line(f"partition: {topic_partition}\t{shown}")
 
 
 def parse_file(path: str) -> dict[TopicPartition, int]:
@@ -51,7 +51,7 @@ def parse_file(path: str) -> dict[TopicPartition, int]:
     found = [
         (partition_of(each), field(each, "offset", int, "Long")) for each in entries(content["partitions"])
     ]
-    twice = duplicates(where for where, _ in found)
+    twice = duplicates(topic_partition for topic_partition, _ in found)
     if twice:
         listed = ",".join(map(str, twice))
         raise ToolError(f"Offset json file contains duplicate topic partitions: {listed}")

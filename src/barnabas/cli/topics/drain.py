@@ -88,14 +88,20 @@ class Drain:
             raise ToolError(f"broker {self._broker} is not in the cluster; its brokers are {known}")
         assignment = await self._assignment()
         plan = plan_of(assignment, self._broker, racks, fewer=self._options.fewer_replicas)
-        stuck = [where for where in assignment if self._broker in assignment[where] and where not in plan]
-        for where, replicas in plan.items():
-            self._out.line(f"{where}: {listed(assignment[where])} -> {listed(replicas)}")
+        stuck = [
+            topic_partition
+            for topic_partition in assignment
+            if self._broker in assignment[topic_partition] and topic_partition not in plan
+        ]
+        for topic_partition, replicas in plan.items():
+            self._out.line(f"{topic_partition}: {listed(assignment[topic_partition])} -> {listed(replicas)}")
         if not self._options.dry_run:
             await self._cordon()
             await self._move(plan, assignment)
-        for where in stuck:
-            self._out.note(f"{where} stays: no other broker can hold the replica (see --fewer-replicas)")
+        for topic_partition in stuck:
+            self._out.note(
+                f"{topic_partition} stays: no other broker can hold the replica (see --fewer-replicas)"
+            )
         if stuck:
             raise ToolError(f"broker {self._broker} still has {len(stuck)} replicas")
         if not self._options.dry_run:
@@ -136,9 +142,9 @@ class Drain:
 
     async def _move_some(self, some: Mapping[TopicPartition, Sequence[int]], deadline: float) -> None:
         results = await self._admin.alter_reassignments(some)
-        for where, error in results.items():
+        for topic_partition, error in results.items():
             if error is not None:
-                raise ToolError(f"{where} cannot move: {error.message}")
+                raise ToolError(f"{topic_partition} cannot move: {error.message}")
         while set(some) & set(await self._admin.reassignments()):
             if time.monotonic() > deadline:
                 raise ToolError(
@@ -170,20 +176,20 @@ def plan_of(
     """The new replicas of each partition on the broker, without those that no other broker can hold."""
     load = Counter(each for replicas in assignment.values() for each in replicas)
     plan: dict[TopicPartition, list[int]] = {}
-    for where, replicas in sorted(assignment.items()):
+    for topic_partition, replicas in sorted(assignment.items()):
         if broker not in replicas:
             continue
         kept = [each for each in replicas if each != broker]
         free = [each for each in sorted(racks) if each != broker and each not in replicas]
         if not free:
             if fewer and kept:
-                plan[where] = kept
+                plan[topic_partition] = kept
             continue
         taken = {racks.get(each) for each in kept}
         taker = min(free, key=lambda each: (racks[each] in taken, load[each], each))
         load[taker] += 1
         load[broker] -= 1
-        plan[where] = [taker if each == broker else each for each in replicas]
+        plan[topic_partition] = [taker if each == broker else each for each in replicas]
     return plan
 
 

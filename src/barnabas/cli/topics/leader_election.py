@@ -56,18 +56,27 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     kind = options.election_type
     async with cluster_from(options, properties) as cluster:
         results = await Admin(cluster).elect_leaders(kind, partitions)
-    done = [where for where, error in results.items() if error is None]
+    done = [topic_partition for topic_partition, error in results.items() if error is None]
     needless = [
-        where for where, error in results.items() if error and error.code == ErrorCode.ELECTION_NOT_NEEDED
+        topic_partition
+        for topic_partition, error in results.items()
+        if error and error.code == ErrorCode.ELECTION_NOT_NEEDED
     ]
     if done:
         listed = ", ".join(map(str, done))
         out.line(f"Successfully completed leader election ({kind.name}) for partitions {listed}")
     if needless:
         out.line(f"Valid replica already elected for partitions {', '.join(map(str, needless))}")
-    failed = {where: error for where, error in results.items() if error and where not in needless}
-    for where, error in failed.items():
-        out.line(f"Error completing leader election ({kind.name}) for partition: {where}: {error.message}")
+    failed = {
+        topic_partition: error
+        for topic_partition, error in results.items()
+        if error and topic_partition not in needless
+    }
+    for topic_partition, error in failed.items():
+        out.line(
+            f"Error completing leader election ({kind.name}) for partition: {topic_partition}:"
+            f" {error.message}"
+        )
     if failed:
         raise ToolError(f"{len(failed)} replica(s) could not be elected")
     return 0

@@ -157,11 +157,11 @@ async def describe(transactional_id: str, admin: Admin, out: Output) -> None:
 
 
 async def describe_producers(options: argparse.Namespace, admin: Admin, out: Output) -> None:
-    where = TopicPartition(options.topic, options.partition)
+    topic_partition = TopicPartition(options.topic, options.partition)
     whom = "leader" if options.broker_id is None else f"broker {options.broker_id}"
-    what = f"Failed to describe producers for partition {where} on {whom}"
+    what = f"Failed to describe producers for partition {topic_partition} on {whom}"
     try:
-        found = (await admin.describe_producers([where], options.broker_id))[where]
+        found = (await admin.describe_producers([topic_partition], options.broker_id))[topic_partition]
     except (KafkaError, ClientError) as error:
         raise failed(what, error) from None
     if isinstance(found, KafkaError):
@@ -185,9 +185,9 @@ async def describe_producers(options: argparse.Namespace, admin: Admin, out: Out
 
 
 async def abort(options: argparse.Namespace, admin: Admin) -> None:
-    where = TopicPartition(options.topic, options.partition)
+    topic_partition = TopicPartition(options.topic, options.partition)
     if options.start_offset is not None:
-        aborted = await transaction_starting_at(admin, where, options.start_offset)
+        aborted = await transaction_starting_at(admin, topic_partition, options.start_offset)
     elif options.producer_id is None:
         raise ToolError(NO_TRANSACTION_NAMED)
     else:
@@ -195,7 +195,7 @@ async def abort(options: argparse.Namespace, admin: Admin) -> None:
             if getattr(options, name.replace("-", "_")) is None:
                 raise ToolError(f"Missing required argument --{name}")
         aborted = AbortedTransaction(
-            where, options.producer_id, options.producer_epoch, max(0, options.coordinator_epoch)
+            topic_partition, options.producer_id, options.producer_epoch, max(0, options.coordinator_epoch)
         )
     try:
         await admin.abort_transaction(aborted)

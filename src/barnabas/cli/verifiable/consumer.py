@@ -144,7 +144,7 @@ class VerifiableConsumer:
         self._consumed += len(messages)
         self._events.tell("records_consumed", count=count, partitions=partitions)
         if not self._options.enable_autocommit:
-            ends = {where: some[-1].offset() + 1 for where, some in by_partition.items()}
+            ends = {topic_partition: some[-1].offset() + 1 for topic_partition, some in by_partition.items()}
             self._commit(ends)
 
     def _commit(self, ends: dict[tuple[str, int], int]) -> None:
@@ -157,7 +157,7 @@ class VerifiableConsumer:
             ]
         }
         try:
-            places = [TopicPartition(*where, end) for where, end in ends.items()]
+            places = [TopicPartition(*topic_partition, end) for topic_partition, end in ends.items()]
             self._consumer.commit(offsets=places, asynchronous=False)
             is_committed = True
         except KafkaException as error:

@@ -121,15 +121,16 @@ class Verifiable:
                     offset=record.offset,
                 )
         partitions = [
-            summary(where, sorted(record.offset for record in some)) for where, some in by_partition.items()
+            summary(topic_partition, sorted(record.offset for record in some))
+            for topic_partition, some in by_partition.items()
         ]
         self._events.tell("records_consumed", count=len(records), partitions=partitions)
 
     def _on_acknowledged(
-        self, where: TopicPartition, batches: Sequence[AckBatch], failure: Failure | None
+        self, topic_partition: TopicPartition, batches: Sequence[AckBatch], failure: Failure | None
     ) -> None:
         offsets = [offset for batch in batches for offset, kind in batch.typed() if kind]
-        fields: dict[str, Any] = {"count": len(offsets), "partitions": [summary(where, offsets)]}
+        fields: dict[str, Any] = {"count": len(offsets), "partitions": [summary(topic_partition, offsets)]}
         if failure is not None:
             fields["error"] = str(failure)
         else:
@@ -137,10 +138,10 @@ class Verifiable:
         self._events.tell("offsets_acknowledged", **fields, success=failure is None)
 
 
-def summary(where: TopicPartition, offsets: list[int]) -> dict[str, Any]:
+def summary(topic_partition: TopicPartition, offsets: list[int]) -> dict[str, Any]:
     return {
-        "topic": where.topic,
-        "partition": where.partition,
+        "topic": topic_partition.topic,
+        "partition": topic_partition.partition,
         "count": len(offsets),
         "offsets": offsets,
     }

@@ -141,9 +141,9 @@ def read_offsets(code: int, topics: OldTopics | NewTopics) -> Committed | KafkaE
 def by_partition(results: Iterable[tuple[TopicPartition, int]]) -> dict[TopicPartition, KafkaError | None]:
     """The error of each partition; one that the coordinator moved is the whole request's."""
     found: dict[TopicPartition, KafkaError | None] = {}
-    for where, code in results:
+    for topic_partition, code in results:
         error = problem_of(code)
         if error is not None and error.code in COORDINATOR_MOVED:
             raise error
-        found[where] = error
+        found[topic_partition] = error
     return found

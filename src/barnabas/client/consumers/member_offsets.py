@@ -71,10 +71,10 @@ class MemberOffsets:
                 for each in topic.partitions:
                     if each.error_code:
                         error = error_of(each.error_code)
-                        where = f"{topic.name}-{each.partition_index}"
+                        topic_partition = f"{topic.name}-{each.partition_index}"
                         raise error_of(
                             each.error_code,
-                            f"the offset of {where} is not committed for group {self._group_id}: "
+                            f"the offset of {topic_partition} is not committed for group {self._group_id}: "
                             f"{error.code.message}",
                         )
 
@@ -118,7 +118,7 @@ def read_committed_offsets(answer: OffsetFetchResponse) -> Committed:
             if each.error_code:
                 raise error_of(each.error_code)
             if each.committed_offset >= 0:
-                where = TopicPartition(topic.name, each.partition_index)
+                topic_partition = TopicPartition(topic.name, each.partition_index)
                 offset, epoch = each.committed_offset, each.committed_leader_epoch
-                found[where] = CommittedOffset(offset, epoch, each.metadata or "")
+                found[topic_partition] = CommittedOffset(offset, epoch, each.metadata or "")
     return found

@@ -200,8 +200,8 @@ class ShareConsumer:
             if leader is None:
                 self._postpone([place])
             else:
-                where = TopicPartition(self._names[place[0]], place[1])
-                found.setdefault(leader, {})[place] = where
+                topic_partition = TopicPartition(self._names[place[0]], place[1])
+                found.setdefault(leader, {})[place] = topic_partition
         return found
 
     def _leader_of(self, place: Place) -> Node | None:
@@ -238,8 +238,8 @@ class ShareConsumer:
                 if data.error_code:
                     self._handle_error(place, error_of(data.error_code, data.error_message))
                 if data.acquired_records:
-                    where = TopicPartition(self._names.get(place[0], ""), place[1])
-                    self._held.append(Delivery(leader, place, read_acquired(where, data)))
+                    topic_partition = TopicPartition(self._names.get(place[0], ""), place[1])
+                    self._held.append(Delivery(leader, place, read_acquired(topic_partition, data)))
 
     def _handle_failure(self, leader: ShareLeader, error: KafkaError | ClientError) -> None:
         places = [place for place in self._assigned() if self._leader_of(place) == leader.node]
@@ -298,11 +298,11 @@ class ShareConsumer:
                 task.add_done_callback(self._acknowledging.discard)
 
     def _report(self, place: Place, batches: list[AckBatch], failure: Failure | None) -> None:
-        where = TopicPartition(self._names.get(place[0], ""), place[1])
+        topic_partition = TopicPartition(self._names.get(place[0], ""), place[1])
         if failure is not None:
-            log.info("acknowledgements of %s failed: %s", where, failure)
+            log.info("acknowledgements of %s failed: %s", topic_partition, failure)
         if self._on_acknowledged is not None:
-            self._on_acknowledged(where, batches, failure)
+            self._on_acknowledged(topic_partition, batches, failure)
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -80,12 +80,14 @@ class Deliveries:
         """Whether the caller owes an acknowledgement: records that it renewed are not meant."""
         return any(delivery.owes for delivery in self._all)
 
-    def acknowledge(self, where: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
+    def acknowledge(self, topic_partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
         for delivery in reversed(self._all):
             records = delivery.acquired.records
-            if records and records[0][:2] == where and delivery.acknowledge(offset, kind):
+            if records and records[0][:2] == topic_partition and delivery.acknowledge(offset, kind):
                 return
-        raise ValueError(f"The record cannot be acknowledged: offset {offset} of {where} is not delivered")
+        raise ValueError(
+            f"The record cannot be acknowledged: offset {offset} of {topic_partition} is not delivered"
+        )
 
     def take(self, *, accepts_all: bool) -> list[tuple[Delivery, list[AckBatch]]]:
         """The acknowledgements of all deliveries. Those that are complete are forgotten."""

@@ -48,7 +48,7 @@ class Acquired:
     damage: DamagedBatch | None = None  # the first of them
 
 
-def read_acquired(where: TopicPartition, data: SharePartitionData) -> Acquired:
+def read_acquired(topic_partition: TopicPartition, data: SharePartitionData) -> Acquired:
     """The acquired records of a partition; ranges that overlap count once."""
     found = Acquired(ranges=separate(data.acquired_records))
     counts = deliveries(data.acquired_records)
@@ -56,7 +56,7 @@ def read_acquired(where: TopicPartition, data: SharePartitionData) -> Acquired:
         found.gaps = frozenset(counts)
         return found
     unreadable: set[int] = set()
-    topic, partition = where
+    topic, partition = topic_partition
     buffer = data.records
     new, take = tuple.__new__, counts.pop
     for start, header in headers(buffer):
@@ -74,7 +74,7 @@ def read_acquired(where: TopicPartition, data: SharePartitionData) -> Acquired:
             damaged = range(header.base_offset, header.next_offset)
             unreadable.update(offset for offset in damaged if take(offset, 0))
             if found.damage is None:
-                found.damage = DamagedBatch(where, header.base_offset, header.next_offset, error)
+                found.damage = DamagedBatch(topic_partition, header.base_offset, header.next_offset, error)
     found.gaps = frozenset(counts)
     found.unreadable = frozenset(unreadable)
     return found

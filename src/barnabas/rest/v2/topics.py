@@ -53,10 +53,10 @@ async def get_partition(request: Request, kafka: Kafka) -> Response:
 async def get_offsets(request: Request, kafka: Kafka) -> Response:
     await read_control(request)
     topic = await find_topic(request, kafka)
-    where = TopicPartition(topic.name, partition_of(request, topic))
+    topic_partition = TopicPartition(topic.name, partition_of(request, topic))
     found = []
     for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST):
-        answer = (await kafka.admin.list_offsets({where: spec}))[where]
+        answer = (await kafka.admin.list_offsets({topic_partition: spec}))[topic_partition]
         if not isinstance(answer, FoundOffset):
             raise answer
         found.append(answer.offset)

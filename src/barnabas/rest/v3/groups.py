@@ -90,7 +90,8 @@ async def get_consumer(call: Call) -> Response:
 async def list_assignments(call: Call) -> Response:
     group, member = await member_of(call)
     found = (
-        assignment_resource(call.links, group, member.member_id, where) for where in sorted(member.assignment)
+        assignment_resource(call.links, group, member.member_id, topic_partition)
+        for topic_partition in sorted(member.assignment)
     )
     url = call.links.url("consumer-groups", group, "consumers", member.member_id, "assignments")
     return await lists.listed("KafkaConsumerAssignmentList", url, lists.page_of(found))
@@ -105,10 +106,10 @@ async def list_assignments(call: Call) -> Response:
 )
 async def get_assignment(call: Call) -> Response:
     group, member = await member_of(call)
-    where = TopicPartition(call.path("topic_name"), call.number("partition_id"))
-    if where not in member.assignment:
-        raise refusal(404, NOT_FOUND, f"Partition {where} is not assigned to {member.member_id}.")
-    return lists.one(assignment_resource(call.links, group, member.member_id, where))
+    topic_partition = TopicPartition(call.path("topic_name"), call.number("partition_id"))
+    if topic_partition not in member.assignment:
+        raise refusal(404, NOT_FOUND, f"Partition {topic_partition} is not assigned to {member.member_id}.")
+    return lists.one(assignment_resource(call.links, group, member.member_id, topic_partition))
 
 
 async def group_of(call: Call) -> GroupDescription:
@@ -163,21 +164,23 @@ def consumer_resource(links: Links, group: str, member: GroupMember) -> Resource
     return links.resource("KafkaConsumer", links.url(*path), name, fields)
 
 
-def assignment_resource(links: Links, group: str, consumer_id: str, where: TopicPartition) -> Resource:
-    of_partition = (where.topic, "partitions", where.partition)
+def assignment_resource(
+    links: Links, group: str, consumer_id: str, topic_partition: TopicPartition
+) -> Resource:
+    of_partition = (topic_partition.topic, "partitions", topic_partition.partition)
     path = ("consumer-groups", group, "consumers", consumer_id, "assignments", *of_partition)
     fields = {
         "consumer_group_id": group,
         "consumer_id": consumer_id,
-        "topic_name": where.topic,
-        "partition_id": where.partition,
+        "topic_name": topic_partition.topic,
+        "partition_id": topic_partition.partition,
         "partition": links.related("topics", *of_partition),
         "lag": links.related("consumer-groups", group, "lags", *of_partition),
     }
     name = links.name(
         ("consumer-group", group),
         ("consumer", consumer_id),
-        ("assignment", where.topic),
-        ("partition", where.partition),
+        ("assignment", topic_partition.topic),
+        ("partition", topic_partition.partition),
     )
     return links.resource("KafkaConsumerAssignment", links.url(*path), name, fields)

@@ -40,8 +40,8 @@ async def list_partitions(call: Call) -> Response:
 
 @PARTITIONS.declare("GET", ONE, "Describe a partition", responses={200: "PartitionData"}, errors=READS)
 async def get_partition(call: Call) -> Response:
-    where, partition = await partition_of(call)
-    return lists.one(partition_resource(call.links, where.topic, partition))
+    topic_partition, partition = await partition_of(call)
+    return lists.one(partition_resource(call.links, topic_partition.topic, partition))
 
 
 @PARTITIONS.declare(
@@ -53,17 +53,20 @@ async def get_partition(call: Call) -> Response:
     errors=(*READS, Failure(400, 400, "offset_type is neither earliest nor latest")),
 )
 async def get_offsets(call: Call) -> Response:
-    where, _ = await partition_of(call)
+    topic_partition, _ = await partition_of(call)
     wanted = call.choice("offset_type", OFFSETS)
     links = call.links
-    fields: dict[str, object] = {"topic_name": where.topic, "partition_id": where.partition}
+    fields: dict[str, object] = {
+        "topic_name": topic_partition.topic,
+        "partition_id": topic_partition.partition,
+    }
     for word in OFFSETS if wanted is None else (wanted,):
-        found = (await call.kafka.admin.list_offsets({where: OFFSETS[word]}))[where]
+        found = (await call.kafka.admin.list_offsets({topic_partition: OFFSETS[word]}))[topic_partition]
         if isinstance(found, KafkaError):
             raise found
         fields[f"{word}_offset"] = found.offset
-    path = ("topics", where.topic, "partitions", where.partition, "offset")
-    name = links.name(("topic", where.topic), ("partition", where.partition), "offset")
+    path = ("topics", topic_partition.topic, "partitions", topic_partition.partition, "offset")
+    name = links.name(("topic", topic_partition.topic), ("partition", topic_partition.partition), "offset")
     return lists.one(links.resource("KafkaPartition", links.url(*path), name, fields))
 
 
@@ -75,9 +78,11 @@ async def get_offsets(call: Call) -> Response:
     errors=READS,
 )
 async def list_replicas(call: Call) -> Response:
-    where, partition = await partition_of(call)
-    found = (replica_resource(call.links, where, partition, broker) for broker in partition.replicas)
-    url = call.links.url("topics", where.topic, "partitions", where.partition, "replicas")
+    topic_partition, partition = await partition_of(call)
+    found = (
+        replica_resource(call.links, topic_partition, partition, broker) for broker in partition.replicas
+    )
+    url = call.links.url("topics", topic_partition.topic, "partitions", topic_partition.partition, "replicas")
     return await lists.listed("KafkaReplicaList", url, lists.page_of(found))
 
 
@@ -89,11 +94,11 @@ async def list_replicas(call: Call) -> Response:
     errors=READS_ONE,
 )
 async def get_replica(call: Call) -> Response:
-    where, partition = await partition_of(call)
+    topic_partition, partition = await partition_of(call)
     broker_id = call.number("broker_id")
     if broker_id not in partition.replicas:
-        raise refusal(404, 404, f"Partition {where} has no replica on broker {broker_id}.")
-    return lists.one(replica_resource(call.links, where, partition, broker_id))
+        raise refusal(404, 404, f"Partition {topic_partition} has no replica on broker {broker_id}.")
+    return lists.one(replica_resource(call.links, topic_partition, partition, broker_id))
 
 
 @PARTITIONS.declare(
@@ -153,11 +158,11 @@ async def list_reassignments_of_topic(call: Call) -> Response:
     errors=READS_ONE,
 )
 async def get_reassignment(call: Call) -> Response:
-    where, _ = await partition_of(call)
-    moving = (await call.kafka.admin.list_reassignments([where])).get(where)
+    topic_partition, _ = await partition_of(call)
+    moving = (await call.kafka.admin.list_reassignments([topic_partition])).get(topic_partition)
     if moving is None:
-        raise refusal(404, 404, f"The replicas of partition {where} are not being moved.")
-    return lists.one(reassignment_resource(call.links, where, moving))
+        raise refusal(404, 404, f"The replicas of partition {topic_partition} are not being moved.")
+    return lists.one(reassignment_resource(call.links, topic_partition, moving))
 
 
 async def partition_of(call: Call) -> tuple[TopicPartition, PartitionDescription]:
@@ -171,7 +176,10 @@ async def partition_of(call: Call) -> tuple[TopicPartition, PartitionDescription
 
 
 async def reassignments(call: Call, topic: str, moving: dict[TopicPartition, Reassignment]) -> Response:
-    found = (reassignment_resource(call.links, where, moving[where]) for where in sorted(moving))
+    found = (
+        reassignment_resource(call.links, topic_partition, moving[topic_partition])
+        for topic_partition in sorted(moving)
+    )
     url = call.links.url("topics", topic, "partitions", "-", "reassignment")
     return await lists.listed("KafkaReassignmentList", url, lists.page_of(found))
 
@@ -188,29 +196,35 @@ def partition_resource(links: Links, topic: str, partition: PartitionDescription
 
 
 def replica_resource(
-    links: Links, where: TopicPartition, partition: PartitionDescription, broker_id: int
+    links: Links, topic_partition: TopicPartition, partition: PartitionDescription, broker_id: int
 ) -> Resource:
     fields = {
-        "topic_name": where.topic,
-        "partition_id": where.partition,
+        "topic_name": topic_partition.topic,
+        "partition_id": topic_partition.partition,
         "broker_id": broker_id,
         "is_leader": partition.leader == broker_id,
         "is_in_sync": broker_id in partition.isr,
         "broker": links.related("brokers", broker_id),
     }
-    url = links.url("topics", where.topic, "partitions", where.partition, "replicas", broker_id)
-    name = links.name(("topic", where.topic), ("partition", where.partition), ("replica", broker_id))
+    url = links.url(
+        "topics", topic_partition.topic, "partitions", topic_partition.partition, "replicas", broker_id
+    )
+    name = links.name(
+        ("topic", topic_partition.topic), ("partition", topic_partition.partition), ("replica", broker_id)
+    )
     return links.resource("KafkaReplica", url, name, fields)
 
 
-def reassignment_resource(links: Links, where: TopicPartition, moving: Reassignment) -> Resource:
-    path = ("topics", where.topic, "partitions", where.partition)
+def reassignment_resource(links: Links, topic_partition: TopicPartition, moving: Reassignment) -> Resource:
+    path = ("topics", topic_partition.topic, "partitions", topic_partition.partition)
     fields = {
-        "topic_name": where.topic,
-        "partition_id": where.partition,
+        "topic_name": topic_partition.topic,
+        "partition_id": topic_partition.partition,
         "adding_replicas": list(moving.adding),
         "removing_replicas": list(moving.removing),
         "replicas": links.related(*path, "replicas"),
     }
-    name = links.name(("topic", where.topic), ("partition", where.partition), "reassignment")
+    name = links.name(
+        ("topic", topic_partition.topic), ("partition", topic_partition.partition), "reassignment"
+    )
     return links.resource("KafkaReassignment", links.url(*path, "reassignment"), name, fields)

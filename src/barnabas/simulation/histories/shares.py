@@ -159,8 +159,12 @@ class SharesHistory:
         if node is None or node.node is None:
             return None
         for share in node.node.broker.shares:
-            where = share.partition
-            if (share.group, where.topic_id, where.index) == (group_id, topic_id, partition):
+            topic_partition = share.partition
+            if (share.group, topic_partition.topic_id, topic_partition.index) == (
+                group_id,
+                topic_id,
+                partition,
+            ):
                 return share
         return None
 

@@ -25,10 +25,10 @@ def register(broker: Broker) -> None:
 
     def by_dir(value: Callable[[TopicPartition], int]) -> Labelled:
         counts: Counter[str] = Counter({directory.path: 0 for directory in broker.log_dirs.online()})
-        for where in state.uncleanable():
-            found = broker.log_dirs.logs.get(where)
+        for topic_partition in state.uncleanable():
+            found = broker.log_dirs.logs.get(topic_partition)
             if found is not None:
-                counts[found.directory.rpartition("/")[0]] += value(where)
+                counts[found.directory.rpartition("/")[0]] += value(topic_partition)
         return [({"logDirectory": path}, count) for path, count in sorted(counts.items())]
 
     def of_last_pass(value: Callable[[CleaningStats], float]) -> float:
@@ -77,7 +77,7 @@ def register(broker: Broker) -> None:
         *MANAGER,
         "uncleanable-partitions-count",
         "Partitions that cannot be cleaned.",
-        lambda: by_dir(lambda where: 1),
+        lambda: by_dir(lambda topic_partition: 1),
     )
     metrics.gauges(
         *MANAGER,

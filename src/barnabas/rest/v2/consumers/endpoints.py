@@ -67,8 +67,8 @@ class ConsumerEndpoints:
             self._instances.add(group, name, instance)
             instance.on_close = stack.pop_all().aclose  # an instance keeps the clients of its caller open
         base = base_of(self._proxy.settings.advertised_url, request)
-        where = f"{base}/consumers/{quote(group, safe=SAFE)}/instances/{quote(name, safe=SAFE)}"
-        return json_response({"instance_id": name, "base_uri": where})
+        topic_partition = f"{base}/consumers/{quote(group, safe=SAFE)}/instances/{quote(name, safe=SAFE)}"
+        return json_response({"instance_id": name, "base_uri": topic_partition})
 
     def _new_consumer(self, kafka: Kafka, group: str, given: InstanceSettings) -> GroupConsumer:
         settings = self._instances.settings
@@ -139,11 +139,11 @@ class ConsumerEndpoints:
         given = fields(await read_control(request), ("offsets", "timestamps"))
         offsets, moments = {}, {}
         for each in items(given.get("offsets") or [], "offsets"):
-            where, entry = place_of(each, "offset", "metadata")
-            offsets[where] = whole(entry.get("offset"), "offset", LONG_MAX)
+            topic_partition, entry = place_of(each, "offset", "metadata")
+            offsets[topic_partition] = whole(entry.get("offset"), "offset", LONG_MAX)
         for each in items(given.get("timestamps") or [], "timestamps"):
-            where, entry = place_of(each, "timestamp", "metadata")
-            moments[where] = moment_of(entry.get("timestamp"))
+            topic_partition, entry = place_of(each, "timestamp", "metadata")
+            moments[topic_partition] = moment_of(entry.get("timestamp"))
         await instance.seek(offsets, moments)
         return no_content()
 
@@ -168,11 +168,11 @@ class ConsumerEndpoints:
             return json_response([])
         offsets = {}
         for each in items(given, "offsets"):
-            where, entry = place_of(each, "offset", "metadata")
+            topic_partition, entry = place_of(each, "offset", "metadata")
             # The given offset is that of the last record that was handled.
             following = whole(entry.get("offset"), "offset", LONG_MAX - 1) + 1
             metadata = entry.get("metadata")
-            offsets[where] = CommittedOffset(
+            offsets[topic_partition] = CommittedOffset(
                 following, metadata="" if metadata is None else text(metadata, "metadata")
             )
         await instance.commit(offsets)
@@ -188,12 +188,12 @@ class ConsumerEndpoints:
             {
                 "offsets": [
                     {
-                        "topic": where.topic,
-                        "partition": where.partition,
+                        "topic": topic_partition.topic,
+                        "partition": topic_partition.partition,
                         "offset": each.offset,
                         "metadata": each.metadata,
                     }
-                    for where, each in found.items()
+                    for topic_partition, each in found.items()
                 ]
             }
         )
@@ -238,8 +238,10 @@ def partitions_in(body: Any) -> list[TopicPartition]:
 
 def place_of(value: Any, *others: str) -> tuple[TopicPartition, dict[str, Any]]:
     entry = fields(value, ("topic", "partition", *others), "a partition")
-    where = TopicPartition(text(entry.get("topic"), "topic"), whole(entry.get("partition"), "partition"))
-    return where, entry
+    topic_partition = TopicPartition(
+        text(entry.get("topic"), "topic"), whole(entry.get("partition"), "partition")
+    )
+    return topic_partition, entry
 
 
 def moment_of(value: Any) -> int:

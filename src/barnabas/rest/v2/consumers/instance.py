@@ -105,14 +105,14 @@ class Instance:
     ) -> None:
         """Go to offsets, and to where timestamps or the specs of ListOffsets point to: all or nothing."""
         async with self.in_use() as consumer:
-            for where in (*offsets, *moments):
-                if where not in consumer.assignment:
-                    raise illegal_state(f"No current assignment for partition {where}")
+            for topic_partition in (*offsets, *moments):
+                if topic_partition not in consumer.assignment:
+                    raise illegal_state(f"No current assignment for partition {topic_partition}")
             try:
                 if moments:
                     await consumer.seek_to(moments)
-                for where, offset in offsets.items():
-                    consumer.seek(where, offset)
+                for topic_partition, offset in offsets.items():
+                    consumer.seek(topic_partition, offset)
             except ValueError as error:  # a rebalance took it away meanwhile
                 raise illegal_state(f"No current assignment: {error}") from None
 
@@ -235,9 +235,9 @@ def begin(began: dict[TopicPartition, int], records: list[ConsumerRecord]) -> di
 
 def go_back(consumer: GroupConsumer, offsets: Mapping[TopicPartition, int]) -> None:
     """Go back to records that are not returned."""
-    for where, offset in offsets.items():
-        if where in consumer.assignment:
-            consumer.seek(where, offset)
+    for topic_partition, offset in offsets.items():
+        if topic_partition in consumer.assignment:
+            consumer.seek(topic_partition, offset)
 
 
 def explained(record: ConsumerRecord, failure: DataMismatch, problems: Mapping[int, FormatError]) -> ApiError:

@@ -156,6 +156,28 @@ def test_a_web_socket_has_the_schema_then_rows(shared: RunningServer) -> None:
         assert json.loads(socket.recv())["error_code"] == 40001
 
 
+@pytest.mark.parametrize("is_http2", [False, True])
+def test_rows_that_come_after_the_response_has_begun_are_inserted(
+    shared: RunningServer, is_http2: bool
+) -> None:
+    name = f"late{int(is_http2)}"
+    shared.ksql(f"CREATE STREAM {name} (k STRING KEY, v INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1);")
+    inserted = shared.world.rows.setdefault(name.upper(), [])
+
+    def lines() -> Iterator[bytes]:
+        yield b'{"target":"%s"}\n{"k": "a", "v": 0}\n' % name.encode()
+        for number in (1, 2, 3):
+            wait_until(lambda: len(inserted) == number, seconds=30)  # noqa: B023 - called at once
+            yield b'{"k": "a", "v": %d}\n' % number
+
+    with httpx.Client(
+        http1=not is_http2, http2=is_http2, base_url=shared.url, trust_env=False, timeout=60
+    ) as client:
+        found = client.post("/inserts-stream", content=lines())
+    assert [json.loads(line)["seq"] for line in found.text.splitlines()] == [0, 1, 2, 3]
+    assert inserted == [["a", number] for number in range(4)]
+
+
 def test_rows_are_inserted_as_they_arrive(shared: RunningServer) -> None:
     def lines() -> Iterator[bytes]:
         yield b'{"target":"inserted"}\n{"k": "x", "V": 1}\n{"k":'

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
@@ -27,6 +29,15 @@ from barnabas.sql.server.statements.session import Server, Session
 from barnabas.sql.types.sql_types import PLAIN_NAME
 
 LINE_BYTES_MAX = 1 << 20
+
+
+class AcksResponse(StreamingResponse):
+    """A response that begins while the body still comes. Starlette's own listens for the end of the
+    connection meanwhile, and takes the parts of the body that arrive then away from their reader."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(ClientDisconnect):
+            await self.stream_response(send)
 
 
 class InsertEndpoint:
@@ -52,7 +63,7 @@ class InsertEndpoint:
         is_array = JSON in request.headers.get("accept", "")
         acks = self._acks(lines, name, session)
         media_type = JSON if is_array else DELIMITED
-        return StreamingResponse(in_array(acks) if is_array else in_lines(acks), media_type=media_type)
+        return AcksResponse(in_array(acks) if is_array else in_lines(acks), media_type=media_type)
 
     async def _acks(
         self, lines: AsyncIterator[bytes], target: str, session: Session

@@ -187,7 +187,7 @@ class SparkEngine:
         """Run a query of Spark SQL. Streams and tables are views of their topics by their names; tables of a
         lake are found by Spark as ever."""
         return await asyncio.to_thread(
-            spark_rows, self._runner.session(), self.settings, text, metastore, limit
+            lambda: spark_rows(self._runner.session(reads_lakes=True), self.settings, text, metastore, limit)
         )
 
     @staticmethod

@@ -19,7 +19,14 @@ from barnabas.sql.analysis.stages import rows_of
 from barnabas.sql.analysis.work import InsertRow, TopicRows
 from barnabas.sql.errors import SqlError, did_you_mean
 from barnabas.sql.formats.codecs import row_codec
-from barnabas.sql.formats.contract import BadBytes, BadRow, RegistryAway, RowCodec, by_any_case
+from barnabas.sql.formats.contract import (
+    BadBytes,
+    BadRow,
+    RegistryAway,
+    RowCodec,
+    by_any_case,
+    facts_of,
+)
 from barnabas.sql.formats.json_rows import NeedsExact, reader_of
 from barnabas.sql.formats.registries import RegistryPlace
 from barnabas.sql.metastore.metastore import DataSource
@@ -45,7 +52,10 @@ class Inserts:
         read_key, read_value = self._codecs_of(target)
         names = [each.name for each in target.schema.key]
         try:
-            key, value = await asyncio.to_thread(self._bytes, read_key, read_value, names, row)
+            if asks_registry(target):
+                key, value = await asyncio.to_thread(self._bytes, read_key, read_value, names, row)
+            else:  # threads may all be busy with lookups
+                key, value = self._bytes(read_key, read_value, names, row)
         except (BadRow, RegistryAway) as error:
             raise SqlError(f"Could not serialize row for {target.name}: {error}") from error
         await self._send(target, NewRecord(None, key, value, (), row.timestamp_ms))
@@ -54,7 +64,7 @@ class Inserts:
     def _bytes(
         keys: RowCodec, values: RowCodec, names: list[str], row: InsertRow
     ) -> tuple[bytes | None, bytes | None]:
-        """The registry may be asked here, which blocks."""
+        """Formats of a registry ask it here, which blocks."""
         key = None if row.key is None else keys.to_bytes(dict(zip(names, row.key, strict=True)))
         return key, None if row.value is None else values.to_bytes(row.value)
 
@@ -91,6 +101,11 @@ class Inserts:
     async def close(self) -> None:
         if self._producer is not None:
             await self._producer.close()
+
+
+def asks_registry(target: TopicRows) -> bool:
+    """Whether writing a row may wait for the registry."""
+    return any(facts_of(form.name).has_registry for form in (target.key_format, target.value_format))
 
 
 def insert_of(source: DataSource, given: Mapping[str, Any]) -> InsertRow:

@@ -72,6 +72,7 @@ class Runner:
         self._cluster: WorkerCluster | None = None
         self._failure: str | None = None
         self._session_lock = threading.Lock()
+        self._lacks_jars = False  # the session began without the jars for tables of a lake
 
     # -- for the event loop ----------------------------------------------------------------------------
 
@@ -92,18 +93,28 @@ class Runner:
     def is_started(self) -> bool:
         return self._thread is not None
 
-    def session(self) -> SparkSession:
-        """The session of all queries, made when it is first needed."""
+    def session(self, *, reads_lakes: bool = False) -> SparkSession:
+        """The session of all queries, made when it is first needed. `reads_lakes`: for a statement in Spark
+        SQL, which may name tables of a lake; jars for them are fetched."""
         with self._session_lock:
             if self._session is None:
                 settings = SparkSettings(self._settings.master, settings=self._settings.spark)
                 name = f"sql-{self._settings.service_id}"
-                self._session = session(settings, sets=self._jar_sets(), name=name)
+                sets = self._sets(fetches=reads_lakes)
+                self._lacks_jars = self._settings.reads_lakes and not (sets or reads_lakes)
+                self._session = session(settings, sets=sets, name=name)
+            elif reads_lakes and self._lacks_jars:
+                self._lacks_jars = False  # asked for once
+                if self._sets(fetches=True):
+                    LOG.warning(
+                        "tables of a lake can be read after a restart: the session began without the jars"
+                        " for them, which are here now"
+                    )
             return self._session
 
-    def _jar_sets(self) -> tuple[str, ...]:
-        """Statements in Spark SQL read tables of a lake, if the jars for it can be had."""
-        if not self._settings.reads_lakes:
+    def _sets(self, *, fetches: bool) -> tuple[str, ...]:
+        """Jars for tables of a lake, where they are here or may be fetched. Persistent queries need none."""
+        if not self._settings.reads_lakes or (jars.missing((LAKE,)) and not fetches):
             return ()
         try:
             jars.jars(LAKE)

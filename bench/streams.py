@@ -1,20 +1,21 @@
 """`python -m bench.streams`: our streams against Java Kafka Streams, Faust and Quix Streams, on one broker.
 
-In: how many records. Out: a table, and `docs/benchmarks-streams.md`. Word count, enrichment and a windowed
-join over a backlog, records a second and for each second of processor time; our latency at a steady rate.
-Every side runs in its own process on the same Barnabas broker, one after the other.
+In: how many records, how long a side may take. Out: a table, and `docs/benchmarks-streams.md`. Word count,
+enrichment, windowed counts and joins over a backlog, records a second and for each second of processor time;
+our latency at a steady rate; the cost of idle queries. Every side runs in its own process on the same
+Barnabas broker, one after the other.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import os
+import pickle
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.client.blocking import run
@@ -22,11 +23,23 @@ from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.jars import cache_folder
 from barnabas.testing.broker import Broker
-from bench import machine, streams_latency, streams_load
-from bench.streams_sides import Application, Ran, java_command, measure, our_command
+from bench import streams_latency, streams_load
+from bench.streams_page import LATENCY, Found, Measured, Row, cells, page
+from bench.streams_sides import (
+    COMMIT_MS,
+    Application,
+    Ran,
+    java_command,
+    measure,
+    our_command,
+    progress_of_group,
+    progress_of_results,
+)
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-streams.md"
+FOUND = cache_folder("streams-bench") / "found.pickle"  # for `--continue`
 MEMORY = Path("/dev/shm")
+AT_LEAST, EXACTLY = "at_least_once", "exactly_once_v2"
 SOURCES = {"words": ["lines"], "join": ["orders", "payments"], "enrich": ["clicks"], "minutes": ["clicks"]}
 RESULTS = {
     "words": "counts",
@@ -37,24 +50,13 @@ RESULTS = {
 }
 PEERS = {"faust": ("faust-streaming>=0.15,<1", "aiokafka[lz4]"), "quix": ("quixstreams>=3.20,<4",)}
 IDLE_QUERIES = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A comparison: our topology with another side's. `share`: of the records, for sides that are slow."""
-
-    name: str
-    title: str
-    ours: str
-    peer: str
-    theirs: str
-    floor: float
-    share: float = 1.0
-
+PEER_RECORDS = {"faust": 0.002, "quix": 0.01}  # their share of the records: they are slow
 
 ROWS = (
     Row("words", "word count, built-in functions", "words", "java", "words", 1.0),
     Row("enrich", "enrichment by a global table, built-in functions", "enrich", "java", "enrich", 1.0),
+    Row("join", "windowed join of two streams, our own operator", "join", "java", "join", 0.25),
+    Row("minutes", "windowed count, built-in functions", "minutes", "java", "minutes", 1.0),
     Row(
         "enrich-table",
         "enrichment by a table, built-in functions",
@@ -63,44 +65,29 @@ ROWS = (
         "enrich-table",
         1.0,
     ),
-    Row("minutes", "windowed count, built-in functions", "minutes", "java", "minutes", 1.0),
-    Row("join", "windowed join of two streams, our own operator", "join", "java", "join", 0.25),
     Row("words-python", "word count, functions in Python", "words-python", "java", "words", 0.25),
     Row("enrich-python", "enrichment, functions in Python", "enrich-python", "java", "enrich", 0.25),
-    Row("words-faust", "word count, against Faust", "words", "faust", "words", 3.0, 0.002),
-    Row("words-quix", "word count, against Quix Streams", "words", "quix", "words", 3.0, 0.01),
+    *(
+        Row(f"{name}-exactly", f"{title}, exactly once", name, "java", name, floor, EXACTLY)
+        for name, title, floor in (
+            ("words", "word count", 1.0),
+            ("enrich", "enrichment by a global table", 1.0),
+            ("join", "windowed join", 0.25),
+        )
+    ),
+    Row("words-faust", "word count, against Faust", "words", "faust", "words", 3.0),
+    Row("words-quix", "word count, against Quix Streams", "words", "quix", "words", 3.0),
 )
 
 
-@dataclass(slots=True)
-class Result:
-    row: Row
-    records: int
-    ours: list[Ran] = field(default_factory=list)
-    theirs: list[tuple[int, Ran]] = field(default_factory=list)
-    problem: str = ""
-
-    def rates(self) -> tuple[float, float]:
-        """Thousands of records a second, ours and theirs."""
-        ours = statistics.median(self.records / each.seconds for each in self.ours) / 1e3
-        theirs = statistics.median(count / each.seconds for count, each in self.theirs) / 1e3
-        return ours, theirs
-
-    def by_processor(self) -> float:
-        """The ratio of records for each second of processor time, of application and broker."""
-        ours = statistics.median(self.records / (each.processor_s + each.broker_s) for each in self.ours)
-        theirs = statistics.median(n / (each.processor_s + each.broker_s) for n, each in self.theirs)
-        return ours / theirs
-
-
 class Bench:
-    def __init__(self, broker: Broker, records: int, guarantee: str, say: Callable[[str], None]) -> None:
-        self.broker, self.records, self.guarantee, self.say = broker, records, guarantee, say
+    def __init__(self, broker: Broker, records: int, limit_s: float, say: Callable[[str], None]) -> None:
+        self.broker, self.records, self.limit_s, self.say = broker, records, limit_s, say
         self.cluster = WorkerCluster(ClientSettings(broker.bootstrap))
         self._filled: dict[tuple[str, int], str] = {}
         self._folder = tempfile.mkdtemp(prefix="bench-streams-java-")
         self._commands: dict[str, list[str]] = {"ours": our_command()}
-        self._measured: dict[tuple[str, str, int], Ran] = {}
+        self._measured: dict[tuple[str, str, str], Measured] = {}
         self._number = 0
 
     def command(self, side: str) -> list[str]:
@@ -123,12 +110,13 @@ class Bench:
             self.broker.delete_topic(topic)
         self.broker.create_topic(topic, partitions=2)
 
-    def run_side(self, side: str, topology: str, records: int) -> Ran:
-        """Records of one side, over a backlog of its own."""
-        kind = topology.removesuffix("-python")
-        known = self._measured.get((side, topology, records))
+    def run_side(self, side: str, topology: str, guarantee: str) -> Measured:
+        """One side over a backlog of its own; a side that several rows name runs once."""
+        known = self._measured.get((side, topology, guarantee))
         if known is not None:
             return known
+        records = max(5_000, int(self.records * PEER_RECORDS.get(side, 1.0)))
+        kind = topology.removesuffix("-python")
         sources = [*SOURCES.get(kind, ["clicks"]), *(["users"] if kind == "enrich-table" else [])]
         for topic in dict.fromkeys([*sources, *(["users"] if "enrich" in kind else [])]):
             halves = topic in ("orders", "payments")
@@ -136,26 +124,28 @@ class Bench:
         self.create(RESULTS.get(kind, "enriched"))
         self._number += 1
         group = f"{side}-{topology}-{self._number}"
-        self.say(f"{side}: {topology}")
-        name = topology if side == "ours" else kind
-        results = None
-        if side not in ("ours", "java"):
-            results = RESULTS[kind], records * streams_load.WORDS_A_LINE
-        servers, pid = self.broker.bootstrap, self.broker.pid
-        ran = measure(
-            self.command(side),
-            name,
-            self.cluster,
-            servers,
-            pid,
-            group,
-            sources,
-            self.guarantee,
-            results=results,
-        )
+        self.say(f"{side}: {topology}, {guarantee}")
+        ran = self._run(side, topology, guarantee, group, sources, records)
         self.forget(group)
-        self._measured[side, topology, records] = ran
-        return ran
+        self.say(f"{side}: {topology}: {ran.share:.0%} in {ran.seconds:.1f} s")
+        found = self._measured[side, topology, guarantee] = Measured(records, ran)
+        return found
+
+    def _run(
+        self, side: str, topology: str, guarantee: str, group: str, sources: list[str], records: int
+    ) -> Ran:
+        cluster, servers = self.cluster, self.broker.bootstrap
+        if side in PEERS:  # a program of a single topology; it tells nobody what it has committed
+            arguments = [servers, group, "{state}"]
+            count = records * streams_load.WORDS_A_LINE
+            progress = lambda: progress_of_results(cluster, RESULTS[topology], count)  # noqa: E731
+        else:
+            name = topology if side == "ours" else topology.removesuffix("-python")
+            arguments = [name, servers, group, "{state}", guarantee, str(COMMIT_MS)]
+            progress = lambda: progress_of_group(  # noqa: E731
+                cluster, group, sources, is_exactly_once=guarantee == EXACTLY
+            )
+        return measure(self.command(side), arguments, progress, self.broker.pid, self.limit_s)
 
     def forget(self, group: str) -> None:
         """Delete the internal topics of an application that ended."""
@@ -163,15 +153,15 @@ class Bench:
             if group in topic:
                 self.broker.delete_topic(topic)
 
-    def row(self, row: Row) -> Result:
-        result = Result(row, self.records)
+    def row(self, row: Row) -> Found:
+        found = Found(row)
         try:
-            theirs = max(5_000, int(self.records * row.share))
-            result.theirs.append((theirs, self.run_side(row.peer, row.theirs, theirs)))
-            result.ours.append(self.run_side("ours", row.ours, self.records))
+            found.theirs = self.run_side(row.peer, row.theirs, row.guarantee)
+            found.ours = self.run_side("ours", row.ours, row.guarantee)
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            result.problem = str(error).strip().splitlines()[-1][:300] if str(error) else type(error).__name__
-        return result
+            found.problem = str(error).strip().splitlines()[-1][:300] if str(error) else type(error).__name__
+            self.say(f"{row.name}: {found.problem}")
+        return found
 
     def latency(self, topology: str, rate: int, seconds: float) -> dict[str, float]:
         """Percentiles of our own application at a steady rate."""
@@ -182,13 +172,16 @@ class Bench:
         group = f"latency-{topology}-{self._number}"
         self.say(f"latency: {topology}, {rate:,} records a second")
         with tempfile.TemporaryDirectory(prefix="bench-streams-", dir=MEMORY) as folder:
-            arguments = [topology, self.broker.bootstrap, group, f"{folder}/state", self.guarantee]
+            arguments = [topology, self.broker.bootstrap, group, f"{folder}/state", AT_LEAST]
             application = Application(our_command(), arguments, Path(folder) / "log")
             try:
                 application.wait_until_running()
                 found = streams_latency.measure(
                     self.broker.bootstrap, "clicks", RESULTS[topology], rate, seconds
                 )
+            except RuntimeError as error:
+                application.close()
+                raise RuntimeError(f"{error}: {application.log.read_text().strip()[-2000:]}") from error
             finally:
                 application.close()
         self.forget(group)
@@ -204,7 +197,7 @@ class Bench:
                     topic = f"quiet-{number}"
                     if topic not in run(self.cluster.topics(None)):
                         self.broker.create_topic(topic, partitions=1)
-                arguments = [name, self.broker.bootstrap, f"app-{name}", f"{folder}/state", self.guarantee]
+                arguments = [name, self.broker.bootstrap, f"app-{name}", f"{folder}/state", AT_LEAST]
                 application = Application(our_command(), arguments, Path(folder) / "log")
                 try:
                     application.wait_until_running()
@@ -223,77 +216,12 @@ def peer_command(side: str) -> list[str]:
     folder = cache_folder(f"streams-{side}")
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=300)
-        subprocess.run([str(python), "-m", "pip", "-q", "install", *PEERS[side]], check=True, timeout=600)
+        pip = [str(python), "-m", "pip", "-q", "install", *PEERS[side]]
+        subprocess.run(pip, check=True, timeout=600, env=env)
         (folder / "ready").touch()
     return [str(python), str(Path(__file__).parent / f"streams_{side}.py")]
-
-
-def cells(result: Result) -> tuple[str, ...]:
-    row = result.row
-    floor = f"≥ {row.floor:g}"
-    if result.problem or not result.ours or not result.theirs:
-        return (row.title, row.peer, "-", "-", f"not measured: {result.problem}", "", floor, "")
-    ours, theirs = result.rates()
-    ratio = ours / theirs
-    return (
-        row.title,
-        row.peer,
-        f"{ours:,.0f}",
-        f"{theirs:,.0f}",
-        f"{ratio:.2f}",
-        f"{result.by_processor():.2f}",
-        floor,
-        "pass" if ratio >= row.floor else "FAIL",
-    )
-
-
-HEAD = (
-    "row",
-    "against",
-    "ours, k records/s",
-    "theirs, k records/s",
-    "ratio",
-    "by processor time",
-    "floor",
-    "",
-)
-EXPLAINED = """
-Every side reads the same topics of two partitions from the same Barnabas broker, in a process of its own,
-one after the other: ours on `local[2]`, Java Kafka Streams 4.3.1 with two threads, a heap of 1 GiB and a
-commit interval of a second, Faust and Quix Streams as their documents begin. The clock runs from the moment
-at which the application says that it runs until its group has committed the end of every topic that it
-reads, repartition topics included. Starts of Spark's Python workers and Java's compiler are in it. The
-ratio by processor time counts the application's and the broker's seconds together: other work on the
-machine changes it less.
-
-Faust gets a five-hundredth of the records, Quix Streams a hundredth: their rates do not depend on how many
-there are. Their clock stops when every result is written, which is one for each word.
-"""
-
-
-def page(results: list[Result], latency: dict[str, dict[str, float]], args: argparse.Namespace) -> str:
-    lines = ["# Benchmarks of streams", "", f"Written by `make bench-streams`, {args.records:,} records"]
-    lines += [f"({args.guarantee}).", *EXPLAINED.splitlines(), ""]
-    lines += [*(f"- {name}: {value}" for name, value in machine.description()), ""]
-    lines += ["| " + " | ".join(HEAD) + " |", "| --- " * len(HEAD) + "|"]
-    lines += ["| " + " | ".join(cells(result)) + " |" for result in results]
-    lines += ["", "## Latency", ""]
-    lines += ["| what | p50, ms | p99, ms | floor | |", "| --- | --- | --- | --- | --- |"]
-    for name, (p50_max, p99_max) in LATENCY.items():
-        if (found := latency.get(name)) is not None:
-            holds = found["p50"] < p50_max and (p99_max is None or found["p99"] < p99_max)
-            floor = f"p50 < {p50_max}" + ("" if p99_max is None else f", p99 < {p99_max}")
-            shown = f"{found['p50']:.0f} | {found['p99']:.0f} | {floor} | {'pass' if holds else 'FAIL'} |"
-            lines.append(f"| {name}, {found['rate']:,.0f} records/s | {shown}")
-    if (idle := latency.get("idle")) is not None:
-        lines += ["", "## Idle queries", "", "| queries | share of a processor | MB |", "| --- | --- | --- |"]
-        for name in ("idle-1", f"idle-{IDLE_QUERIES}"):
-            lines.append(f"| {name[5:]} | {100 * idle[name]:.1f} % | {idle[f'{name} MB']:,.0f} |")
-    return "\n".join([*lines, ""])
-
-
-LATENCY: dict[str, tuple[int, int | None]] = {"stateless": (400, 1000), "minutes": (1000, None)}
 
 
 def say(text: str) -> None:
@@ -304,35 +232,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(row.name for row in ROWS)}, latency, idle")
     parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--limit", type=float, default=40.0, help="seconds that a side may take")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
     parser.add_argument("--rate", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--guarantee", default="at_least_once")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of latency and idle queries")
+    parser.add_argument("--continue", action="store_true", dest="continues", help="keep rows measured before")
     parser.add_argument("--no-page", action="store_true")
     args = parser.parse_args()
     if args.quick:
-        args.records, args.seconds = min(args.records, 1_000_000), min(args.seconds, 15.0)
-    results: list[Result] = []
-    latency: dict[str, dict[str, float]] = {}
+        args.records = min(args.records, 1_000_000)
+    kept: dict[str, Found] = {}
+    costs: dict[str, dict[str, float]] = {}
+    if args.continues and FOUND.exists():
+        kept, costs = pickle.loads(FOUND.read_bytes())
+
+    def keep() -> None:
+        if not args.no_page:
+            FOUND.parent.mkdir(parents=True, exist_ok=True)
+            FOUND.write_bytes(pickle.dumps((kept, costs)))
+            PAGE.write_text(page([kept[row.name] for row in ROWS if row.name in kept], costs))
+
     with Broker(tempfile.mkdtemp(prefix="bench-streams-", dir=MEMORY), in_process=False) as broker:
-        bench = Bench(broker, args.records, args.guarantee, say)
+        bench = Bench(broker, args.records, args.limit, say)
         if not args.rows or "latency" in args.rows:
             for name in LATENCY:
                 try:
-                    latency[name] = bench.latency(name, args.rate, args.seconds)
+                    costs[name] = bench.latency(name, args.rate, args.seconds)
                 except RuntimeError as error:
                     say(f"{name}: not measured: {error}")
                     continue
-                say(f"{name}: {latency[name]}")
+                say(f"{name}: {costs[name]}")
         if not args.rows or "idle" in args.rows:
-            latency["idle"] = bench.idle(args.seconds / 2)
-            say(f"idle: {latency['idle']}")
+            try:
+                costs["idle"] = bench.idle(args.seconds / 2)
+                say(f"idle: {costs['idle']}")
+            except RuntimeError as error:
+                say(f"idle: not measured: {error}")
+        keep()
         for row in ROWS:
             if not args.rows or row.name in args.rows:
-                results.append(bench.row(row))
-                print(*cells(results[-1]), sep=" | ", flush=True)
-                if not args.no_page:
-                    PAGE.write_text(page(results, latency, args))
+                kept[row.name] = bench.row(row)
+                print(*cells(kept[row.name]), sep=" | ", flush=True)
+                keep()
 
 
 if __name__ == "__main__":

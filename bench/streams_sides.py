@@ -1,17 +1,19 @@
 """Applications of the comparison as processes: started, watched until their group has read everything, ended.
 
 In: a command that prints RUNNING and ends when its input is closed. Out: seconds from RUNNING until every
-record is processed and committed, and the processor seconds of the application and of the broker. Does not
-know: what the application computes.
+record is processed and committed or the time is over, how much was done by then, and the processor seconds of
+the application and of the broker. Does not know: what the application computes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,19 +28,21 @@ from barnabas.spark.reading.fetcher import LATEST
 from barnabas.testing import apache
 
 POLL_S = 0.1
-TIMEOUT_S = 1800
+START_S = 120.0  # a side that does not say RUNNING by then has failed
 COMMIT_MS = 1000
+MARKERS_MAX = 10  # ends of transactions behind the last record of an internal topic
 HEAP = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 SOURCE = Path(__file__).parent / "java" / "StreamsBench.java"
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of one side."""
+    """One run of one side. `share`: of the records that were processed; below 1, the time was over."""
 
     seconds: float
     processor_s: float
     broker_s: float
+    share: float = 1.0
 
 
 def java_command(folder: Path) -> list[str]:
@@ -82,22 +86,33 @@ class Application:
             cwd=Path(__file__).parent.parent,
         )
         self.log = log
+        self._is_running = False
         self.watched = psutil.Process(self._process.pid)
 
     def wait_until_running(self) -> None:
+        said = threading.Event()
+        threading.Thread(target=self._listen, args=(said,), daemon=True).start()
+        if not said.wait(START_S) or not self._is_running:
+            self.close()
+            last = self.log.read_text().strip()[-2000:]
+            raise RuntimeError(f"the application did not say RUNNING within {START_S:.0f} s: {last}")
+
+    def _listen(self, said: threading.Event) -> None:
+        """Read its output to the end, so that it never waits for a reader."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.strip() == "RUNNING":
-                return
-        raise RuntimeError(f"the application ended: {self.log.read_text()[-2000:]}")
+                self._is_running = True
+                said.set()
+        said.set()
 
     def processor_s(self) -> float:
         return processor_seconds(self.watched)
 
     def memory_mb(self) -> float:
-        """Of the process and its children, what they share counted for each."""
+        """Of the process and its children; what several of them share counts once."""
         some = [self.watched, *self.watched.children(recursive=True)]
-        return float(sum(each.memory_info().rss for each in some)) / 1e6
+        return float(sum(each.memory_full_info().pss for each in some)) / 1e6
 
     @property
     def is_alive(self) -> bool:
@@ -105,65 +120,73 @@ class Application:
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
         try:
-            self._process.wait(60)
+            self._process.wait(30)
         except subprocess.TimeoutExpired:
+            for child in self.watched.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
             self._process.kill()
             self._process.wait()
         self._log.close()
 
 
-def has_read_everything(cluster: WorkerCluster, group: str, sources: Sequence[str]) -> bool:
+Progress = Callable[[], float]  # the share of the records that is done
+
+
+def progress_of_group(
+    cluster: WorkerCluster, group: str, sources: Sequence[str], *, is_exactly_once: bool
+) -> float:
+    """The share of the sources that a group has committed, times that of its repartition topics."""
     committed = run(GroupOffsetAdmin(cluster).committed_offsets(group))
     topics = run(cluster.topics(None))
-    internal = [name for name in topics if group in name and "changelog" not in name]
-    wanted = [*sources, *internal]
-    places = [TopicPartition(name, each) for name in wanted for each in topics[name].partitions]
+    internal = {name for name in topics if group in name and "changelog" not in name}
+    places = {
+        TopicPartition(name, each) for name in {*sources, *internal} for each in topics[name].partitions
+    }
     ends = cluster.offsets(dict.fromkeys(places, LATEST))
-    return all(
-        end == 0 or (place in committed and committed[place].offset >= end) for place, end in ends.items()
-    )
+    ended = {place: min(committed[place].offset, ends[place]) if place in committed else 0 for place in ends}
+    if is_exactly_once:
+        for place, at in ended.items():
+            if at and place.topic in internal and ends[place] - at <= MARKERS_MAX:
+                ended[place] = ends[place]
+    share = 1.0
+    for some in [set(sources), *([internal] if internal else [])]:
+        total = sum(ends[place] for place in places if place.topic in some)
+        done = sum(ended[place] for place in places if place.topic in some)
+        share *= done / total if total else 0.0
+    return share
 
 
-def has_results(cluster: WorkerCluster, topic: str, count: int) -> bool:
+def progress_of_results(cluster: WorkerCluster, topic: str, count: int) -> float:
     places = [TopicPartition(topic, each) for each in run(cluster.topics([topic]))[topic].partitions]
-    return sum(cluster.offsets(dict.fromkeys(places, LATEST)).values()) >= count
+    return sum(cluster.offsets(dict.fromkeys(places, LATEST)).values()) / count
 
 
 def measure(
-    command: Sequence[str],
-    name: str,
-    cluster: WorkerCluster,
-    bootstrap: str,
-    broker_pid: int,
-    group: str,
-    sources: Sequence[str],
-    guarantee: str,
-    *,
-    results: tuple[str, int] | None = None,
+    command: Sequence[str], arguments: Sequence[str], progress: Progress, broker_pid: int, limit_s: float
 ) -> Ran:
-    """Run one side until its group has committed the ends of all sources, or until a topic has so many
-    results."""
+    """Run one side until all is done or the time is over. `{state}` of an argument is a folder."""
     broker = psutil.Process(broker_pid)
     with TemporaryDirectory(prefix="bench-streams-", dir="/dev/shm") as folder:
-        arguments = [name, bootstrap, group, f"{folder}/state", guarantee, str(COMMIT_MS)]
-        if results is not None:  # a program of a single topology
-            arguments = [bootstrap, group, f"{folder}/state"]
-        application = Application(command, arguments, Path(folder) / "log")
+        given = [each.replace("{state}", f"{folder}/state") for each in arguments]
+        application = Application(command, given, Path(folder) / "log")
         try:
             application.wait_until_running()
             started = time.perf_counter()
             before = processor_seconds(application.watched), processor_seconds(broker)
-            while not (
-                has_results(cluster, *results) if results else has_read_everything(cluster, group, sources)
-            ):
-                if not application.is_alive or time.perf_counter() - started > TIMEOUT_S:
-                    raise RuntimeError(f"{group} did not finish: {application.log.read_text()[-3000:]}")
+            share, seconds = 0.0, 0.0
+            while share < 1.0 and seconds < limit_s:
                 time.sleep(POLL_S)
-            seconds = time.perf_counter() - started
+                if not application.is_alive:
+                    raise RuntimeError(f"the application ended: {application.log.read_text()[-3000:]}")
+                share, seconds = progress(), time.perf_counter() - started
             after = processor_seconds(application.watched), processor_seconds(broker)
-            return Ran(seconds, after[0] - before[0], after[1] - before[1])
+            if not share:
+                raise RuntimeError(f"no record was committed within {seconds:.0f} s")
+            return Ran(seconds, after[0] - before[0], after[1] - before[1], min(share, 1.0))
         finally:
             application.close()
             if os.environ.get("BENCH_LOG"):

@@ -51,7 +51,7 @@ test-slowest: $(VENV)/.dev  ## where the time of the last run went: folders and 
 	@$(BIN)/python tests/lanes slowest
 
 test-apache: install  ## the client tests on Apache Kafka as well (needs Java and Maven)
-	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
+	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark tests/sql/together/test_quickstart.py $(ARGS)
 
 test-long: install  ## everything, with what takes minutes: pipelines in trouble and under kill -9, Spark clusters, rolling replacement, more seeds
 	@$(BIN)/python tests/lanes run --long --kills=5 --soak-seconds=10 $(ARGS)

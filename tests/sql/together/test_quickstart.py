@@ -1,4 +1,7 @@
-"""ksqlDB's quickstart: the server, the engine on Spark and the shell together; a restart goes on."""
+"""ksqlDB's quickstart: the server, the engine on Spark and the shell together; a restart goes on.
+
+On our broker, and with `--apache` on Apache Kafka too.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from barnabas.sql.shell.server_client import ServerClient
 from barnabas.sql.shell.shell import Shell
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until
-from both_brokers import KEEPS_ALL
+from both_brokers import KEEPS_ALL, parametrize_broker
 from spark_sessions import STARTS_FAST
 from sql.server.running import RunningServer, running
 
@@ -52,8 +55,15 @@ NEAR = (
 pytestmark = pytest.mark.timeout(900)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    parametrize_broker(metafunc)
+
+
 @pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
+def broker(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "apache":
+        yield request.getfixturevalue("apache_kafka").bootstrap
+        return
     with Broker(overrides={**KEEPS_ALL, "group.initial.rebalance.delay.ms": 0}, in_process=False) as ours:
         yield ours.bootstrap
 

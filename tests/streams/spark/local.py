@@ -84,6 +84,11 @@ class LocalApplication:
         while sum(self._run_due(query, settings, -1) for query in queries):
             pass
 
+    def run_once(self, query: Query) -> None:
+        """One batch of a query, whatever becomes of it."""
+        ends = self.cluster.offsets(dict.fromkeys(query.places, LATEST))
+        query.take([run_one(self.settings, query.logic, batch) for batch in query.due(ends)])
+
     def tick(self, now_ms: int) -> None:
         """Run what is due at a time of the wall clock, as the conductor does; `run` was called before."""
         for query in self.queries:

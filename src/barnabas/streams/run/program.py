@@ -1,8 +1,9 @@
 """The program of an application of streams: a session, a conductor, the queries of one plan.
 
 Started by the supervisor with its settings as JSON in the first argument. It ends after the current batches
-on SIGTERM, and with status 1 when a query has failed, so that the supervisor starts it again. Does not
-know: leases, upgrades.
+on SIGTERM. A query that fails starts again after a while, the others go on. Where another process has taken
+over or Spark does not run jobs, it ends with status 1, so that the supervisor starts it again. Does not know:
+leases, upgrades.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from barnabas.engine.session import close, session
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.engine.supervisor import on_stop_signal
 from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.streams.run.retries import Retries
 from barnabas.streams.run.settings import StreamsSettings, streams_settings
 from barnabas.streams.run.topologies import load_plan
 from barnabas.streams.spark.conductor import Conductor, Query
@@ -44,15 +46,18 @@ def main(arguments: Mapping[str, object]) -> int:
             conductor.add(query)
             reporter.set_state(query.name, QueryState.RUNNING, kind=KIND)
         seen: dict[str, int] = {}
-        conductor.run(
-            lambda: stopping.is_set() or any(query.error for query in conductor.queries),
-            lambda: report(reporter, conductor.queries, seen),
-        )
-        failed = [query for query in conductor.queries if query.error]
-        for query in failed:
-            reporter.failed(query.name, query.error or "")
-            print(f"query {query.name} failed: {query.error}", file=sys.stderr)
-        return 1 if failed else 0
+        retries = Retries(conductor, reporter)
+
+        def after_round() -> None:
+            report(reporter, conductor.queries, seen)
+            retries.look()
+
+        def is_useless() -> bool:
+            return any(query.needs_new_process for query in conductor.queries)
+
+        conductor.run(lambda: stopping.is_set() or is_useless(), after_round)
+        retries.look()
+        return 1 if is_useless() else 0
     finally:
         close(spark)
         reporter.close()

@@ -53,6 +53,8 @@ class Query:
     records_max: int = RECORDS_MAX
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     error: str | None = None
+    needs_new_process: bool = False  # another one has taken over, or Spark did not run the job
+    is_stopped_by_handler: bool = False  # a record failed, and its handler said so
     records: int = 0
     outputs: int = 0
     batches: int = 0
@@ -89,6 +91,8 @@ class Query:
         for result in results:
             if result.error is not None:
                 self.error = self.error or result.error
+                self.needs_new_process |= result.is_fenced
+                self.is_stopped_by_handler |= result.is_stopped_by_handler
             for (topic, partition), offset in result.positions.items():
                 self.positions[TopicPartition(topic, partition)] = offset
             self.records += result.records
@@ -139,6 +143,13 @@ class Conductor:
         query.positions = begins | {place: offset for place, (offset, _) in committed.items()}
         with self._lock:
             self._queries[query.name] = query
+        self._news.set()
+
+    def restart(self, query: Query) -> None:
+        """Let a query that failed go on where its group stands; it stays failed if brokers do not answer."""
+        self.add(query)
+        query.error, query.rounds_without_topic = None, 0
+        query.is_stopped_by_handler = False
         self._news.set()
 
     def remove(self, name: str) -> None:
@@ -235,7 +246,7 @@ class Conductor:
                     continue
                 error = future.exception()
                 if error is not None:
-                    query.error = str(error)
+                    query.error, query.needs_new_process = str(error), True
                 else:
                     query.take(future.result())
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.client.core.transaction import Fenced
 from barnabas.engine.errors import brief_text
+from barnabas.plans.interpreter.records import TaskError
 from barnabas.spark import worker
 from barnabas.streams.spark.task_batches import run_task
 from barnabas.streams.spark.task_port import MakeLogic, TaskBatch, TaskResult, TaskSettings
@@ -67,8 +68,7 @@ def run_one(settings: TaskSettings, logic: PickledLogic, batch: TaskBatch) -> Ta
     except Fenced as error:
         return TaskResult(batch.task, error=str(error), is_fenced=True)
     except Exception as error:
-        return TaskResult(
-            batch.task, error=f"task {batch.task}: {brief_text(str(error)) or type(error).__name__}"
-        )
+        text = f"task {batch.task}: {brief_text(str(error)) or type(error).__name__}"
+        return TaskResult(batch.task, error=text, is_stopped_by_handler=isinstance(error, TaskError))
     finally:
         worker.settle()

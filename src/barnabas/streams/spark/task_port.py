@@ -144,5 +144,6 @@ class TaskResult:
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
     error: str | None = None
     is_fenced: bool = False
+    is_stopped_by_handler: bool = False
     counts: TaskCounts = TaskCounts()
     seconds: float = 0.0

@@ -106,6 +106,25 @@ def read_all_partitions(bootstrap: str, topic: str, key: bytes) -> bytes:
         consumer.close()
 
 
+def test_a_broker_that_is_away_is_seen_and_the_source_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    with Broker() as broker:
+        tasks = runner(broker.bootstrap, tmp_path, offset_storage_topic="away-offsets")
+        states = States()
+        try:
+            tasks.start("away", 0, source_config("away", limit="100000", step="1"), "STARTED", states)
+            until(lambda: tasks.progress()[0].records_out > 0)
+            broker.stop()
+            until(lambda: tasks.progress()[0].last_error is not None)
+            [progress] = tasks.progress()
+            assert "cannot connect" in str(progress.last_error) and progress.retries > 0
+            broker.start()
+            before = progress.commits
+            until(lambda: progress.commits > before)
+            assert states.last == "RUNNING"
+        finally:
+            tasks.stop_all()
+
+
 def test_a_transform_that_fails_stops_the_task_or_skips_the_record(
     tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
 ) -> None:

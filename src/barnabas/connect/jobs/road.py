@@ -90,6 +90,7 @@ class SparkRoad:
             parts.stopping,
             prepare=TopicCreation(list(groups)) if groups else None,
             transactional_id=parts.transactional_id,
+            on_away=parts.progress.waits_for_broker,
         )
         parts.closers.append(producer.close)
         producer.start()  # before offsets are read: it fences and ends an earlier transaction

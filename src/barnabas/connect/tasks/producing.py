@@ -15,7 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.client.admin.topics import TopicAdmin
-from barnabas.client.blocking import BlockingNetwork, run
+from barnabas.client.blocking import BlockingConnection, BlockingNetwork, run
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import Unreachable
+from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
@@ -33,13 +36,23 @@ TRANSACTION_TIMEOUT_MS = 60_000
 PREPARE_MS_MAX = 60_000
 
 Prepare = Callable[[TopicAdmin, str], None]
+OnAway = Callable[[BaseException], None]
 
 
 class StoppableNetwork(BlockingNetwork):
     """Waits that end when the task is told to stop."""
 
-    def __init__(self, stopping: Event) -> None:
+    def __init__(self, stopping: Event, on_away: OnAway | None = None) -> None:
         self._stopping = stopping
+        self._on_away = on_away
+
+    async def connect(self, address: Address, settings: ConnectionSettings) -> BlockingConnection:
+        try:
+            return await super().connect(address, settings)
+        except Unreachable as error:
+            if self._on_away is not None:
+                self._on_away(error)
+            raise
 
     async def sleep(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
@@ -82,15 +95,17 @@ class TaskProducer:
         transactional_id: str | None = None,
         seed: str | None = None,
         on_refused: OnRefused | None = None,
+        on_away: OnAway | None = None,
     ) -> None:
         """`seed` decides about partitions of records without a key: a repeated task chooses the same.
-        `on_refused` is told of single records that the broker refuses; without it they are errors."""
+        `on_refused` is told of single records that the broker refuses; without it they are errors. `on_away`
+        is told of brokers that cannot be reached, while the producer goes on trying."""
         self._on_refused = on_refused
         client = connection_settings(properties)
         self._cluster = WorkerCluster(client)
         self._coordinators = WorkerCluster(client)
         for each in (self._cluster, self._coordinators):
-            each.network = StoppableNetwork(stopping)
+            each.network = StoppableNetwork(stopping, on_away)
         self.transactional_id = transactional_id
         timeout_ms = int(properties.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
         self._transaction = Transaction(

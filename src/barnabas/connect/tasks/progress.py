@@ -132,6 +132,11 @@ class Progress:
         spent = self._running_s + current
         return count / spent if spent else 0.0
 
+    def waits_for_broker(self, error: BaseException) -> None:
+        """A producer cannot reach a broker, and tries again."""
+        self.retries += 1
+        self.last_error = LastError(str(error), "KAFKA_PRODUCE", int(time.time() * 1000))
+
     def report(self, done: int, total: int | None) -> None:
         self.done, self.total = done, total
 

@@ -227,6 +227,7 @@ class RunningTask:
             prepare=TopicCreation(groups) if groups else None,
             transactional_id=self._transactional_id(),
             on_refused=self._left_out(),
+            on_away=self.progress.waits_for_broker,
         )
         self._closers.append(producer.close)
         producer.start()

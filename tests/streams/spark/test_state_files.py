@@ -109,6 +109,78 @@ def test_two_processes_that_take_turns_see_each_others_batches(path: Path) -> No
         assert list(state.range("counts", None, None)) == [(b"a", b"1"), (b"b", b"2"), (b"n", b"49")]
 
 
+def test_steps_that_another_process_wrote_are_not_written_again(path: Path) -> None:
+    here, there = committed(path), StateFile(path)
+
+    def batch(state: StateFile, version: str, number: int) -> str:
+        state.settle(version)
+        state.put("counts", b"n", b"%d" % number)
+        state.prepare(str(number))
+        state.commit(str(number))
+        return str(number)
+
+    version = "one"
+    for number in range(STEPS_MAX - 1):  # here keeps as many steps as it may
+        version = batch(here, version, number)
+    there.settle(version)
+    assert dict(there.range("counts", None, None))[b"n"] == version.encode()
+    there.drop_changes()  # its batch failed
+    for number in range(STEPS_MAX, 3 * STEPS_MAX):
+        version = batch(here, version, number)
+        fresh = StateFile(path)
+        fresh.settle(version)
+        assert fresh.get("counts", b"n") == version.encode()
+        table = sqlite3.connect(path).execute("SELECT page FROM pages WHERE key = ?", (b"n",)).fetchone()
+        assert int(table[0]) >= STEPS_MAX - 2, "an older page has replaced a newer one"
+        fresh.close()
+
+
+class FullDisk:
+    """The connection of a state file whose next COMMIT fails."""
+
+    def __init__(self, db: sqlite3.Connection, *, rolls_back: bool) -> None:
+        self._db, self._rolls_back = db, rolls_back
+        self.is_full = True
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._db, name)
+
+    def execute(self, sql: str, *values: object) -> object:
+        if sql == "COMMIT" and self.is_full:
+            self.is_full = False
+            if self._rolls_back:
+                self._db.execute("ROLLBACK")
+            raise sqlite3.OperationalError("database or disk is full")
+        return self._db.execute(sql, *values)
+
+
+@pytest.mark.parametrize("rolls_back", [False, True])
+def test_a_disk_that_is_full_at_the_commit_loses_no_step(path: Path, rolls_back: bool) -> None:
+    state = committed(path)
+    version = "one"
+    for number in range(3 * STEPS_MAX):
+        state.settle(version)
+        state.put("counts", b"n", b"%d" % number)
+        state.put("counts", b"only %d" % number, b"1")
+        version = str(number)
+        state.prepare(version)
+        if number == 2 * STEPS_MAX:
+            db = state._db
+            state._db = FullDisk(db, rolls_back=rolls_back)  # type: ignore[assignment]
+            with pytest.raises(sqlite3.OperationalError, match="full"):
+                state.commit(version)
+            state._db = db
+        else:
+            state.commit(version)
+    again = StateFile(path)
+    again.settle(version)
+    found = dict(again.range("counts", None, None))
+    assert found[b"n"] == version.encode()
+    assert [key for key in found if key.startswith(b"only")] == sorted(
+        b"only %d" % each for each in range(3 * STEPS_MAX)
+    )
+
+
 def test_random_batches_of_several_processes_give_what_one_dict_gives(path: Path) -> None:
     for seed in range(5):
         rng = random.Random(seed)
@@ -140,8 +212,10 @@ def test_random_batches_of_several_processes_give_what_one_dict_gives(path: Path
                 state.commit(version)
             model = {key: page for key, page in (model | changes).items() if page is not None}
             if rng.random() < 0.05:
-                states[at].settle(version)
-                assert dict(states[at].range("s", None, None)) == model
+                other = states[rng.randrange(3)]  # reads a range without a commit behind it
+                other.settle(version)
+                assert dict(other.range("s", None, None)) == model
+                other.drop_changes()
         state = StateFile(file)
         state.settle(version)
         assert dict(state.range("s", None, None)) == model

@@ -223,6 +223,9 @@ class StateFile:
 
     def _apply_steps(self, waiting_max: int, steps_max: int) -> None:
         """Write the oldest steps to the table, until so much waits."""
+        # Another process may have written steps that this one keeps: over newer pages they must not go.
+        first = self._db.execute("SELECT min(number) FROM steps").fetchone()[0]
+        self._memory.drop_before(self._step + 1 if first is None else first)
         before = self._memory.count_of_steps
         self._write(self._memory.take_steps(waiting_max, steps_max))
         if applied := before - self._memory.count_of_steps:
@@ -242,12 +245,13 @@ class StateFile:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")  # a full disk shows here at the latest
         except BaseException:
-            self._db.execute("ROLLBACK")
             self._memory.clear()  # it may be ahead of the file
             self._seen = -1
+            if self._db.in_transaction:  # SQLite itself rolls back after some errors
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     def forget(self) -> None:
         """Drop pages that can be read again."""

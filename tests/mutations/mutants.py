@@ -54,6 +54,11 @@ def mutants(source: str) -> Iterator[Mutant]:
             yield Mutant(target.lineno, function, change, mutated)
 
 
+def changes(source: str) -> Iterator[str]:
+    """The names of all mutants' changes, without the mutants."""
+    return (change for node, _ in nodes_of(ast.parse(source)) for change, _ in spots(node))
+
+
 def nodes_of(tree: ast.Module) -> list[tuple[ast.expr | ast.stmt, str]]:
     """Expressions and statements inside of functions, in a fixed order."""
     found: list[tuple[ast.expr | ast.stmt, str]] = []
@@ -90,10 +95,9 @@ def spots(node: ast.expr | ast.stmt) -> Iterator[Spot]:
     if isinstance(node, ast.Compare):
         for place, operator in enumerate(node.ops):
             other = COMPARED[type(operator)]
-            yield (
-                f"{shown(node)}: {type(operator).__name__} becomes {other.__name__}",
-                comparing(place, other),
-            )
+            change = f"{shown(node)}: {type(operator).__name__} becomes {other.__name__}"
+            earlier = sum(type(each) is type(operator) for each in node.ops[:place])
+            yield f"{change} ({earlier + 1})" if earlier else change, comparing(place, other)
     elif isinstance(node, ast.BoolOp):
         other_op = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield f"{shown(node)}: and and or change places", operating(other_op)

@@ -329,8 +329,8 @@ RULES = (
     ),
     producers(
         "a producer with an open transaction expires",
-        "if state.txn_first_offset < 0 and now_ms - state.last_timestamp",
-        "if now_ms - state.last_timestamp",
+        "                state.txn_first_offset < 0\n                and now_ms - state.last_timestamp",
+        "                now_ms - state.last_timestamp",
     ),
     producers("sequences go on after a new epoch's marker", "            state.next_sequence = 0\n", ""),
 )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mutations.mutants import mutants
+from mutations.mutants import changes, mutants
 from mutations.rules import RULES, Rule
+from mutations.targets import TARGETS, Target, source_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,3 +47,17 @@ def test_a_mutant_differs_in_one_place() -> None:
         "a < b: Lt becomes LtE",
         "self.c = 1: left out",
     ]
+
+
+def test_the_second_of_two_comparisons_has_a_name_of_its_own() -> None:
+    source = "def f(a, b, c):\n  return a < b < c\n"
+
+    assert list(changes(source)) == [
+        "a < b < c: Lt becomes LtE",
+        "a < b < c: Lt becomes LtE (2)",
+    ]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.module)
+def test_a_change_that_no_test_can_tell_is_still_in_the_module(target: Target) -> None:
+    assert target.same.keys() <= set(changes(source_of(target.module).read_text()))

@@ -60,6 +60,7 @@ class ReleasingConsumer(GroupReader[Fetched]):
     releasing: asyncio.Event | None = None
     fetches = True  # False: executors fetch, this member only holds the partitions
     is_closing = False  # the task has flushed and ends
+    losses = 0  # how often the partitions were lost without being given back
 
     def _set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
         super()._set_assignment(partitions)
@@ -75,6 +76,10 @@ class ReleasingConsumer(GroupReader[Fetched]):
                     await self.releasing.wait()
             self.releasing = None
         await super().revoked()
+
+    def lost(self) -> None:
+        self.losses += 1
+        super().lost()
 
 
 class SinkConsumer:
@@ -159,6 +164,11 @@ class SinkConsumer:
         return self._member.assignment
 
     @property
+    def losses(self) -> int:
+        """How often the member lost its partitions; others may have had them since."""
+        return self._member.losses
+
+    @property
     def must_release(self) -> bool:
         """A rebalance waits until the task has flushed and committed."""
         return self._member.releasing is not None
@@ -213,6 +223,9 @@ class SinkConsumer:
         return self._member.position(partition)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        if not offsets:
+            return
+
         async def move() -> None:
             for partition, offset in offsets.items():
                 if partition in self._member.assignment:

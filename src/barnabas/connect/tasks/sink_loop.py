@@ -84,8 +84,12 @@ class SinkLoop:
         self._open: set[TopicPartition] = set()
         self._delivered: dict[TopicPartition, int] = {}  # behind the last record that `put` took
         self._committed: dict[TopicPartition, int] = {}
+        self._flushed: dict[
+            TopicPartition, int
+        ] = {}  # what the last flush chose: a task may hold records back
         self._began: dict[TopicPartition, int] = {}  # the first record that came
         self._sought: set[TopicPartition] = set()
+        self._losses = 0
         self._committed_at = time.monotonic()
         self._looked_at = 0.0
         self._wants_commit = False
@@ -106,6 +110,7 @@ class SinkLoop:
         for where, offset in offsets.items():
             if where in self._open:
                 self._delivered[where] = offset
+                self._flushed.pop(where, None)
         if self._audit is not None:
             self._audit.rewound(offsets)
 
@@ -143,7 +148,8 @@ class SinkLoop:
             if self._delivered != self._committed:
                 self.commit()
             self._consumer.set_paused(list(self._consumer.assignment), is_paused=True)
-            self._consumer.poll(POLL_MS)  # stays a member of the group
+            # It stays a member of the group. Partitions that came just now were not paused yet.
+            self._consumer.seek({each.where: each.first for each in self._poll()})
             self._follow_assignment(stopping)
             if not paused.is_set():
                 self._consumer.set_paused(list(self._consumer.assignment), is_paused=False)
@@ -155,6 +161,8 @@ class SinkLoop:
         # What was fetched before a task sought another place when it opened is not what it wants.
         wanted = self._open - self._sought
         mine = [each for each in polled if each.where in wanted]
+        # The task did not open them in time: they must not be passed over if they stay here.
+        self._consumer.seek({each.where: each.first for each in polled if each.where not in self._open})
         if mine:
             self._deliver(mine, stopping)
         now = time.monotonic()
@@ -183,10 +191,14 @@ class SinkLoop:
         self._progress.last_error = LastError(str(error), stage, int(time.time() * 1000), *where)
 
     def _follow_assignment(self, stopping: Event) -> None:
+        losses = self._consumer.losses
         now = set(self._consumer.assignment)
-        gone, new = self._open - now, now - self._open
+        # Others may have had all partitions in between: what the task still holds of them is old.
+        gone = self._open - now if losses == self._losses else set(self._open)
+        self._losses = losses
         if gone:
             self._close(gone)
+        new = now - self._open
         if new:
             self._open |= new
             self._context.assignment = set(self._open)
@@ -318,6 +330,7 @@ class SinkLoop:
             self._rewind()
             return False
         wanted = offsets if chosen is None else {w: o for w, o in chosen.items() if w in self._open}
+        self._flushed.update(wanted)
         changed = {where: offset for where, offset in wanted.items() if self._committed.get(where) != offset}
         if not changed:
             self._progress.commits_skipped += 1
@@ -350,22 +363,32 @@ class SinkLoop:
         }
         self._consumer.seek(back)
         self._delivered = back
+        self._flushed.clear()
         if self._audit is not None:
             self._audit.rewound(back)
 
     def _give_back(self) -> None:
-        """Flush, commit and close all partitions, and put positions back to what was delivered."""
+        """Flush, commit and close all partitions. They may stay with this member, which keeps its positions:
+        each goes on behind what was flushed, because `close` drops what the task held back."""
         if not self._open:
             return
         self.commit(LAST_COMMIT_S)
+        starts = {where: self._start_of(where) for where in self._open}
         behind = {
-            where: self._delivered[where]
-            for where in self._open
-            if where in self._delivered and self._consumer.position(where) != self._delivered[where]
+            where: start
+            for where, start in starts.items()
+            if start is not None and self._consumer.position(where) != start
         }
         if behind:
             self._consumer.seek(behind)
         self._close(set(self._open))
+
+    def _start_of(self, where: TopicPartition) -> int | None:
+        """Where the next owner of a partition begins; None: nothing came of it, and it has no offset."""
+        for known in (self._flushed, self._committed, self._began):
+            if where in known:
+                return known[where]
+        return None
 
     def _close(self, partitions: Iterable[TopicPartition]) -> None:
         gone = sorted(partitions)
@@ -375,7 +398,7 @@ class SinkLoop:
         if self._audit is not None:
             self._audit.forget(gone)
         for where in gone:
-            for known in (self._delivered, self._committed, self._began):
+            for known in (self._delivered, self._committed, self._flushed, self._began):
                 known.pop(where, None)
 
     def _measure_lag(self, now: float) -> None:

@@ -27,10 +27,10 @@ CONFIG = {"connector.class": "Quiet", "topic": "t", "tasks.max": "2", "pass": "s
 Story = Callable[[httpx.AsyncClient, Herder, Recorder], Awaitable[None]]
 
 
-def run(story: Story) -> None:
+def run(story: Story, worker: dict[str, str] | None = None) -> None:
     async def main() -> None:
         runner = Recorder()
-        herder = Herder({}, "127.0.0.1:8083", QuietPlugins(), runner)
+        herder = Herder(worker or {}, "127.0.0.1:8083", QuietPlugins(), runner)
         endpoints = Endpoints(herder, lambda: "cluster", SinkGroups(Cluster([])))
         app = ServiceApp(service(endpoints, herder.start, herder.stop))
         await herder.start()
@@ -106,6 +106,69 @@ def test_a_hidden_secret_that_is_sent_back_keeps_its_value() -> None:
         }
 
     run(story)
+
+
+def test_parts_of_values_that_are_secret_are_hidden_and_restored() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        url = "jdbc:mysql://h/db?user=me&password=s3cret"
+        response = await client.put("/connectors/a/config", json={**CONFIG, "url": url})
+        assert response.status_code == 201
+        await herder.settled()
+        for path in ("", "/config", "/tasks", "?expand=info"):
+            shown = await client.get(f"/connectors/a{path}")
+            assert "s3cret" not in shown.text
+        config = (await client.get("/connectors/a/config")).json()
+        assert config["url"] == "jdbc:mysql://h/db?user=me&password=[hidden]"
+        assert (await client.put("/connectors/a/config", json=config)).status_code == 200
+        await herder.settled()
+        assert runner.running["a", 0]["url"] == url
+        moved = {**config, "url": config["url"].replace("//h/", "//other/")}
+        refused = await client.put("/connectors/a/config", json=moved)
+        assert refused.status_code == 400
+        assert "only while the rest is unchanged" in refused.json()["message"]
+
+    run(story)
+
+
+def test_what_references_stand_for_is_never_shown(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.write_text("db=hunter2\ncount=many\nclass=None.Such\n")
+    worker = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    reference, count = f"${{file:{secrets}:db}}", f"${{file:{secrets}:count}}"
+
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        path = "/connector-plugins/QuietConnector/config/validate"
+        config = {**CONFIG, "name": "a", "topic": reference, "tasks.max": count, "transforms": reference}
+        response = await client.put(path, json=config)
+        values = {each["value"]["name"]: each["value"] for each in response.json()["configs"]}
+        assert values["topic"]["value"] == reference
+        assert values["tasks.max"]["value"] is None
+        assert values["tasks.max"]["errors"][0].startswith(
+            f"Invalid value {count} for configuration tasks.max"
+        )
+        assert f"transforms.{reference}.type" in values
+        assert "hunter2" not in response.text
+        assert "many" not in response.text
+        refused = await client.put("/connectors/a/config", json=config)
+        assert refused.status_code == 400
+        assert count in refused.json()["message"]
+        for other in ({"topic": reference}, {"connector.class": f"${{file:{secrets}:class}}"}):
+            refused = await client.put("/connectors/a/config", json=other)
+            assert refused.status_code == 400
+            assert "hunter2" not in refused.text
+            assert "None.Such" not in refused.text
+        await client.put("/connectors/a/config", json={**CONFIG, "topic": reference, "tasks.max": "1"})
+        await herder.settled()
+        assert runner.running["a", 0]["topic"] == "hunter2"
+        runner.tell["a", 0](State.FAILED, "Traceback: no topic hunter2, and no s3cret")
+        await asyncio.sleep(0.01)
+        trace = (await client.get("/connectors/a/tasks/0/status")).json()["trace"]
+        assert trace == f"Traceback: no topic {reference}, and no [hidden]"
+
+    run(story, worker)
 
 
 def test_targets_and_restarts() -> None:

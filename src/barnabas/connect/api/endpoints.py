@@ -116,7 +116,8 @@ class Endpoints:
         return Response(status_code=204)
 
     async def config(self, request: Request) -> Response:
-        return JSONResponse(self.herder.shown_config(self.herder.config(name_of(request))))
+        name = name_of(request)
+        return JSONResponse(self.herder.shown_config(name, self.herder.config(name)))
 
     async def put_config(self, request: Request) -> Response:
         name = name_of(request)

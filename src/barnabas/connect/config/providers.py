@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from barnabas.connect.config.definition import ConfigDef
 from barnabas.connect.config.errors import ConfigError
+from barnabas.connect.config.secrets import Redaction
 from barnabas.settings.errors import SettingsError
 from barnabas.settings.properties import parse
 from barnabas.settings.providers import KINDS, REFERENCE
@@ -29,11 +31,23 @@ class Providers:
         names = [name.strip() for name in worker.get("config.providers", "").split(",") if name.strip()]
         self._providers = {name: self._provider(name, worker) for name in names}
 
-    def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The configuration with values in place of references."""
+    def resolve(self, config: Mapping[str, str], found: dict[str, str] | None = None) -> dict[str, str]:
+        """The configuration with values in place of references. `found` gets values with references."""
         if not self._providers:
             return dict(config)
-        return {name: re.sub(REFERENCE, self._lookup, value) for name, value in config.items()}
+
+        def lookup(match: re.Match[str]) -> str:
+            value = self._lookup(match)
+            if found is not None and value != match[0]:
+                found[value] = match[0]
+            return value
+
+        return {name: re.sub(REFERENCE, lookup, value) for name, value in config.items()}
+
+    def redaction(self, config: Mapping[str, str], definition: ConfigDef | None = None) -> Redaction:
+        """The configuration with values, and what hides them in texts."""
+        found: dict[str, str] = {}
+        return Redaction(dict(config), self.resolve(config, found), found, definition)
 
     def _lookup(self, match: re.Match[str]) -> str:
         provider = self._providers.get(match[1])

@@ -1,23 +1,37 @@
-"""Secrets in settings: which names hold them, and texts that hide them.
+"""Secrets in settings: which names hold them, which parts of values, and texts that hide them.
 
-A setting is secret if its definition says PASSWORD, or if its name says so. References to providers
-(`${file:/x:password}`) hold no secret and are shown.
+A setting is secret if its definition says PASSWORD, or if its name says so. In values of other settings the
+user info of addresses (`https://user:password@host`) and parts such as `password=…` are secret. References to
+providers (`${file:/x:password}`) hold no secret and are shown; what they stand for is never shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from barnabas.connect.config.definition import ConfigDef
 from barnabas.connect.config.types import ConfigType
 
 HIDDEN = "[hidden]"
-SECRET_NAME = re.compile(
-    r"(?i)(^|[._-])(password|passwd|passphrase|secret|token|credentials?|api[._-]?key|access[._-]?key[._-]?secret"
-    r"|private[._-]?key|jaas[._-]?config|user[._-]?info|keystore[._-]key)([._-]|$)"
+WORDS = (
+    r"password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key|access[._-]?key[._-]?secret"
+    r"|private[._-]?key"
 )
+SECRET_NAME = re.compile(rf"(?i)(^|[._-])({WORDS}|jaas[._-]?config|user[._-]?info|keystore[._-]key)([._-]|$)")
 REFERENCE = re.compile(r"\$\{[^}:]*:[^}]*\}")
+USER_INFO = re.compile(
+    r"(?i)(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://"
+    r"([^/?#\s,@:]*:(?!\d+(?:[/?#,]|$))[^\s@]*(?:@[^/?#\s,@]*)*|[^/?#\s,@:]+)@"
+)
+SECRET_PART = re.compile(
+    rf"(?i)[\w.-]*(?:{WORDS}|signature)[\w.-]*\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^&;\s\"']+)"
+)
+SECRET_FIELD = re.compile(rf"(?i)\"[\w.-]*(?:{WORDS})[\w.-]*\"\s*:\s*\"((?:[^\"\\]|\\.)+)\"")
+STAND_IN = "\ue000"  # a reference, while a value is searched: its own signs are no signs of an address
+REDACTED_LENGTH_MIN = 4  # shorter texts are replaced only as words of their own
+FRAME = re.compile(r'\s*File ".*", line \d+')
 
 
 def is_secret(name: str, definition: ConfigDef | None = None) -> bool:
@@ -28,11 +42,41 @@ def is_secret(name: str, definition: ConfigDef | None = None) -> bool:
     return SECRET_NAME.search(name) is not None
 
 
+def secret_spans(value: str) -> list[tuple[int, int]]:
+    """Where a value holds secrets: user info of addresses, values of `password=` and of `"password": "…"`."""
+    spans: list[tuple[int, int]] = []
+    for pattern in (USER_INFO, SECRET_PART, SECRET_FIELD):
+        for match in pattern.finditer(value):
+            start, end = match.span(1)
+            if not is_shown(match[1]) and all(end <= low or start >= high for low, high in spans):
+                spans.append((start, end))
+    return sorted(spans)
+
+
+def is_shown(text: str) -> bool:
+    """A reference, alone or behind a user, or what hides a secret already."""
+    secret = text.strip("\"'").rpartition(":")[2]
+    return secret in ("", STAND_IN, HIDDEN)
+
+
+def hidden_parts(value: str) -> str:
+    """A value whose secret parts are `[hidden]`."""
+    references = REFERENCE.findall(value)
+    text = REFERENCE.sub(STAND_IN, value)
+    for start, end in reversed(secret_spans(text)):
+        dropped = text[start:end].count(STAND_IN)
+        first = text[:start].count(STAND_IN)
+        del references[first : first + dropped]
+        text = text[:start] + HIDDEN + text[end:]
+    found = iter(references)
+    return re.sub(STAND_IN, lambda _: next(found, STAND_IN), text)
+
+
 def shown_value(name: str, value: str | None, definition: ConfigDef | None = None) -> str | None:
-    """The value, or `[hidden]`. A value that is a reference as a whole is shown."""
-    if value is None or not is_secret(name, definition) or REFERENCE.fullmatch(value):
+    """The value, without secrets. A value that is a reference as a whole is shown."""
+    if value is None or REFERENCE.fullmatch(value):
         return value
-    return HIDDEN
+    return HIDDEN if is_secret(name, definition) else hidden_parts(value)
 
 
 def masked(config: Mapping[str, str | None], definition: ConfigDef | None = None) -> dict[str, str | None]:
@@ -40,6 +84,77 @@ def masked(config: Mapping[str, str | None], definition: ConfigDef | None = None
     return {name: shown_value(name, value, definition) for name, value in config.items()}
 
 
-def restored(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dict[str, str | None]:
-    """A configuration that a client sends back as it was shown: hidden values are those that are stored."""
-    return {name: stored.get(name, value) if value == HIDDEN else value for name, value in config.items()}
+def restored(
+    config: Mapping[str, str | None], stored: Mapping[str, str], shown: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """A configuration that a client sends back as it was shown: values with hidden parts are those that are
+    stored."""
+    return {
+        name: stored.get(name, value) if value == HIDDEN or shown.get(name, "") == value else value
+        for name, value in config.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Replaces the secrets of a configuration in texts. `raw` is what users may see, by setting; `found` what
+    references stand for."""
+
+    raw: Mapping[str, str]
+    resolved: Mapping[str, str]
+    found: Mapping[str, str]
+    definition: ConfigDef | None = None
+
+    def has_reference(self, name: str) -> bool:
+        return name in self.raw and self.raw[name] != self.resolved.get(name)
+
+    def shown(self, name: str) -> str | None:
+        """The text of a setting as the user gave it, without secrets."""
+        return shown_value(name, self.raw[name], self.definition)
+
+    def text(self, text: str) -> str:
+        """A message or a trace. Lines of a trace that name places in code stay as they are."""
+        table = self._table()
+        if not table:
+            return text
+        pattern = re.compile("|".join(as_pattern(each) for each in sorted(table, key=len, reverse=True)))
+        lines = text.split("\n") if FRAME.search(text) else [text]
+        return "\n".join(
+            each if FRAME.match(each) else pattern.sub(lambda found: table[found[0]], each) for each in lines
+        )
+
+    def _table(self) -> dict[str, str]:
+        """What is shown in place of each secret text."""
+        table: dict[str, str] = {}
+        for name, value in self.resolved.items():
+            if self.has_reference(name):
+                for each in forms(value):
+                    table.setdefault(each, self.shown(name) or HIDDEN)
+            elif is_secret(name, self.definition):
+                table.update((each, HIDDEN) for each in forms(value))
+            else:
+                table.update((each, HIDDEN) for each in secret_parts(value))
+        for value, reference in self.found.items():
+            table.update((each, reference) for each in forms(value))
+        return {each: shown for each, shown in table.items() if each.strip()}
+
+
+def forms(secret: str) -> Iterator[str]:
+    """A secret as messages write it: whole, quoted, as a list, and its parts."""
+    parts = re.split(r"[,|\n]", secret)
+    yield from (secret, secret.strip(), repr(secret)[1:-1], ", ".join(each.strip() for each in parts))
+    yield from (each.strip() for each in parts if len(each.strip()) >= REDACTED_LENGTH_MIN)
+    yield from secret_parts(secret)
+
+
+def secret_parts(value: str) -> Iterator[str]:
+    """The secrets inside of a value: each whole, and without the user before it."""
+    for start, end in secret_spans(value):
+        part = value[start:end].strip("\"'")
+        yield part
+        yield part.rpartition(":")[2]
+
+
+def as_pattern(secret: str) -> str:
+    escaped = re.escape(secret)
+    return escaped if len(secret) >= REDACTED_LENGTH_MIN else rf"(?<!\w){escaped}(?!\w)"

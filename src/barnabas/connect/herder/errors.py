@@ -56,8 +56,17 @@ def offsets_changed(word: str, has_say: bool) -> str:
     return framework_offsets(word)
 
 
-def refuse_hidden(config: Mapping[str, str | None]) -> None:
+def refuse_hidden(config: Mapping[str, str | None], stored: Mapping[str, str]) -> None:
     """A client sent the text that hides secrets, and no secret is stored that it could stand for."""
     unknown = [name for name, value in config.items() if value == HIDDEN]
     if unknown:
         raise Refused(400, f"{', '.join(unknown)}: {HIDDEN} stands for a stored value, and none is stored")
+    changed = [
+        name for name, value in config.items() if HIDDEN in (value or "") and value != stored.get(name)
+    ]
+    if changed:
+        raise Refused(
+            400,
+            f"{', '.join(changed)}: {HIDDEN} stands for a part of the stored value only while the rest is"
+            " unchanged; write the secret, or a reference to a config provider",
+        )

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.connect.config.secrets import masked, restored
+from barnabas.connect.config.secrets import Redaction, masked, restored
 from barnabas.connect.herder import config_state as records
 from barnabas.connect.herder.config_state import Change, Record
 from barnabas.connect.herder.errors import (
@@ -49,6 +49,7 @@ class Herder(WorkerState):
         self.loggers = Loggers()
         self._restarts: list[tuple[str, bool, bool]] = []
         self._restart_places: set[Place] = set()
+        self._redactions: dict[str, Redaction] = {}  # by connector: what its traces must not show
         self._telling: set[asyncio.Future[None]] = set()
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
@@ -111,6 +112,7 @@ class Herder(WorkerState):
                 self.loggers.set(changed.name, str(changed.value.get("level", "")))
             case Change.REMOVED:
                 self.topics.pop(changed.name, None)
+                self._redactions.pop(changed.name, None)
         self.on_changed(changed.change)
         self.wake()
 
@@ -189,7 +191,8 @@ class Herder(WorkerState):
         raw = self.state.connectors[name]
         running: RunningConnector | None = None
         try:
-            config = self.providers.resolve(raw)
+            redaction = self._redactions[name] = self.redaction(name, raw)
+            config = dict(redaction.resolved)
             found = connector_class(self.plugins, config.get("connector.class", ""))
             running = self.running[name] = RunningConnector(name, raw, config, found)
             log.info("connector %s starts with %s", name, masked(raw, found.CONFIG))
@@ -197,7 +200,7 @@ class Herder(WorkerState):
             await self._tell((name, None), State.RUNNING, None, running.version)
             await self._configure_tasks(running)
         except Exception:
-            trace = traceback.format_exc()
+            trace = self._without_secrets(name, traceback.format_exc())
             log.error("connector %s failed: %s", name, trace)
             if running is not None:
                 running.failure = trace
@@ -241,8 +244,9 @@ class Herder(WorkerState):
     async def _start_task(self, task: TaskId, config: dict[str, str], target: Target) -> None:
         running = self._tasks[task] = RunningTask(config, target)
         try:
-            connector = self.providers.resolve(self.state.connectors[task.connector])
-            resolved = {**connector, **self.providers.resolve(config)}
+            raw = {**self.state.connectors[task.connector], **config}
+            redaction = self._redactions[task.connector] = self.redaction(task.connector, raw)
+            resolved = dict(redaction.resolved)
             await self.before_task(task)
             await asyncio.to_thread(
                 self._runner.start,
@@ -291,7 +295,13 @@ class Herder(WorkerState):
             log.exception("task %s did not stop in order", task)
 
     async def _tell(self, place: Place, state: State, trace: str | None, version: str | None) -> None:
-        await self.put_status(place, Status(state, self.worker_id, self.generation, trace, version))
+        shown = None if trace is None else self._without_secrets(place[0], trace)
+        await self.put_status(place, Status(state, self.worker_id, self.generation, shown, version))
+
+    def _without_secrets(self, name: str, text: str) -> str:
+        """A trace or a message, for responses and logs."""
+        redaction = self._redactions.get(name)
+        return text if redaction is None else redaction.text(text)
 
     def _state_of(self, place: Place) -> State | None:
         found = self.statuses.get(place)
@@ -306,16 +316,15 @@ class Herder(WorkerState):
     # -- commands ----------------------------------------------------------------------------------
 
     def validated(self, config: Mapping[str, str | None]) -> Validation:
-        given = {name: value for name, value in config.items() if value is not None}
-        nulls = {name: None for name, value in config.items() if value is None}
-        return validate({**self.providers.resolve(given), **nulls}, self.plugins, self.worker)
+        return validate(config, self.plugins, self.worker, self.providers)
 
     async def put(
         self, name: str, config: Mapping[str, str | None], *, is_new: bool, target: Target | None = None
     ) -> bool:
         """Make or change a connector; True if it is new. `is_new`: refuse one that exists."""
-        config = restored(config, self.state.connectors.get(name, {}))
-        refuse_hidden(config)
+        old = self.state.connectors.get(name, {})
+        config = restored(config, old, self.shown_config(name, old))
+        refuse_hidden(config, old)
         problem = (await asyncio.to_thread(self.validated, config)).refusal()
         if problem is not None:
             raise problem
@@ -387,10 +396,12 @@ class Herder(WorkerState):
         """Let the connector judge offsets; True if it has a say."""
         config = self.config(name)
         found = connector_class(self.plugins, config["connector.class"])()
+        redaction = self.redaction(name, config)
         try:
-            return await asyncio.to_thread(found.alter_offsets, self.providers.resolve(config), changes)
+            return await asyncio.to_thread(found.alter_offsets, dict(redaction.resolved), changes)
         except Exception as error:
-            raise Refused(500, str(error) or f"{type(error).__name__} while offsets were checked") from error
+            text = redaction.text(str(error)) or f"{type(error).__name__} while offsets were checked"
+            raise Refused(500, text) from error
 
     # -- what a distributed worker does otherwise --------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Validates the configuration of a connector as a whole, and renders the result as Connect does.
 
-In: a configuration with references resolved, the plugins, the worker's settings. Out: definitions with
+In: a configuration, the plugins, the worker's settings and config providers. Out: definitions with
 values and errors: common settings, those of sources or sinks, transforms and predicates by alias, the
 connector's own, client overrides. Secrets are hidden in the result.
 """
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from barnabas.connect.config.connector_settings import common_settings
 from barnabas.connect.config.definition import ConfigDef, ConfigKey, ConfigValue, missing
 from barnabas.connect.config.errors import ConfigError
-from barnabas.connect.config.secrets import HIDDEN, is_secret
-from barnabas.connect.config.types import config_text
+from barnabas.connect.config.providers import Providers
+from barnabas.connect.config.secrets import HIDDEN, Redaction, hidden_parts, is_secret, shown_value
+from barnabas.connect.config.types import Password, config_text
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.plugin_settings import (
     add_aliases,
@@ -28,6 +29,7 @@ from barnabas.connect.herder.plugin_settings import (
 from barnabas.connect.plugins import Connector, Plugins
 from barnabas.connect.plugins.errors import ConnectError, UnknownPluginError
 
+NAMING = ("transforms", "predicates", "topic.creation.groups")  # settings whose words are parts of names
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
 
@@ -39,6 +41,7 @@ class Validation:
     groups: list[str]
     keys: dict[str, ConfigKey]
     values: dict[str, ConfigValue] = field(default_factory=dict)
+    redaction: Redaction = field(default_factory=lambda: Redaction({}, {}, {}))
 
     @property
     def error_count(self) -> int:
@@ -51,14 +54,34 @@ class Validation:
         configs = []
         for name, value in self.values.items():
             key = self.keys.get(name)
-            shown = value_body(value, key is None and is_secret(name))
+            shown = value_body(value, self.shown(value, key), self.redaction)
             configs.append({"definition": None if key is None else key_body(key), "value": shown})
-        return {"name": self.name, "error_count": self.error_count, "groups": self.groups, "configs": configs}
+        body = {"name": self.name, "error_count": self.error_count, "groups": self.groups, "configs": configs}
+        if any(self.redaction.has_reference(each) for each in NAMING):
+            return {**body, "groups": self._named(self.groups), "configs": self._named(configs)}
+        return body
+
+    def shown(self, value: ConfigValue, key: ConfigKey | None) -> str | None:
+        """The value for a response: with references as the user gave them, without secrets."""
+        text = config_text(value.value)
+        if not text or isinstance(value.value, Password):
+            return text
+        if self.redaction.has_reference(value.name):
+            return self.redaction.shown(value.name)
+        return HIDDEN if key is None and is_secret(value.name) else hidden_parts(text)
+
+    def _named(self, part: Any) -> Any:
+        """Names that aliases are part of: a reference may stand for an alias."""
+        if isinstance(part, dict):
+            return {name: self._named(each) for name, each in part.items()}
+        if isinstance(part, list):
+            return [self._named(each) for each in part]
+        return self.redaction.text(part) if isinstance(part, str) else part
 
     def refusal(self) -> Refused | None:
         if not self.error_count:
             return None
-        lines = [message for value in self.values.values() for message in value.errors]
+        lines = [self.redaction.text(each) for value in self.values.values() for each in value.errors]
         first = f"Connector configuration is invalid and contains the following {len(lines)} error(s):"
         last = (
             "You can also find the above list of errors at the endpoint "
@@ -83,13 +106,12 @@ def key_body(key: ConfigKey) -> dict[str, Any]:
     }
 
 
-def value_body(value: ConfigValue, hides: bool) -> dict[str, Any]:
-    text = config_text(value.value)
+def value_body(value: ConfigValue, shown: str | None, redaction: Redaction) -> dict[str, Any]:
     return {
         "name": value.name,
-        "value": HIDDEN if hides and text else text,
+        "value": shown,
         "recommended_values": [config_text(each) for each in value.recommended_values],
-        "errors": value.errors,
+        "errors": [redaction.text(each) for each in value.errors],
         "visible": value.visible,
     }
 
@@ -107,18 +129,27 @@ def connector_class(plugins: Plugins, name: str) -> type[Connector]:
         raise Refused(400, str(error)) from None
 
 
-def validate(config: Mapping[str, str | None], plugins: Plugins, worker: Mapping[str, str]) -> Validation:
+def validate(
+    config: Mapping[str, str | None], plugins: Plugins, worker: Mapping[str, str], providers: Providers
+) -> Validation:
     """Check everything that can be checked without starting the connector."""
-    given = {name: value for name, value in config.items() if value is not None}
+    redaction = providers.redaction({name: value for name, value in config.items() if value is not None})
+    given = dict(redaction.resolved)
     name = given.get("connector.class")
     if name is None:
-        shown = "{" + ", ".join(f"{key}={config[key]}" for key in sorted(config) if not is_secret(key)) + "}"
-        raise Refused(400, f"Connector config {shown} contains no connector type")
-    found = connector_class(plugins, name)
+        shown = ", ".join(f"{key}={shown_value(key, config[key])}" for key in sorted(config))
+        raise Refused(400, f"Connector config {{{shown}}} contains no connector type")
+    try:
+        found = connector_class(plugins, name)
+    except Refused as error:
+        raise Refused(error.status, redaction.text(error.message)) from None
+    redaction = replace(redaction, definition=found.CONFIG)
     definition = common_settings(found.KIND, worker)
     offer_plugins(definition, given, plugins, found.KIND)
     problems = add_aliases(definition, given, plugins)
-    result = Validation(name, [], {**definition.keys, **found.CONFIG.keys})
+    result = Validation(
+        redaction.text(name), [], {**definition.keys, **found.CONFIG.keys}, redaction=redaction
+    )
     collect(result, definition, given)
     collect(result, found.CONFIG, given)
     converters, more = converter_settings(given, plugins)

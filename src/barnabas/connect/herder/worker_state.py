@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas.connect.config.definition import ConfigDef
 from barnabas.connect.config.providers import Providers
-from barnabas.connect.config.secrets import masked
+from barnabas.connect.config.secrets import Redaction, masked
 from barnabas.connect.herder.config_state import ConfigState
 from barnabas.connect.herder.errors import Refused, not_found
 from barnabas.connect.herder.offsets import Offsets
@@ -43,23 +44,31 @@ class WorkerState:
             raise not_found(name)
         return found
 
-    def shown_config(self, config: Mapping[str, str]) -> dict[str, str | None]:
-        """A configuration for a response: secrets are hidden."""
+    def definition(self, name: str) -> ConfigDef | None:
+        """The settings of a connector's class, if it is known."""
         try:
-            definition = self.plugins.connector(config["connector.class"]).CONFIG
+            given = {"class": self.state.connectors[name]["connector.class"]}
+            return self.plugins.connector(self.providers.resolve(given)["class"]).CONFIG
         except Exception:
-            definition = None
-        return masked(config, definition)
+            return None
+
+    def shown_config(self, name: str, config: Mapping[str, str]) -> dict[str, str | None]:
+        """The configuration of a connector, or of one of its tasks, for a response: secrets are hidden."""
+        return masked(config, self.definition(name))
+
+    def redaction(self, name: str, config: Mapping[str, str]) -> Redaction:
+        """A configuration with the values of its references, and what hides them in texts."""
+        return self.providers.redaction(config, self.definition(name))
 
     def info(self, name: str) -> dict[str, Any]:
         tasks = [{"connector": name, "task": each} for each in range(len(self.state.tasks.get(name, ())))]
-        config = self.shown_config(self.config(name))
+        config = self.shown_config(name, self.config(name))
         return {"name": name, "config": config, "tasks": tasks, "type": self.kind(name)}
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
         self.config(name)
         return [
-            {"id": {"connector": name, "task": number}, "config": self.shown_config(config)}
+            {"id": {"connector": name, "task": number}, "config": self.shown_config(name, config)}
             for number, config in enumerate(self.state.tasks.get(name, ()))
         ]
 

@@ -54,7 +54,7 @@ def header_templates(text: str, separator: str, setting: str) -> tuple[tuple[str
     for each in filter(None, (one.strip() for one in text.split(separator))):
         name, colon, value = each.partition(":")
         if not colon or not name.strip():
-            raise ConnectError(f"{setting}: {each!r} is no header: write name:value")
+            raise ConnectError(f"{setting}: a header has no name or no value: write name:value")
         found.append((name.strip().lower(), Template(value.strip())))
     return tuple(found)
 
@@ -70,7 +70,8 @@ def confluent_definitions() -> ConfigDef:
                 "string: texts as they are, other values as JSON; json: everything as JSON.",
                 validator=one_of_any_case("string", "json"))
         .define("request.body.template", "STRING", "", "LOW", "The body of a record, in place of its value.")
-        .define("headers", "STRING", "", "MEDIUM", "Headers name:value; values may hold ${key} and the like.")
+        .define("headers", "PASSWORD", "", "MEDIUM",
+                "Headers name:value; values may hold ${key} and the like. Hidden: headers carry logins.")
         .define("header.separator", "STRING", "|", "LOW", "Between headers.")
         .define("batch.max.size", "INT", 1, "HIGH", "Records of a request.", validator=between(1, BATCH_MAX))
         .define("batch.prefix", "STRING", "", "MEDIUM", "Before the records of a request.")
@@ -152,7 +153,8 @@ def aiven_definitions() -> ConfigDef:
         .define("http.headers.authorization", "PASSWORD", None, "MEDIUM",
                 "The header Authorization for static and apikey.")
         .define("http.headers.content.type", "STRING", "", "LOW", "The header Content-Type.")
-        .define("http.headers.additional", "LIST", "", "LOW", "Headers name:value.")
+        .define("http.headers.additional", "PASSWORD", "", "LOW",
+                "Headers name:value with commas between. Hidden: headers carry logins.")
         .define("oauth2.access.token.url", "STRING", "", "HIGH", "The token server.")
         .define("oauth2.client.id", "STRING", "", "HIGH", "The client.")
         .define("oauth2.client.secret", "PASSWORD", None, "HIGH", "Its secret.")
@@ -177,9 +179,7 @@ def aiven_definitions() -> ConfigDef:
 
 def aiven_plan(settings: Settings) -> SinkPlan:
     is_batched = settings.flag("batching.enabled")
-    headers = header_templates(
-        "\n".join(settings.entries("http.headers.additional")), "\n", "http.headers.additional"
-    )
+    headers = header_templates(settings.text("http.headers.additional"), ",", "http.headers.additional")
     kind = settings.text("http.headers.content.type")
     if kind:
         headers += (("content-type", Template(kind)),)

@@ -23,7 +23,8 @@ def definitions() -> ConfigDef:
         .define("topic", "STRING", "", "HIGH", "The same as topic.name.pattern.")
         .define("http.request.method", "STRING", "GET", "HIGH", "The method.",
                 validator=one_of_any_case("GET", "POST"))
-        .define("http.request.headers", "STRING", "", "MEDIUM", "Headers name:value.")
+        .define("http.request.headers", "PASSWORD", "", "MEDIUM",
+                "Headers name:value. Hidden: headers carry logins.")
         .define("http.request.headers.separator", "STRING", "|", "MEDIUM", "Between headers.")
         .define("http.request.parameters", "STRING", "", "MEDIUM",
                 "Parameters name=value of the address; values may hold ${offset}.")

@@ -315,15 +315,17 @@ class BatchParser:
         is_staged: bool = False,
         replay_range: ReplayRange | None = None,
         only: str = "",
+        recovers: bool = False,
     ) -> WriteResult:
         """Write a parsed batch to every table.
 
         `is_staged`: staging has the rows already, only the trusted tables are written. `writer` names a
         command that is no batch of the source. With a `replay_range` the rows replace those of the same
-        part of raw. `only` names the trusted table that is written, if not all are."""
+        part of raw. `only` names the trusted table that is written, if not all are. `recovers`: tables may
+        have rows of the batch already."""
         if not self.staging:
             return WriteResult()
-        mode = WriteMode(batch, merging, writer, replay_range, only)
+        mode = WriteMode(batch, merging, writer, replay_range, only, recovers)
         if not mode.adds or merging is not Merging.INSERT_NEW:
             self.make_tables()
         zone_writer = ZoneWriter(self._spark, self._pipeline, self._source, self._writer_state, found, mode)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.ingest import quarantine
 from barnabas.pipeline.lake.columns import COORDINATES, RAW_PREFIX
 
 if TYPE_CHECKING:
@@ -74,9 +73,9 @@ def not_in(rows: DataFrame, there: DataFrame) -> DataFrame:
 
 
 def not_in_quarantine(rows: DataFrame, there: DataFrame) -> DataFrame:
-    """The refused rows of a release that do not wait in the quarantine already."""
-    waiting = there.where(quarantine.WAITING).select("zone", *PLACES)
-    return rows.join(waiting, ["zone", *PLACES], "left_anti").select(*rows.columns)
+    """The refused rows that these rows of the quarantine lack."""
+    known = there.select("zone", *PLACES)
+    return rows.join(known, ["zone", *PLACES], "left_anti").select(*rows.columns)
 
 
 def quoted(rows: DataFrame) -> list[str]:

@@ -29,6 +29,7 @@ from barnabas.engine.session import apart, is_local
 from barnabas.pipeline.ingest.audit_mark import AuditMark
 from barnabas.pipeline.ingest.batch_parser import BatchParser, in_reading_order
 from barnabas.pipeline.ingest.compaction import Compactor
+from barnabas.pipeline.ingest.complete_batch import CompleteBatch, CompleteBatches
 from barnabas.pipeline.ingest.fenced_tables import fence_tables
 from barnabas.pipeline.ingest.judging.parsed_batch import ROWS_ON_DRIVER_MAX, ParsedBatch
 from barnabas.pipeline.ingest.maintenance import keeping_checkpoint
@@ -102,6 +103,7 @@ class SourceRunner:
         self._audit = zone_audit(spark, pipeline, source)
         self._parser = self._new_parser()
         self._lock = source_lock(pipeline, source)
+        self._complete = CompleteBatches(pipeline, source)
         self._compactor = Compactor(spark, pipeline, self.source, self._epoch)
         self._checkpoint: RawCheckpoint | None = None
         self._is_open = False
@@ -191,27 +193,38 @@ class SourceRunner:
         return self._reader.lag(self.position)
 
     def recover(self) -> BatchResult | None:
-        """Find out how far the source was read, and finish its last batch; None where nothing was missing."""
+        """Find out how far the source was read, and finish its last batch; None where nothing was missing.
+
+        A batch that is noted as complete is not judged again: rules may have changed meanwhile, and a
+        backfill gives the rows that it reads again the number of the last batch."""
         with self._failures_classified("opening"):
             fence_tables(self._spark, self._pipeline)
             if isinstance(self._reader, FilesReader):
                 self._reader.look_again()
             checkpoint = self._raw.newest_checkpoint()
             if checkpoint is None:
+                self._complete.forget()
                 checkpoint = self._raw.begin(self._reader.start())
             self._keep_statistics()
             self._parser.open()
+            complete = self._complete.last()
+            if complete is not None and complete.batch == checkpoint.batch:
+                newest = max((each for each in (checkpoint.newest, complete.newest) if each), default=None)
+                checkpoint = replace(checkpoint, newest=newest, audit=complete.audit or checkpoint.audit)
+            else:
+                complete = None
             self._checkpoint = checkpoint
             if self._audit is not None:
                 self._audit.begin(checkpoint.batch, checkpoint.audit)
-            if checkpoint.batch == 0:
+            if complete is not None or checkpoint.batch == 0:
                 self._is_open = True
                 return None
         started = self._clock()
-        done, parsed = self._write_from_raw(checkpoint)
+        done, parsed = self._write_from_raw(checkpoint, recovers=True)
         self._checkpoint = replace(
             checkpoint, newest=self._newest_after(checkpoint, parsed, self._stamp(checkpoint.batch, None))
         )
+        self._note_complete()
         self._is_open = True
         if not done.changed:
             return None
@@ -249,9 +262,10 @@ class SourceRunner:
                 seconds["raw"] = round(time.perf_counter() - at, 3)
             self._checkpoint = checkpoint
             self._reader.done(source_slice, parsed.totals.bytes)
+            done = self._write_zones(parsed, checkpoint) if parsed.count else WriteResult()
+            self._note_complete()
             if not parsed.count:
                 return None
-            done = self._write_zones(parsed, checkpoint)
             done.seconds.update(seconds)
         finally:
             parsed.release()
@@ -276,11 +290,19 @@ class SourceRunner:
         self._checkpoint = checkpoint
         done, parsed = self._write_from_raw(checkpoint)
         self._checkpoint = replace(checkpoint, newest=self._newest_after(checkpoint, parsed, stamp))
+        self._note_complete()
         self._reader.done(source_slice, parsed.totals.bytes)
         return self._batch(checkpoint, parsed, done, started)
 
     def _mark(self) -> AuditMark | None:
         return self._audit.mark() if self._audit is not None else None
+
+    def _note_complete(self) -> None:
+        """Note that all zones have the last batch."""
+        assert self._checkpoint is not None
+        with self._failures_classified("noting that the batch is complete"):
+            done = CompleteBatch(self._checkpoint.batch, self._checkpoint.newest, self._mark())
+            self._complete.note(done)
 
     def _newest_after(self, checkpoint: RawCheckpoint, parsed: ParsedBatch, stamp: Stamp) -> str | None:
         newest = self._bounded(parsed.totals.newest_event_time, stamp)
@@ -288,7 +310,9 @@ class SourceRunner:
             (each for each in (checkpoint.newest, newest and newest.isoformat()) if each), default=None
         )
 
-    def _write_from_raw(self, checkpoint: RawCheckpoint) -> tuple[WriteResult, ParsedBatch]:
+    def _write_from_raw(
+        self, checkpoint: RawCheckpoint, *, recovers: bool = False
+    ) -> tuple[WriteResult, ParsedBatch]:
         with self._failures_classified("reading raw"):
             stamp = self._stamp(checkpoint.batch, checkpoint.newest_before)
             rows = self._raw.rows(checkpoint.batch)
@@ -297,16 +321,18 @@ class SourceRunner:
             rows = in_reading_order(rows, count).select(*COLUMNS, late_before)
             parsed = self._parser.parse(rows, count, checkpoint.references)
         try:
-            return self._write_zones(parsed, checkpoint), parsed
+            return self._write_zones(parsed, checkpoint, recovers=recovers), parsed
         finally:
             parsed.release()
 
-    def _write_zones(self, parsed: ParsedBatch, checkpoint: RawCheckpoint) -> WriteResult:
+    def _write_zones(
+        self, parsed: ParsedBatch, checkpoint: RawCheckpoint, *, recovers: bool = False
+    ) -> WriteResult:
         if not parsed.count and checkpoint.merging is not Merging.REPLACE_ALL:
             return WriteResult()  # retention has removed the rows
         versions = {each.table: each.version for each in self._versions()}
         with self._failures_classified("writing"):
-            done = self._parser.write(parsed, checkpoint.batch, checkpoint.merging)
+            done = self._parser.write(parsed, checkpoint.batch, checkpoint.merging, recovers=recovers)
         # A commit that existed already has changed nothing.
         done.changed = [each for each in done.changed if versions.get(each.table) != each.version]
         return done

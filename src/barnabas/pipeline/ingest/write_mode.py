@@ -97,6 +97,7 @@ class WriteMode:
     writer: str = ""
     replay_range: ReplayRange | None = None
     only: str = ""  # the only trusted table that is written
+    recovers: bool = False  # the batch was interrupted: tables may have some of its rows
 
     @property
     def is_release(self) -> bool:

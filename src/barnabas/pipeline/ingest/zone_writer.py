@@ -34,7 +34,7 @@ from barnabas.pipeline.ingest.masking import masked
 from barnabas.pipeline.ingest.results import AddedRows, CommitListener, DuplicateListener, TableChange
 from barnabas.pipeline.ingest.write_mode import RELEASE, WriteMode, WriteResult
 from barnabas.pipeline.lake import commits
-from barnabas.pipeline.lake.columns import OP, ROW
+from barnabas.pipeline.lake.columns import BATCH, OP, ROW
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.refined import zone as refined_zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, Source, Staging, Trusted
@@ -311,8 +311,10 @@ class ZoneWriter:
             whole = frames[0]
             for rows in frames[1:]:
                 whole = whole.unionByName(rows)
-            if self._mode.is_release and self._lake.exists(self._spark, table):
-                whole = rewritten_rows.not_in_quarantine(whole, self._lake.read(self._spark, table))
+            if (self._mode.is_release or self._mode.recovers) and self._lake.exists(self._spark, table):
+                mine = f"batch = {self._mode.batch}" if self._mode.recovers else quarantine.WAITING
+                there = self._lake.read(self._spark, table).where(mine)
+                whole = rewritten_rows.not_in_quarantine(whole, there)
             if outdated:
                 commits.overwrite(whole, path, txn, where=outdated)
             else:
@@ -345,13 +347,12 @@ class ZoneWriter:
             rows = rows.drop(OP, ROW).unionByName(kept, allowMissingColumns=True)
             commits.overwrite(rows, path, self._txn(table), where=mode.replay_range.zone)
         else:
-            if (
-                mode.is_release
-                and mode.merging is Merging.INSERT_NEW
-                and self._lake.exists(self._spark, table)
-            ):
-                # An interrupted release has written them.
-                rows = rewritten_rows.not_in(rows, self._lake.read(self._spark, table))
+            is_appended = mode.merging is Merging.INSERT_NEW
+            if (mode.is_release or mode.recovers) and is_appended and self._lake.exists(self._spark, table):
+                # An interrupted release has written them, or a backfill with the number of this batch.
+                there = self._lake.read(self._spark, table)
+                there = there.where(F.col(BATCH) == mode.batch) if mode.recovers else there
+                rows = rewritten_rows.not_in(rows, there)
             zone.write(
                 rows, path, found.schema.names, keys, mode.merging, self._txn(table), self._state.appender,
                 widens=found.widened, properties=self._properties(table, rows),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from barnabas.engine.lease_records import FolderRecords, ObjectRecords, Records
 from barnabas.engine.lock import LakeLock
-from barnabas.engine.places.place import FILE_URL, Place, place_at
+from barnabas.engine.places.object_store import NoRecords
+from barnabas.engine.places.place import FILE_URL, FolderPlace, Place, place_at
 from barnabas.engine.secrets import revealed
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -29,6 +30,14 @@ def lease_records(pipeline: Pipeline) -> Records:
 def state_place(pipeline: Pipeline) -> Place:
     """The place of the engine's files: in the lake, where all hosts see them."""
     return place_at(pipeline.lake_location.own_path().rstrip("/"), revealed(pipeline.spark.settings))
+
+
+def shared_place(pipeline: Pipeline) -> Place:
+    """The place of the lake's own small files; a folder of this machine where its store is not known."""
+    try:
+        return state_place(pipeline)
+    except NoRecords:
+        return FolderPlace(state_folder(pipeline))
 
 
 def lake_lock(

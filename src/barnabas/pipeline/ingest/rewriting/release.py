@@ -134,6 +134,8 @@ def release_of(
     ]
     # A release to trusted takes rows that staging still has; one to staging takes rows that it lacks.
     kept = waiting.join(staged, at_same, "left_anti" if judge is Zone.STAGING else "left_semi")
+    # Each row once, also where an older version of this program had quarantined it twice.
+    kept = kept.dropDuplicates([*raw_zone.COORDINATES])
     # A fixed copy: our own commits change the tables that the rows are computed from.
     kept = fixed_copy(spark, kept)
     count = kept.count()

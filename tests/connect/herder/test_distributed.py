@@ -10,7 +10,7 @@ import pytest
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.connect.herder.distributed.herder import DistributedHerder
-from barnabas.connect.herder.errors import Elsewhere
+from barnabas.connect.herder.errors import Elsewhere, Refused
 from barnabas.connect.plugins import FencedError
 from barnabas.connect.tasks.privileged import LeaderWriter, OwnOffsets
 from barnabas.testing import Broker
@@ -46,7 +46,8 @@ async def until(condition: Callable[[], bool]) -> None:
 class Workers:
     """Workers in one loop; what they send to the leader goes straight to its methods."""
 
-    def __init__(self, bootstrap: str, group: str) -> None:
+    def __init__(self, bootstrap: str, group: str, **more: str) -> None:
+        self._more = {name.replace("_", "."): text for name, text in more.items()}
         self._bootstrap = bootstrap
         self._group = group
         self.all: dict[str, tuple[DistributedHerder, Recorder, Cluster]] = {}
@@ -55,7 +56,7 @@ class Workers:
         url = f"http://worker:{number}/"
         cluster = Cluster(parse_bootstrap(self._bootstrap))
         runner = Recorder()
-        worker = {**properties(self._group), "bootstrap.servers": self._bootstrap}
+        worker = {**properties(self._group), "bootstrap.servers": self._bootstrap, **self._more}
         leading = LeaderWriter(worker, worker["config.storage.topic"])
         herder = DistributedHerder(
             worker, url, QuietPlugins(), runner, cluster, self._send, OwnOffsets(worker), leading
@@ -72,8 +73,14 @@ class Workers:
         import json
 
         base, _, path = url.partition("/connectors/")
-        name = path.split("/")[0]
-        await self.all[base + "/"][0].publish_tasks(name, json.loads(body))
+        name, what = path.split("/")
+        leader = self.all[base + "/"][0]
+        if not leader.is_leader:
+            raise Refused(409, "not the leader")
+        if what == "fence":
+            await leader.fence(name)
+        else:
+            await leader.publish_tasks(name, json.loads(body))
 
     def tasks(self) -> list[int]:
         return sorted(len(runner.running) for _, runner, _ in self.all.values())
@@ -112,6 +119,39 @@ def test_workers_share_tasks_and_take_over_those_of_a_worker_that_leaves() -> No
 
     with Broker() as broker:
         asyncio.run(main(broker.bootstrap))
+
+
+def test_producers_of_earlier_tasks_are_fenced_once_for_each_configuration() -> None:
+    """A second fencing would end tasks that run already."""
+
+    async def main(bootstrap: str) -> None:
+        workers = Workers(bootstrap, "fences", exactly_once_source_support="enabled")
+        for number in (1, 2, 3):
+            await workers.add(number)
+        everything = [("a", number) for number in range(6)]
+        try:
+            await until(lambda: all(herder.leader_url for herder, _, _ in workers.all.values()))
+            for number in range(4):
+                leader = workers.leader()
+                await leader.put("a", {**CONFIG, "round": str(number)}, is_new=False)
+                await until(
+                    lambda number=number: (
+                        workers.running() == everything
+                        and {c["round"] for _, r, _ in workers.all.values() for c in r.running.values()}
+                        == {str(number)}
+                    )
+                )
+            states = {each["state"] for each in workers.leader().status("a")["tasks"]}
+            assert states == {"RUNNING"}
+        finally:
+            for url in list(workers.all):
+                await workers.remove(url)
+
+    with Broker() as broker:
+        asyncio.run(main(broker.bootstrap))
+        keys = [key for key, _, _ in records_of(broker.bootstrap, "fences-configs")]
+        wanted = [key for key in keys if key in (b"commit-a", b"tasks-fencing-a")]
+        assert wanted == [b"commit-a", b"tasks-fencing-a"] * (len(wanted) // 2)
 
 
 def test_a_leader_fences_the_one_before_and_writes_all_records_or_none() -> None:

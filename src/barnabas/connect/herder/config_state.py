@@ -83,9 +83,11 @@ class ConfigState:
     def _connector(self, name: str, value: dict[str, Any] | None) -> Changed | None:
         if value is None:
             known = name in self.connectors
-            for held in (self.connectors, self.targets, self.tasks, self._seen, self.fenced):
+            # The count of fenced tasks stays: more tasks of before may live on under the same name.
+            for held in (self.connectors, self.targets, self.tasks, self._seen):
                 held.pop(name, None)
             self.inconsistent.discard(name)
+            self.fencing_due.discard(name)
             return Changed(Change.REMOVED, name) if known else None
         properties = value.get("properties")
         if not isinstance(properties, dict):

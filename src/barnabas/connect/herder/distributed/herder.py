@@ -14,15 +14,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.groups.member import Assignment as Given
 from barnabas.client.groups.member import GroupMember
 from barnabas.client.groups.membership import GroupSettings, JoinedMember, Offer
-from barnabas.connect.herder.config_state import FENCING, SESSION_KEY, Change, Record
+from barnabas.connect.herder.config_state import SESSION_KEY, Change, Record
 from barnabas.connect.herder.distributed import signing
 from barnabas.connect.herder.distributed.assignor import FIRST, Plan, assign, eager
+from barnabas.connect.herder.distributed.fencing import Fencing
 from barnabas.connect.herder.distributed.protocol import (
     CONFIG_MISMATCH,
     CONNECTOR,
@@ -119,6 +119,9 @@ class DistributedHerder(Herder):
                 internal_topic(worker, OFFSET, 25),
             ],
             self._record,
+        )
+        self._fencing = Fencing(
+            self.group, cluster, self.state, lambda: self._topics.read_to_end(CONFIG), self.write
         )
         self._settings = GroupSettings(
             self.group,
@@ -412,16 +415,13 @@ class DistributedHerder(Herder):
         is_exact = self.worker.get("exactly.once.source.support", "disabled").lower() == "enabled"
         if is_exact and task.connector in self.state.fencing_due and self.kind(task.connector) == "source":
             await self.fence(task.connector)
+            await self._topics.read_to_end(CONFIG)
 
     async def fence(self, name: str) -> None:
-        if not self.is_leader:
+        if self.is_leader:
+            await self._fencing.fence(name)
+        else:
             await self._ask_leader("PUT", f"connectors/{name}/fence", b"")
-            return
-        count = len(self.state.tasks.get(name, ()))
-        admin = Admin(self._cluster)
-        for number in range(max(count, self.state.fenced.get(name, 0))):
-            await admin.fence_producer(f"{self.group}-{name}-{number}")
-        await self.write([(FENCING + name, {"task-count": count})])
 
     async def put_status(self, place: Place, status: Status | None) -> None:
         known = self.statuses.get(place)

@@ -158,6 +158,12 @@ def percentiles(buckets: Sequence[int], shares: Sequence[float]) -> list[float]:
     return found
 
 
+def mean(buckets: Sequence[int]) -> float:
+    """The mean of the values, wrong by at most what a bucket is wide; 0 if there are none."""
+    total = sum(buckets)
+    return sum(middle(index) * number for index, number in enumerate(buckets) if number) / max(total, 1)
+
+
 def middle(index: int) -> float:
     """The middle of a bucket, the inverse of what `observe` computes."""
     if index < 32:

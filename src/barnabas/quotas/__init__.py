@@ -6,5 +6,6 @@ Does not know: clocks, connections.
 
 from barnabas.quotas.levels import Levels, Limit
 from barnabas.quotas.rates import QuotaRate, TokenBucket, WindowedRate
+from barnabas.quotas.recent_mean import RecentMean
 
-__all__ = ["Levels", "Limit", "QuotaRate", "TokenBucket", "WindowedRate"]
+__all__ = ["Levels", "Limit", "QuotaRate", "RecentMean", "TokenBucket", "WindowedRate"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.quotas import quota_callback
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.quotas import Levels, QuotaRate, TokenBucket
+from barnabas.quotas import Levels, QuotaRate, RecentMean, TokenBucket
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
@@ -35,18 +35,16 @@ Shared = tuple[str, str]
 class Share(Generic[Meter]):
     """The usage of all clients that share one limit."""
 
-    __slots__ = ("bound", "meter", "throttled_ms", "throttles")
+    __slots__ = ("bound", "meter", "throttles")
 
     def __init__(self, meter: Meter, bound: float) -> None:
         self.meter = meter
         self.bound = bound
-        self.throttled_ms = 0
-        self.throttles = 0
+        self.throttles = RecentMean()  # of waits, in ms
 
-    def throttled(self, wait_ms: int) -> int:
+    def throttled(self, wait_ms: int, now_ms: float) -> int:
         if wait_ms:
-            self.throttled_ms += wait_ms
-            self.throttles += 1
+            self.throttles.record(wait_ms, now_ms)
         return wait_ms
 
 
@@ -162,15 +160,17 @@ class ClientQuotas:
         share = self.produce.of(user, client_id) if self.produce is not None else None
         if share is None:
             return 0
-        return share.throttled(share.meter.record(size, share.bound, self.now_ms()))
+        now_ms = self.now_ms()
+        return share.throttled(share.meter.record(size, share.bound, now_ms), now_ms)
 
     def worked(self, user: str, client_id: str | None, spent_ns: int) -> int:
         """Count the time of a request. Returns how long its client must wait."""
         share = self.request.of(user, client_id) if self.request is not None else None
         if share is None:
             return 0
-        wait_ms = share.meter.record(spent_ns / NS_A_PERCENT, share.bound, self.now_ms())
-        return share.throttled(min(wait_ms, self.longest_request_wait_ms))
+        now_ms = self.now_ms()
+        wait_ms = share.meter.record(spent_ns / NS_A_PERCENT, share.bound, now_ms)
+        return share.throttled(min(wait_ms, self.longest_request_wait_ms), now_ms)
 
     def fetching(self, user: str, client_id: str | None) -> FetchLimit | None:
         share = self.fetch.of(user, client_id) if self.fetch is not None else None
@@ -197,8 +197,8 @@ class FetchLimit:
 
     def wait_ms(self, size: int) -> int:
         """Count a response. Returns how long the client must wait for it instead, if it is over the limit."""
-        share = self._share
-        return share.throttled(share.meter.try_record(size, share.bound, self._now_ms()))
+        share, now_ms = self._share, self._now_ms()
+        return share.throttled(share.meter.try_record(size, share.bound, now_ms), now_ms)
 
 
 class Mutations:
@@ -220,5 +220,5 @@ class Mutations:
         share.meter.spend(count, share.bound, now_ms)
 
     def wait_ms(self) -> int:
-        share = self._share
-        return share.throttled(share.meter.throttle_ms(share.bound, self._now_ms()))
+        share, now_ms = self._share, self._now_ms()
+        return share.throttled(share.meter.throttle_ms(share.bound, now_ms), now_ms)

@@ -31,13 +31,16 @@ def register(broker: Broker, limits: ConnectionLimits) -> None:
     def tokens(share: Share[Any]) -> float:
         return float(share.meter.refill(share.bound, quotas.now_ms()))
 
+    def average_wait(share: Share[Any]) -> float:
+        return share.throttles.mean(quotas.now_ms())
+
     for kind, (attribute, name, help) in RATES.items():
         metrics.gauges("kafka.server", kind, name, help, rows(quotas, attribute, rate))
         metrics.gauges(
             "kafka.server",
             kind,
             "throttle-time",
-            "Average wait of a throttled client, in ms.",
+            "Average wait of a throttled client in the last minute, in ms.",
             rows(quotas, attribute, average_wait),
         )
     metrics.gauges(
@@ -51,7 +54,7 @@ def register(broker: Broker, limits: ConnectionLimits) -> None:
         "kafka.server",
         "ControllerMutation",
         "throttle-time",
-        "Average wait of a throttled client, in ms.",
+        "Average wait of a throttled client in the last minute, in ms.",
         rows(quotas, "mutation", average_wait),
     )
     metrics.gauges(
@@ -71,10 +74,6 @@ def register(broker: Broker, limits: ConnectionLimits) -> None:
         "The last wait of a listener for its connection rate, in ms.",
         lambda: [({"listener": listener}, value) for listener, value in limits.throttle_times.items()],
     )
-
-
-def average_wait(share: Share[Any]) -> float:
-    return share.throttled_ms / share.throttles if share.throttles else 0.0
 
 
 def rows(

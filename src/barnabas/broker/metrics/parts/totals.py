@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.metrics import Kind, Tags, metric_of
-from barnabas.metrics.histogram import SHARES, Histogram, percentiles
+from barnabas.metrics.histogram import SHARES, Histogram, mean, percentiles
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics import Metrics
@@ -51,23 +51,16 @@ def rate_of(metrics: Metrics, domain: str, kind: str, name: str, help: str, coun
 def average_and_max(
     metrics: Metrics, domain: str, kind: str, stem: str, help: str, histogram: Callable[[], Histogram]
 ) -> None:
-    """`x-avg` and `x-max` in milliseconds, of the last one to two minutes or, if there were none, of all."""
+    """`x-avg` and `x-max` in milliseconds, of the last one to two minutes; 0 where there were none."""
     metrics.adopt(histogram())
-    for name in ("avg", "max"):
+    for name, of in (("avg", mean), ("max", lambda buckets: percentiles(buckets, [1.0])[0])):
         metrics.gauge(
             domain,
             kind,
             f"{stem}-{name}",
-            f"{help[:-1]}, {name}, in ms.",
-            lambda name=name: of(histogram(), name),  # type: ignore[misc]
+            f"{help[:-1]}, {name} of recent ones, in ms.",
+            lambda of=of: of(histogram().recent) / NS_PER_MS,  # type: ignore[misc]
         )
-
-
-def of(histogram: Histogram, name: str) -> float:
-    found = histogram.snapshot(NS_PER_MS)
-    if name == "avg":
-        return found.mean
-    return found.percentiles[-1] if found.recent else found.max
 
 
 def max_and_percentiles(

@@ -1,12 +1,14 @@
 """The registry: what is registered is read under its key, lazily, with the attributes of Kafka's MBeans."""
 
+from collections.abc import Generator, Iterator
 from math import exp
 
 import pytest
 
 from barnabas.metrics import Histogram, Kind, Registry, metric_of
+from barnabas.metrics.exposition import Page
 from barnabas.metrics.rates import TICK_S
-from barnabas.metrics.registry import METERS_MAX, ROWS_WITH_RATES
+from barnabas.metrics.registry import METERS_MAX, ROWS_A_PART, ROWS_WITH_RATES
 
 SIZE = metric_of("kafka.log", "Log", "Size", Kind.GAUGE, "Bytes of a log.", is_detail=True)
 END = metric_of("kafka.log", "Log", "LogEndOffset", Kind.GAUGE, "The next offset.", is_detail=True)
@@ -70,6 +72,57 @@ def test_a_walk_looks_nothing_up_before_it_is_needed() -> None:
     walk = registry.samples()
     assert next(walk).value == 1
     walk.close()
+
+
+def test_rows_of_a_table_are_made_as_they_are_read() -> None:
+    registry, made = Registry(), []
+
+    def rows() -> Iterator[tuple[tuple[tuple[str, str], ...], int]]:
+        for index in range(10 * ROWS_A_PART):
+            made.append(index)
+            yield (("partition", str(index)),), index
+
+    registry.add_table([(SIZE, lambda index: index), (END, lambda index: -index)], rows)
+    samples = registry.samples()
+    next(samples)
+    assert len(made) == ROWS_A_PART
+    values = [sample.value for sample in samples]
+    assert values == [*range(1, 10 * ROWS_A_PART), *(-index for index in range(10 * ROWS_A_PART))]
+    assert len(made) == 10 * ROWS_A_PART
+
+
+def test_a_walk_counts_in_steps_once_for_all_its_metrics() -> None:
+    registry, begun = Registry(), []
+
+    def count() -> Generator[None, None, list[int]]:
+        begun.append(1)
+        for _ in range(5):
+            yield
+        return [3, 4]
+
+    registry.add_walk([LEADER, END], count)
+    found = list(registry.samples_and_pauses())
+    assert found[:5] == [None] * 5
+    assert [sample.value for sample in found[5:] if sample is not None] == [3, 4]
+    assert len(found) == 7
+    assert begun == [1]
+    assert [sample.value for sample in registry.samples()] == [3, 4]
+    pauses = [part for part in Page(registry).parts() if not part]
+    assert len(pauses) == 5
+    assert "kafka_server_raft_metrics_current_leader 3\n" in "".join(Page(registry).parts())
+
+
+def test_a_walk_for_one_metric_does_not_read_the_others() -> None:
+    registry = Registry()
+
+    def count() -> Generator[None, None, list[int]]:
+        yield
+        return [3, 4]
+
+    registry.add_walk([LEADER, END], count)
+    [sample] = registry.samples(lambda metric: metric is END)
+    assert sample.value == 4
+    assert registry.metrics == [LEADER, END]
 
 
 def test_a_meter_has_the_attributes_of_kafkas() -> None:

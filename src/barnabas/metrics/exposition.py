@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from barnabas.metrics.dialects import DEFAULT, DIALECTS, Dialect, Shape
 from barnabas.metrics.histogram import Snapshot
-from barnabas.metrics.registry import Column, Reading, Registry, Shared
+from barnabas.metrics.registry import Column, Reading, Registry, Shared, steps_of
 from barnabas.metrics.samples import Kind, Metric, Tags
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -57,6 +57,8 @@ class Page:
                     lines = []
                     yield from self._column(shape, reading.rows)
                     continue
+                for _ in steps_of(reading):
+                    yield ""
                 for line in self._lines(shape, reading):
                     lines.append(line)
                     if len(lines) >= LINES_A_STEP:
@@ -75,10 +77,9 @@ class Page:
 
     def _column(self, shape: Shape, column: Column) -> Iterator[str]:
         """The samples of a metric of a table. Texts of labels are made once for all metrics of it."""
-        name, look, rows = shape.name, column.look, column.shared.rows()
+        name, look, start = shape.name, column.look, 0
         texts = self._tables.setdefault(column.shared, [])
-        for start in range(0, len(rows), LINES_A_STEP):
-            some = rows[start : start + LINES_A_STEP]
+        while some := column.shared.part(start, LINES_A_STEP):
             if len(texts) <= start:
                 texts += [self._labels(tags) for tags, _ in some]
             yield "".join(
@@ -87,6 +88,7 @@ class Page:
                     for (_, thing), text in zip(some, texts[start : start + LINES_A_STEP], strict=True)
                 ]
             )
+            start += LINES_A_STEP
 
     def _lines(self, shape: Shape, reading: Reading) -> Iterator[str]:
         metric, name, texts = reading.metric, shape.name, self._texts

@@ -2,9 +2,10 @@
 
 In: sources, registered once: a metric, and a function that gives its rows, (tags, value), whenever somebody
 reads. Out: readings (a metric with its rows) and samples, both lazily: a reader may pause between any two, so
-a long walk never holds an event loop. A source's rows must not depend on a container that may change
-meanwhile. What is read is read in the thread that owns the sources: a broker's loop. Rates of meters are kept
-for those who ask. Does not know: formats, the network, clocks other than the one that it is given.
+a long walk never holds an event loop. Values that need a walk of their own, such as counts of partitions, are
+counted in steps. A source's rows must not depend on a container that may change meanwhile. What is read is
+read in the thread that owns the sources: a broker's loop. Rates of meters are kept for those who ask. Does
+not know: formats, the network, clocks other than the one that it is given.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Wanted = Callable[[Metric], bool]
 T = TypeVar("T")
 METERS_MAX = 2_000  # that have rates by ticks; those of others are computed between two looks
 ROWS_WITH_RATES = 50  # of a metric
+ROWS_A_PART = 128  # of a table that are made together
 NS_A_SECOND = 1e9
 
 
@@ -46,6 +48,16 @@ class Table(NamedTuple):
     rows: Callable[[], Iterable[Row]]
 
 
+Counting = Generator[None, None, Sequence[Any]]
+
+
+class Walk(NamedTuple):
+    """Several metrics whose values one walk counts together, in steps."""
+
+    metrics: Sequence[Metric]
+    begin: Callable[[], Counting]
+
+
 class Registry:
     __slots__ = ("_by_metric", "_now_s", "_rates", "_sources", "_started_s")
 
@@ -53,7 +65,7 @@ class Registry:
         """`now_s`: monotonic time, for rates."""
         self._now_s = now_s
         self._started_s = now_s()
-        self._sources: list[Source | Table] = []
+        self._sources: list[Source | Table | Walk] = []
         self._by_metric: dict[Metric, None] = {}
         self._rates: dict[tuple[Metric, Tags], Rates] = {}
 
@@ -73,6 +85,11 @@ class Registry:
         self._sources.append(Table(columns, rows))
         self._by_metric.update(dict.fromkeys(metric for metric, _ in columns))
 
+    def add_walk(self, metrics: Sequence[Metric], count: Callable[[], Counting]) -> None:
+        """`count` yields where its reader may pause, and returns a value for each of the metrics."""
+        self._sources.append(Walk(metrics, count))
+        self._by_metric.update(dict.fromkeys(metrics))
+
     @property
     def metrics(self) -> list[Metric]:
         """All metrics, whether they have samples now or not."""
@@ -81,12 +98,21 @@ class Registry:
     # -- reading -----------------------------------------------------------------------------------
 
     def readings(self, wanted: Wanted | None = None) -> list[Reading]:
-        """Those of the wanted metrics. No value is looked up before its row is iterated."""
+        """Those of the wanted metrics. No value is looked up before its row is iterated. A reader on a loop
+        takes the pauses of `steps_of` before it iterates the rows."""
         found: list[Reading] = []
         for source in self._sources:
             if isinstance(source, Source):
                 if wanted is None or wanted(source.metric):
                     found.append(Reading(source.metric, tagged(source.rows)))
+                continue
+            if isinstance(source, Walk):
+                walked = Walked(source.begin)
+                found += [
+                    Reading(metric, Place(walked, index))
+                    for index, metric in enumerate(source.metrics)
+                    if wanted is None or wanted(metric)
+                ]
                 continue
             columns = [column for column in source.columns if wanted is None or wanted(column[0])]
             if columns:
@@ -96,9 +122,14 @@ class Registry:
 
     def samples(self, wanted: Wanted | None = None) -> Iterator[Sample]:
         """Every sample, one after the other. The caller may pause wherever it likes."""
-        for metric, rows in self.readings(wanted):
-            for tags, value in rows:
-                yield Sample(metric, tags, value)
+        return (sample for sample in self.samples_and_pauses(wanted) if sample is not None)
+
+    def samples_and_pauses(self, wanted: Wanted | None = None) -> Iterator[Sample | None]:
+        """The same for readers on a loop: None where a sample needs several steps, and one is done."""
+        for reading in self.readings(wanted):
+            yield from steps_of(reading)
+            for tags, value in reading.rows:
+                yield Sample(reading.metric, tags, value)
 
     def attributes(self, sample: Sample) -> dict[str, float | str]:
         """All attributes that the MBean of a sample has through it, as a reader of JMX sees them."""
@@ -147,23 +178,28 @@ class Registry:
 
 
 class Shared:
-    """The rows of a table, looked up when the first column needs them."""
+    """The rows of a table. Each is made when the first column needs it."""
 
-    __slots__ = ("_look", "_rows")
+    __slots__ = ("_look", "_made", "_rows")
 
     def __init__(self, look: Callable[[], Iterable[Row]]) -> None:
         self._look = look
-        self._rows: list[tuple[Tags, Any]] | None = None
+        self._rows: Iterator[tuple[Tags, Any]] | None = None
+        self._made: list[tuple[Tags, Any]] = []
 
-    def rows(self) -> list[tuple[Tags, Any]]:
+    def part(self, start: int, count: int) -> list[tuple[Tags, Any]]:
+        """At most `count` rows from `start` on; none at the end of the table."""
         if self._rows is None:
-            self._rows = list(tagged(self._look))
-        return self._rows
+            self._rows = tagged(self._look)
+        missing = start + count - len(self._made)
+        if missing > 0:
+            self._made += islice(self._rows, missing)
+        return self._made[start : start + count]
 
 
 class Column:
-    """The rows of one metric of a table. Who needs them fast takes the shared rows and looks at each
-    himself."""
+    """The rows of one metric of a table. A reader that must be fast takes parts of the shared rows and looks
+    at each itself."""
 
     __slots__ = ("look", "shared")
 
@@ -172,9 +208,58 @@ class Column:
         self.look = look
 
     def __iter__(self) -> Iterator[tuple[Tags, Any]]:
-        look = self.look
-        for tags, thing in self.shared.rows():
-            yield tags, look(thing)
+        look, start = self.look, 0
+        while some := self.shared.part(start, ROWS_A_PART):
+            for tags, thing in some:
+                yield tags, look(thing)
+            start += ROWS_A_PART
+
+
+class Walked:
+    """The values of a walk, counted when the first of its metrics is read."""
+
+    __slots__ = ("_count", "_steps", "_values")
+
+    def __init__(self, count: Callable[[], Counting]) -> None:
+        self._count = count
+        self._steps: Counting | None = None
+        self._values: Sequence[Any] | None = None
+
+    def steps(self) -> Iterator[None]:
+        """Count, and pause after each step. Nothing if all is counted."""
+        if self._steps is None:
+            self._steps = self._count()
+        while self._values is None:
+            try:
+                next(self._steps)
+            except StopIteration as done:
+                self._values = done.value
+            else:
+                yield
+
+    def values(self) -> Sequence[Any]:
+        for _ in self.steps():
+            pass
+        assert self._values is not None
+        return self._values
+
+
+class Place:
+    """The single row of one metric of a walk."""
+
+    __slots__ = ("_index", "walked")
+
+    def __init__(self, walked: Walked, index: int) -> None:
+        self.walked = walked
+        self._index = index
+
+    def __iter__(self) -> Iterator[tuple[Tags, Any]]:
+        yield (), self.walked.values()[self._index]
+
+
+def steps_of(reading: Reading) -> Iterator[None]:
+    """The pauses that a reader takes before it iterates the rows; most readings need none."""
+    return reading.rows.walked.steps() if isinstance(reading.rows, Place) else iter(())
 
 
 def tagged(look: Callable[[], Iterable[Row]]) -> Iterator[tuple[Tags, Any]]:

@@ -183,6 +183,15 @@ class Metrics:
         """Several metrics of the same things; see `Registry.add_table`."""
         self.registry.add_table(columns, rows)
 
+    def walk(
+        self,
+        gauges: Sequence[tuple[str, str, str, str]],
+        count: Callable[[], Generator[None, None, Sequence[float]]],
+    ) -> None:
+        """Gauges, as (domain, kind, name, help), that one walk counts in steps; see `Registry.add_walk`."""
+        metrics = [metric_of(domain, kind, name, Kind.GAUGE, help) for domain, kind, name, help in gauges]
+        self.registry.add_walk(metrics, count)
+
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self) -> Generator[None, None, None]:

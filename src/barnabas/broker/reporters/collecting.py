@@ -70,7 +70,10 @@ def collect(registry: Registry, selection: Selection) -> Steps[Collected]:
     samples: list[Sample] = []
     rates: Rates = {}
     is_wanted: Callable[[Sample], bool] | None = selection.wants_sample if selection.looks_at_names else None
-    for count, sample in enumerate(registry.samples(selection.wants), 1):
+    for count, sample in enumerate(registry.samples_and_pauses(selection.wants), 1):
+        if sample is None:
+            yield
+            continue
         if is_wanted is None or is_wanted(sample):
             samples.append(sample)
             metric = sample.metric

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.reporters.collecting import could_match
 from barnabas.metrics.object_names import ObjectName, parse_object_name
+from barnabas.metrics.registry import Place
 from barnabas.metrics.samples import Kind, Metric
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def find(registry: Registry, pattern: ObjectName | None) -> Steps[Found]:
     """MBeans that match, with their attributes. None: all."""
     found: Found = {}
     wanted = None if pattern is None else lambda metric: may_have(metric, pattern)
-    for count, sample in enumerate(registry.samples(wanted), 1):
+    for count, sample in enumerate(registry.samples_and_pauses(wanted), 1):
+        if sample is None:
+            yield
+            continue
         name = parse_object_name(sample.mbean)
         if pattern is None or pattern.matches(name):
             found.setdefault(name, {}).update(registry.attributes(sample))
@@ -51,6 +55,9 @@ def names(registry: Registry, pattern: ObjectName) -> Steps[list[ObjectName]]:
 
 def keys(registry: Registry, pattern: ObjectName) -> Iterator[tuple[Metric, tuple[tuple[str, str], ...]]]:
     for metric, rows in registry.readings(lambda metric: may_have(metric, pattern)):
+        if isinstance(rows, Place):
+            yield metric, ()  # nothing is counted for a name
+            continue
         for tags, _ in rows:
             yield metric, tags
 

@@ -5,16 +5,12 @@ In: the broker and its listeners. Out: callbacks registered with the broker's me
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metrics.parts import partition_tables, replica_gauges
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.partitions.partition import Partition
-
-LATE_BY_MS = 5 * 60 * 1000  # the time that a coordinator has to abort a transaction
 
 
 def register(broker: Broker) -> None:
@@ -25,27 +21,9 @@ def register(broker: Broker) -> None:
     metrics.gauge(*replicas, "PartitionCount", "Partitions on this broker.", lambda: len(partitions))
     metrics.gauge(
         *replicas,
-        "LeaderCount",
-        "Partitions that this broker leads.",
-        lambda: sum(partition.is_leader for partition in partitions),
-    )
-    metrics.gauge(
-        *replicas,
         "OfflineReplicaCount",
         "Partitions of this broker whose log directory failed.",
         lambda: partitions.offline_count,
-    )
-    metrics.gauge(
-        *replicas,
-        "ProducerIdCount",
-        "Idempotent and transactional producers that partitions remember.",
-        lambda: sum(len(partition.log.producers) for partition in with_producers(broker)),
-    )
-    metrics.gauge(
-        *replicas,
-        "PartitionsWithLateTransactionsCount",
-        "Partitions with a transaction that is open for longer than any may be.",
-        lambda: sum(is_late(partition, broker) for partition in with_producers(broker)),
     )
     metrics.gauge(
         "kafka.server",
@@ -54,21 +32,9 @@ def register(broker: Broker) -> None:
         "Fetch sessions.",
         lambda: len(broker.fetch_sessions),
     )
-    if broker.settings.is_broker:
-        replica_gauges.register(broker)
+    replica_gauges.register(broker)
     log_dirs(broker)
     partition_tables.register(broker)
-
-
-def with_producers(broker: Broker) -> Iterable[Partition]:
-    """Partitions whose producer state is loaded."""
-    return (partition for partition in broker.partitions if partition.log.producers_loaded)
-
-
-def is_late(partition: Partition, broker: Broker) -> bool:
-    begun_ms = partition.log.producers.oldest_transaction_timestamp()
-    longest_ms: int = broker.settings["transaction.max.timeout.ms"]
-    return 0 < begun_ms < broker.clock.now_ms() - longest_ms - LATE_BY_MS
 
 
 def log_dirs(broker: Broker) -> None:

@@ -5,7 +5,7 @@ In: the broker's partitions. Out: a table in the registry; the labels of a parti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.metrics.parts.replica_gauges import is_at_min, is_under, is_under_min
@@ -22,10 +22,9 @@ def register(broker: Broker) -> None:
     broker.metrics.table(columns(), lambda: rows(broker))
 
 
-def rows(broker: Broker) -> list[tuple[Tags, Partition]]:
-    return [
-        ((("topic", each.topic), ("partition", str(each.index))), each) for each in list(broker.partitions)
-    ]
+def rows(broker: Broker) -> Iterator[tuple[Tags, Partition]]:
+    for each in list(broker.partitions):
+        yield (("topic", each.topic), ("partition", str(each.index))), each
 
 
 def columns() -> list[tuple[Metric, Look]]:

@@ -20,7 +20,7 @@ from barnabas import __version__
 from barnabas.metrics import Kind, metric_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from barnabas.broker.broker import Broker
     from barnabas.metrics import Tags
@@ -30,6 +30,7 @@ PYTHON = "", "python"
 SERVER = "kafka.server", "KafkaServer"
 CONTROLLER_SERVER = "kafka.server", "ControllerServer"
 PAGE_BYTES = resource.getpagesize()
+DESCRIPTORS_A_STEP = 256
 
 
 def register(broker: Broker) -> None:
@@ -38,7 +39,7 @@ def register(broker: Broker) -> None:
     metrics.counter(*PROCESS, "cpu-seconds-total", "Processor time used.", cpu_s)
     metrics.gauge(*PROCESS, "resident-memory-bytes", "Resident memory.", lambda: memory_bytes()[1])
     metrics.gauge(*PROCESS, "virtual-memory-bytes", "Virtual memory.", lambda: memory_bytes()[0])
-    metrics.gauge(*PROCESS, "open-fds", "Open files and sockets.", open_descriptors)
+    metrics.walk([(*PROCESS, "open-fds", "Open files and sockets.")], open_descriptors)
     metrics.gauge(
         *PROCESS,
         "max-fds",
@@ -131,11 +132,17 @@ def memory_bytes() -> tuple[int, int]:
     return int(virtual) * PAGE_BYTES, int(resident) * PAGE_BYTES
 
 
-def open_descriptors() -> int:
+def open_descriptors(folder: str = "/proc/self/fd") -> Generator[None, None, list[int]]:
+    """Their number, counted in steps: there may be a hundred thousand."""
+    count = 0
     try:
-        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+        with os.scandir(folder) as entries:
+            for count, _ in enumerate(entries, 1):
+                if not count % DESCRIPTORS_A_STEP:
+                    yield
     except OSError:
-        return -1
+        return [-1]
+    return [count]
 
 
 def process_start_s() -> float:

@@ -1,41 +1,65 @@
 """Metrics of replicas and their in-sync state, under Kafka's names.
 
-In: the broker. Out: callbacks registered with the broker's metrics.
+In: the broker. Out: callbacks registered with the broker's metrics. One walk over all partitions, in steps,
+counts for all gauges of a scrape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
 
+LATE_BY_MS = 5 * 60 * 1000  # the time that a coordinator has to abort a transaction
+KIND = "kafka.server", "ReplicaManager"
+COUNTED = {
+    "LeaderCount": "Partitions that this broker leads.",
+    "UnderReplicatedPartitions": "Partitions led here with replicas that are not in sync.",
+    "UnderMinIsrPartitionCount": "Partitions led here that refuse acks=all.",
+    "AtMinIsrPartitionCount": "Partitions led here that can lose no more replicas.",
+    "ReassigningPartitions": "Partitions led here whose replicas change.",
+    "ProducerIdCount": "Idempotent and transactional producers that partitions remember.",
+    "PartitionsWithLateTransactionsCount": (
+        "Partitions with a transaction that is open for longer than any may be."
+    ),
+}
+OF_CONTROLLERS = ("LeaderCount", "ProducerIdCount", "PartitionsWithLateTransactionsCount")
+
 
 def register(broker: Broker) -> None:
     metrics = broker.metrics
-
-    def led(holds: Callable[[Partition], bool]) -> Callable[[], float]:
-        return lambda: sum(each.is_leader and holds(each) for each in broker.partitions)
-
-    kind = "kafka.server", "ReplicaManager"
-    for name, text, holds in (
-        ("UnderReplicatedPartitions", "Partitions led here with replicas that are not in sync.", is_under),
-        ("UnderMinIsrPartitionCount", "Partitions led here that refuse acks=all.", is_under_min),
-        ("AtMinIsrPartitionCount", "Partitions led here that can lose no more replicas.", is_at_min),
-    ):
-        metrics.gauge(*kind, name, text, led(holds))
+    names = tuple(COUNTED) if broker.settings.is_broker else OF_CONTROLLERS
+    metrics.walk([(*KIND, name, COUNTED[name]) for name in names], lambda: count(broker, names))
+    if not broker.settings.is_broker:
+        return
     replicas = broker.in_sync_replicas
-    metrics.counter(*kind, "IsrExpandsPerSec", "Replicas that came in sync.", lambda: replicas.expands)
-    metrics.counter(*kind, "IsrShrinksPerSec", "Replicas that fell out of sync.", lambda: replicas.shrinks)
-    metrics.counter(*kind, "FailedIsrUpdatesPerSec", "Changes that were refused.", lambda: replicas.failures)
-    metrics.gauge(
-        *kind,
-        "ReassigningPartitions",
-        "Partitions led here whose replicas change.",
-        lambda: sum(reassigning(broker, each) for each in broker.partitions if each.is_leader),
-    )
+    metrics.counter(*KIND, "IsrExpandsPerSec", "Replicas that came in sync.", lambda: replicas.expands)
+    metrics.counter(*KIND, "IsrShrinksPerSec", "Replicas that fell out of sync.", lambda: replicas.shrinks)
+    metrics.counter(*KIND, "FailedIsrUpdatesPerSec", "Changes that were refused.", lambda: replicas.failures)
+
+
+def count(broker: Broker, names: tuple[str, ...]) -> Generator[None, None, list[int]]:
+    found = dict.fromkeys(COUNTED, 0)
+    late_before_ms = broker.clock.now_ms() - broker.settings["transaction.max.timeout.ms"] - LATE_BY_MS
+
+    def look(partition: Partition) -> None:
+        log = partition.log
+        if log.producers_loaded:
+            found["ProducerIdCount"] += len(log.producers)
+            begun_ms = log.producers.oldest_transaction_timestamp()
+            found["PartitionsWithLateTransactionsCount"] += 0 < begun_ms < late_before_ms
+        if partition.is_leader:
+            found["LeaderCount"] += 1
+            found["UnderReplicatedPartitions"] += is_under(partition)
+            found["UnderMinIsrPartitionCount"] += is_under_min(partition)
+            found["AtMinIsrPartitionCount"] += is_at_min(partition)
+            found["ReassigningPartitions"] += reassigning(broker, partition)
+
+    yield from broker.partitions.in_steps(look)
+    return [found[name] for name in names]
 
 
 def is_under(partition: Partition) -> bool:

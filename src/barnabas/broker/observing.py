@@ -28,6 +28,7 @@ from barnabas.broker.metrics.parts import (
     socket_gauges,
     transaction_gauges,
 )
+from barnabas.broker.metrics.parts.space_gauges import SpaceGauges
 from barnabas.broker.produce.tick import SAMPLED
 from barnabas.metrics.rates import TICK_S
 
@@ -58,6 +59,7 @@ class Observing:
         socket_gauges.register(broker, listeners)
         metadata_gauges.register(broker)
         descriptor_gauges.register(broker, listeners, shares)
+        self._space = SpaceGauges(broker, listeners)
         quota_gauges.register(broker, listening.limits)
         quorum_gauges.register(broker)
         access_gauges.register(broker)
@@ -90,12 +92,14 @@ class Observing:
     def start_ticks(self) -> None:
         """Keep rates and percentiles up to date from now on."""
         self._choose_samples()
+        self._space.look()
         self._timer = self._broker.loop.call_later(TICK_S, self._tick)
         self._broker.reporting.start()
 
     def _tick(self) -> None:
         self._timer = self._broker.loop.call_later(TICK_S, self._tick)
         self._choose_samples()
+        self._space.look()
         self._broker.pieces.begin(self._broker.metrics.tick())
 
     def _choose_samples(self) -> None:

@@ -131,5 +131,6 @@ def test_clients_show_by_id_and_by_software_and_the_broker_runs(pages: dict[str,
     [count] = [row.split(" ")[1] for row in pages["jmx"].splitlines() if row.startswith(line)]
     assert int(count) > 10
     assert "kafka_server_kafkaserver_brokerstate 3\n" in pages["jmx"]
+    assert 'barnabas_log_directory_usable_bytes{logDirectory="' in pages["jmx"]
     software = 'clientSoftwareName="confluent-kafka-python"'
     assert f"kafka_server_socket_server_metrics_connections_software{{{software}" in pages["strimzi"]

@@ -49,6 +49,8 @@ class TelemetryClient:
     software_name: str
     software_version: str
     host: str
+    push_interval_ms: int = INTERVAL_MS
+    is_terminating: bool = False  # these are its last metrics
 
 
 @dataclass(slots=True)
@@ -130,7 +132,7 @@ class Telemetry:
         finally:
             instance.is_terminating = instance.is_terminating or request.terminating
         if request.metrics:
-            self._export(instance_id, request, context)
+            self._export(instance_id, instance, request, context)
 
     def _check_push(
         self, instance_id: bytes, instance: ClientInstance, request: PushTelemetryRequest
@@ -153,7 +155,13 @@ class Telemetry:
         if len(request.metrics) > self._broker.settings["telemetry.max.bytes"]:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, "more than telemetry.max.bytes")
 
-    def _export(self, instance_id: bytes, request: PushTelemetryRequest, context: RequestContext) -> None:
+    def _export(
+        self,
+        instance_id: bytes,
+        instance: ClientInstance,
+        request: PushTelemetryRequest,
+        context: RequestContext,
+    ) -> None:
         from barnabas.records.compression import Compression, decompress
 
         limit = self._broker.settings["telemetry.max.bytes"] * UNPACKED_TIMES_MAX
@@ -163,6 +171,8 @@ class Telemetry:
             software_name=context.software_name,
             software_version=context.software_version,
             host=context.host,
+            push_interval_ms=instance.interval_ms,
+            is_terminating=request.terminating,
         )
         try:
             payload = bytes(decompress(Compression(request.compression_type), request.metrics, limit))

@@ -1,0 +1,67 @@
+"""Values that clients pushed leave the page when their client has ended."""
+
+import struct
+
+from barnabas.broker.metrics import client_store
+from barnabas.broker.metrics.client_store import LAST_VALUES_S, MISSED_PUSHES, ClientStore
+from barnabas.broker.metrics.telemetry import TelemetryClient
+
+INTERVAL_S = 60
+
+
+def client(name: str, *, is_terminating: bool = False) -> TelemetryClient:
+    return TelemetryClient(
+        instance_id=name,
+        client_id=name,
+        software_name="s",
+        software_version="1",
+        host="127.0.0.1",
+        push_interval_ms=INTERVAL_S * 1000,
+        is_terminating=is_terminating,
+    )
+
+
+def length(data: bytes, field: int) -> bytes:
+    return bytes([field << 3 | 2, len(data)]) + data
+
+
+def payload(value: float) -> bytes:
+    """MetricsData with one number."""
+    point = length(b"\x21" + struct.pack("<d", value), 1)
+    metric = length(b"connections", 1) + length(point, 5)
+    return length(length(length(metric, 2), 2), 1)
+
+
+def shown(store: ClientStore) -> list[str]:
+    return [client.client_id for client, _ in store.values()]
+
+
+def test_a_client_that_pushes_no_more_is_forgotten_after_some_intervals() -> None:
+    now_s = [0.0]
+    store = ClientStore(lambda: now_s[0])
+    store.put(client("gone"), payload(1))
+    store.put(client("stays"), payload(1))
+    now_s[0] = MISSED_PUSHES * INTERVAL_S
+    assert shown(store) == ["gone", "stays"]
+    store.put(client("stays"), payload(2))
+    now_s[0] += 1
+    assert shown(store) == ["stays"]
+
+
+def test_the_last_values_of_a_client_that_ends_stay_for_a_scrape_or_two() -> None:
+    now_s = [0.0]
+    store = ClientStore(lambda: now_s[0])
+    store.put(client("ends", is_terminating=True), payload(1))
+    now_s[0] = LAST_VALUES_S
+    assert shown(store) == ["ends"]
+    now_s[0] += 1
+    assert shown(store) == []
+
+
+def test_clients_are_bounded() -> None:
+    store = ClientStore(lambda: 0.0)
+    for number in range(client_store.CLIENTS_MAX + 1):
+        store.put(client(str(number)), payload(1))
+    found = shown(store)
+    assert len(found) == client_store.CLIENTS_MAX
+    assert "0" not in found

@@ -99,6 +99,75 @@ def test_sources_run_side_by_side_up_to_a_bound_and_hold_up_their_own_tables_onl
     assert sorted(work.began) == ["fast", "other", "slow", "table", "third"]
 
 
+def test_a_source_that_is_always_due_again_does_not_keep_its_table_waiting(work: Work) -> None:
+    table = Job(Kind.REFINED, "table", "* * * * *")
+    lanes = JobLanes(work.do, {table.key: frozenset({"source/slow", "source/fast"})})
+    due = [source("slow"), source("fast"), table]  # reads take longer than their schedule
+    lanes.begin(due)
+    wait_until(lambda: sorted(work.began) == ["fast", "slow"], PATIENCE_S)
+    work.end("fast")
+    wait_until(lambda: lanes.under_way == {"source/slow"}, PATIENCE_S)
+    for _ in range(100):
+        lanes.begin(due)
+    assert work.began.count("fast") == 1, "it is due again, and its table waits for it"
+    work.end("slow")
+
+    def has_begun() -> bool:
+        lanes.begin(due)
+        return "table" in work.began
+
+    wait_until(has_begun, PATIENCE_S)
+    for _ in range(100):
+        lanes.begin(due)
+    assert sorted(work.began) == ["fast", "slow", "table"], "nobody reads a source while its table is made"
+    work.end("table")
+
+    def is_read_again() -> bool:
+        lanes.begin(due)
+        return work.began.count("fast") > 1 and work.began.count("slow") > 1
+
+    wait_until(is_read_again, PATIENCE_S)
+    lanes.close()
+
+
+def test_a_source_that_starts_while_the_lane_of_its_table_is_taken_holds_the_table_up(work: Work) -> None:
+    other, table = Job(Kind.REFINED, "other", "* * * * *"), Job(Kind.REFINED, "table", "* * * * *")
+    lanes = JobLanes(work.do, {table.key: frozenset({"source/slow"})})
+    lanes.begin([other, table])
+    wait_until(lambda: work.began == ["other"], PATIENCE_S)
+    lanes.begin([source("slow"), table])
+    wait_until(lambda: work.began == ["other", "slow"], PATIENCE_S)
+    work.end("other")
+    wait_until(lambda: "refined/other" not in lanes.under_way, PATIENCE_S)
+    lanes.begin([table])
+    assert lanes.under_way == {"source/slow"}, "half of the source is not enough"
+    work.end("slow")
+
+    def has_begun() -> bool:
+        lanes.begin([table])
+        return "table" in work.began
+
+    wait_until(has_begun, PATIENCE_S)
+    work.end("table")
+    lanes.close()
+
+
+def test_a_job_that_ended_after_its_caller_looked_does_not_run_again(work: Work) -> None:
+    done: set[str] = set()
+
+    def do(job: Job) -> None:
+        work.began.append(job.name)
+        done.add(job.key)
+
+    lanes = JobLanes(do, {}, is_due=lambda job: job.key not in done)
+    due = [source("fast")]
+    lanes.begin(due)
+    wait_until(lambda: lanes.is_idle, PATIENCE_S)
+    lanes.begin(due)
+    lanes.close()
+    assert work.began == ["fast"]
+
+
 def test_a_table_waits_for_all_sources_that_it_is_made_from() -> None:
     pipeline = read_text(FILE)
     found = sources_of_jobs(pipeline, jobs_of(pipeline))

@@ -59,12 +59,11 @@ class Schedule:
         self._ran = read(self.path)
 
     def due(self, now: datetime) -> list[Job]:
-        for job in self.jobs:
-            if not job.is_due_at_first and self.ran(job) is None:
-                self.done(job, now)
-        return [job for job in self.jobs if self._is_due(job, now)]
+        return [job for job in self.jobs if self.is_due(job, now)]
 
-    def _is_due(self, job: Job, now: datetime) -> bool:
+    def is_due(self, job: Job, now: datetime) -> bool:
+        if not job.is_due_at_first and self.ran(job) is None:
+            self.done(job, now)
         return self.ran(job) == WANTED if job.is_once else is_due(job.every, self.ran(job), now)
 
     def ran(self, job: Job) -> datetime | None:

@@ -40,17 +40,21 @@ class BatchApplication:
         self._backoffs = {job.key: Backoff(most_s=BACKOFF_S_MAX) for job in jobs}
         self._not_before: dict[str, float] = {}
         self._mutex = threading.Lock()  # of the schedule
-        self._lanes = JobLanes(self.do, sources_of_jobs(program.pipeline, jobs))
+        self._lanes = JobLanes(self.do, sources_of_jobs(program.pipeline, jobs), is_due=self._is_due)
 
     def run(self) -> None:
         while not self._app.stopping.is_set():
+            self._lanes.begin([job for job in self._schedule.jobs if self._is_due(job)])
             with self._mutex:
-                due = self._schedule.due(utc_now())
                 wait_s = self._schedule.seconds_until_next(utc_now(), LOOK_S_MAX)
-            now = time.monotonic()
-            self._lanes.begin([job for job in due if now >= self._not_before.get(job.key, 0.0)])
             self._app.stopping.wait(max(LOOK_S_MIN, wait_s) if self._lanes.is_idle else LOOK_S_MIN)
         self._lanes.close()
+
+    def _is_due(self, job: Job) -> bool:
+        with self._mutex:
+            if not self._schedule.is_due(job, utc_now()):
+                return False
+        return time.monotonic() >= self._not_before.get(job.key, 0.0)
 
     def do(self, job: Job) -> bool:
         """Do one job; whether it succeeded."""

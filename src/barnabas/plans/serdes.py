@@ -15,6 +15,10 @@ ToBytes = Callable[[Any], bytes]
 FromBytes = Callable[[bytes], Any]
 
 
+class RegistryAway(Exception):
+    """The registry did not answer: the record is neither good nor bad, so it must be tried again."""
+
+
 @runtime_checkable
 class Serde(Protocol):
     """A format of keys or values. `format` names it for compilers: `string`, `int64`, `json`, `avro`, …

@@ -18,10 +18,11 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from barnabas.connect.convert.registered.protobuf import message_class
+from barnabas.plans.serdes import RegistryAway
 from barnabas.schemas.protobuf.parsing import parse
 from barnabas.sql.errors import SqlError
 from barnabas.sql.formats.codecs import row_codec
-from barnabas.sql.formats.contract import BadBytes, RegistryAway, RowCodec
+from barnabas.sql.formats.contract import BadBytes, RowCodec
 from barnabas.sql.formats.definitions import definition
 from barnabas.sql.formats.inference import columns_of_subject
 from barnabas.sql.formats.registries import RegistryPlace

@@ -188,7 +188,7 @@ def test_a_record_that_cannot_be_read_stops_a_query_that_wants_it(
 
 def test_lines_of_the_processing_log_have_ksqldbs_form() -> None:
     from barnabas.plans.interpreter.records import Failure, Problem, Record
-    from barnabas.sql.formats.contract import BadKeyBytes, RegistryAway
+    from barnabas.sql.formats.contract import BadKeyBytes
     from barnabas.sql.running.processing_log import LINES_MAX, LogSettings, ProcessingLog
 
     log = ProcessingLog(LogSettings("CSAS_X_1", "log"))
@@ -196,8 +196,6 @@ def test_lines_of_the_processing_log_have_ksqldbs_form() -> None:
     record = Record(b"k", b"v", 1, (), 3, 14)
     bad = Failure("deserialization", "src", "t", record, BadKeyBytes("no"))
     assert handlers.deserialization(bad) == "continue"
-    away = Failure("deserialization", "src", "t", record, RegistryAway("away"))
-    assert handlers.deserialization(away) == "fail"
     handlers.problem(Problem("CSAS_X_1.Project", "Error computing V", "ZeroDivisionError: x", "t", 3, 15, 1))
     log.left_out_by_operators({"late": 2, "deserialization": 1})
     key, problem, late = (content(each) for each in log.take())

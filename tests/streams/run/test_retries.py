@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.spark_sessions import STARTS_FAST
 from tests.streams.spark.local import KEEPS_OLD_RECORDS, LocalApplication
 
+from barnabas.client.core.errors import ClientError
 from barnabas.engine.catalogue.catalogue import Catalogue
 from barnabas.engine.catalogue.reporter import Reporter
 from barnabas.engine.catalogue.statuses import QueryState, QueryStatus
@@ -20,7 +22,7 @@ from barnabas.plans.interpreter.records import log_and_continue
 from barnabas.plans.interpreter.task import Handlers
 from barnabas.streams import StreamsBuilder
 from barnabas.streams.run.retries import ATTEMPTS_MAX, Retries
-from barnabas.streams.spark.conductor import Conductor
+from barnabas.streams.spark.conductor import Conductor, Query
 from barnabas.streams.spark.queries_of_plan import queries_of
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
@@ -96,6 +98,60 @@ def test_a_query_whose_handler_stops_it_gets_a_few_attempts(broker: Broker, tmp_
         assert (found.state, found.errors) == (QueryState.FAILED, ATTEMPTS_MAX)
         assert "starts again with the application" in found.detail
         assert "TypeError" in (found.last_error or "")
+
+
+@dataclass
+class Failing:
+    """A conductor with one query that a handler stops whenever it runs, and brokers that are away at times."""
+
+    query: Query
+    is_away: bool = False
+    restarts: int = 0
+
+    @property
+    def queries(self) -> list[Query]:
+        return [self.query]
+
+    def restart(self, query: Query) -> None:
+        if self.is_away:
+            raise ClientError("no broker answers")
+        self.restarts += 1
+        query.error, query.is_stopped_by_handler = None, False
+
+
+def test_brokers_that_are_away_are_no_failures_of_the_handler(broker: Broker, tmp_path: Path) -> None:
+    with LocalApplication(broker, two_queries("away").build(), tmp_path) as application:
+        application.create("away-one", "away-two", "away-one-out", "away-two-out", partitions=1)
+        application.run()
+        query = application.queries[0]
+    conductor = Failing(query)
+    reporter = Reporter(place_at(str(tmp_path / "catalogue")), "away", "streams")
+    clock = Clock()
+    retries = Retries(conductor, reporter, clock)  # type: ignore[arg-type]
+
+    def fail() -> None:
+        query.error, query.is_stopped_by_handler = "a function raised", True
+        retries.look()
+
+    def look_later() -> None:
+        clock.now += 59
+        retries.look()
+
+    fail()
+    conductor.is_away = True
+    for _ in range(3 * ATTEMPTS_MAX):
+        look_later()
+    conductor.is_away = False
+    for attempt in range(1, ATTEMPTS_MAX):
+        clock.now += 61
+        retries.look()
+        assert conductor.restarts == attempt, "the outage has not used up the attempts"
+        fail()
+    for _ in range(5):
+        clock.now += 61
+        retries.look()
+    assert conductor.restarts == ATTEMPTS_MAX - 1
+    reporter.close()
 
 
 def test_a_query_that_fails_otherwise_is_tried_until_it_works(broker: Broker, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from google.protobuf.wrappers_pb2 import Int64Value
 from tests.schemas.served import instant_registry
 
 from barnabas.plans.interpreter.records import TaskError
+from barnabas.plans.interpreter.task import Handlers
+from barnabas.plans.serdes import RegistryAway
 from barnabas.schemas.client.faces import SchemaRegistryClient
 from barnabas.streams import StreamsBuilder, TestDriver
 from barnabas.streams.serdes.registered import avro, close_clients, json_schema, protobuf
@@ -74,6 +76,23 @@ def test_the_latest_version_is_used_without_a_schema(registry: str) -> None:
     with TestDriver(builder.build()) as driver:
         driver.input("orders", value=avro(registry, ORDER)).pipe("k", {"user": "bob", "amount": 1}, 1)
         assert driver.output("copies", value=avro(registry)).pairs() == [("k", {"user": "bob", "amount": 1})]
+
+
+def test_no_handler_drops_a_record_because_the_registry_is_away(registry: str) -> None:
+    dead = "http://127.0.0.1:9"
+    asked: list[object] = []
+
+    def handler(failure: object) -> str:
+        asked.append(failure)
+        return "continue"
+
+    builder = StreamsBuilder("away")
+    builder.stream("orders", value=avro(dead, ORDER)).to("copies", value=str)
+    handlers = Handlers(deserialization=handler, production=handler)  # type: ignore[arg-type]
+    with TestDriver(builder.build(), handlers=handlers) as driver:
+        with pytest.raises(RegistryAway, match="does not answer"):
+            driver.input("orders", value=bytes).pipe("k", b"\0\0\0\0\1\6ann\2", 1)
+    assert asked == []
 
 
 def test_values_that_the_schema_refuses_fail_with_their_place(registry: str) -> None:

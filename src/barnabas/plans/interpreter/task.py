@@ -37,7 +37,7 @@ from barnabas.plans.interpreter.state.tables import TableState, VersionedState
 from barnabas.plans.interpreter.state.windows import JoinState, SessionState, WindowState
 from barnabas.plans.nodes import Branch, Node, Source
 from barnabas.plans.plan import Subtopology
-from barnabas.plans.serdes import FromBytes, ToBytes
+from barnabas.plans.serdes import FromBytes, RegistryAway, ToBytes
 from barnabas.plans.stores import StateBackend, StoreKind, StoreSpec
 
 Process = Callable[[Any, Any, int], None]
@@ -275,7 +275,10 @@ class Task:
         self.outputs += self.handlers.sink(problem)
 
     def judge(self, failure: Failure, handler: Handler) -> None:
-        """Ask the handler about a record that failed; raise where it says so."""
+        """Ask the handler about a record that failed; raise where it says so. A record that cannot
+        be judged because its registry is away fails the batch: no handler may drop it."""
+        if isinstance(failure.error, RegistryAway):
+            raise failure.error
         where = f"{failure.stage} of record {failure.topic}-{self.partition}@{failure.record.offset} failed"
         text = f"{where} in {failure.node or 'the source'}: {type(failure.error).__name__}: {failure.error}"
         self.outputs += self.handlers.sink(failure)

@@ -8,6 +8,7 @@ from __future__ import annotations
 SUBJECT_NOT_FOUND = 40401
 VERSION_NOT_FOUND = 40402
 SCHEMA_NOT_FOUND = 40403
+AWAY = frozenset((0, 408, 429, 500, 502, 503, 504))
 
 
 class RegistryError(Exception):
@@ -21,6 +22,11 @@ class RegistryError(Exception):
         self.status = status
         self.code = code
         self.message = message
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the same request may succeed later: no response, or one that says so."""
+        return self.status in AWAY
 
     @property
     def is_not_found(self) -> bool:

@@ -32,10 +32,6 @@ class BadRow(ValueError):
     """A row that the format cannot write."""
 
 
-class RegistryAway(Exception):
-    """The registry did not answer: the record is neither good nor bad, so it must be tried again."""
-
-
 class RowCodec(Protocol):
     """Reads and writes the key or the value of one topic. None stands for a missing key or a tombstone."""
 

@@ -16,6 +16,7 @@ from barnabas.connect.convert.registered.converter import Decoder, Encoder
 from barnabas.connect.convert.registered.json_forms import OfJsonSchema
 from barnabas.connect.convert.registered.json_schema import JsonDecoder, JsonEncoder
 from barnabas.connect.convert.registered.protobuf import ProtobufDecoder, ProtobufEncoder, message_class
+from barnabas.plans.serdes import RegistryAway
 from barnabas.schemas.client.errors import RegistryError
 from barnabas.schemas.client.faces import run
 from barnabas.schemas.client.values import RegisteredSchema
@@ -24,7 +25,7 @@ from barnabas.schemas.model import ResolvedReference
 from barnabas.schemas.protobuf.parsing import parse
 from barnabas.schemas.serdes.framing import SchemaId, read_prefix
 from barnabas.sql.formats.connect_forms import reader_of, record_reader, record_writer, writer_of
-from barnabas.sql.formats.contract import BadBytes, BadRow, RegistryAway, Row, is_bare
+from barnabas.sql.formats.contract import BadBytes, BadRow, Row, is_bare
 from barnabas.sql.formats.definitions import (
     AVRO_OPTIONS,
     JSON_OPTIONS,

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from barnabas.plans.serdes import RegistryAway
 from barnabas.schemas.client.errors import RegistryError
 from barnabas.schemas.client.faces import SchemaRegistryClient
 from barnabas.sql.errors import SqlError
-from barnabas.sql.formats.contract import RegistryAway
 
 T = TypeVar("T")
-RETRIED = (0, 408, 429, 500, 502, 503, 504)
 PREFIX = "ksql.schema.registry."
 URL = f"{PREFIX}url"
 _clients: dict[RegistryPlace, SchemaRegistryClient] = {}
@@ -59,6 +58,6 @@ def asked(question: Callable[[], T]) -> T:
     try:
         return question()
     except RegistryError as error:
-        if error.status in RETRIED:
+        if error.is_away:
             raise RegistryAway(f"the schema registry does not answer: {error}") from error
         raise

@@ -14,6 +14,7 @@ from typing import Any
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
 from barnabas.client.producer import NewRecord, Producer, ProducerSettings
+from barnabas.plans.serdes import RegistryAway
 from barnabas.protocol import KafkaError
 from barnabas.sql.analysis.stages import rows_of
 from barnabas.sql.analysis.work import InsertRow, TopicRows
@@ -22,7 +23,6 @@ from barnabas.sql.formats.codecs import row_codec
 from barnabas.sql.formats.contract import (
     BadBytes,
     BadRow,
-    RegistryAway,
     RowCodec,
     by_any_case,
     facts_of,

@@ -16,7 +16,7 @@ import orjson
 
 from barnabas.plans.interpreter.records import Failure, Output, Problem
 from barnabas.plans.interpreter.task import Handlers
-from barnabas.sql.formats.contract import BadKeyBytes, RegistryAway
+from barnabas.sql.formats.contract import BadKeyBytes
 
 LINES_MAX = 1000  # of a batch
 CAUSES_MAX = 10
@@ -46,8 +46,6 @@ class ProcessingLog:
         return Handlers(deserialization=self._bad_bytes, problem=self._problem)
 
     def _bad_bytes(self, failure: Failure) -> Literal["continue", "fail"]:
-        if isinstance(failure.error, RegistryAway):
-            return "fail"  # the record may be good: the batch is tried again
         target = "key" if isinstance(failure.error, BadKeyBytes) else "value"
         record = failure.record
         self._add(

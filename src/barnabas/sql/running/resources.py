@@ -13,13 +13,13 @@ from barnabas.client.admin.configs import ConfigAdmin, ConfigResource, ResourceT
 from barnabas.client.admin.groups import GroupAdmin
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
 from barnabas.client.core.cluster import ClusterCore
+from barnabas.plans.serdes import RegistryAway
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.schemas.client.errors import RegistryError
 from barnabas.schemas.client.values import Schema as RegistrySchema
 from barnabas.sql.analysis.facts import InferredSchema, Lookups, SchemaLookup, TopicFact
 from barnabas.sql.errors import SqlError
 from barnabas.sql.execution.port import SchemaNeeded, TopicNeeded
-from barnabas.sql.formats.contract import RegistryAway
 from barnabas.sql.formats.definitions import FULL_NAME, SCHEMA_ID
 from barnabas.sql.formats.inference import columns_of_subject, is_bare_schema
 from barnabas.sql.formats.registered_rows import subject_of

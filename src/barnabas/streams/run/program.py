@@ -56,7 +56,7 @@ def main(arguments: Mapping[str, object]) -> int:
             return any(query.needs_new_process for query in conductor.queries)
 
         conductor.run(lambda: stopping.is_set() or is_useless(), after_round)
-        retries.look()
+        retries.note_failures()
         return 1 if is_useless() else 0
     finally:
         close(spark)

@@ -26,6 +26,7 @@ ATTEMPTS_MAX = 5  # of a query that a handler has stopped
 @dataclass(slots=True)
 class _Attempts:
     backoff: Backoff = field(default_factory=Backoff)
+    by_handler: int = 0  # failures in a row that a handler caused; outages between them do not count
     began: float = 0.0
     retry_at: float | None = None  # None while it runs; infinity: it is left
 
@@ -41,16 +42,26 @@ class Retries:
         """Note queries that failed since the last look, start those again whose time has come."""
         now = self._clock()
         for query in self._conductor.queries:
-            attempts = self._attempts.setdefault(query.name, _Attempts(began=now))
-            if attempts.retry_at is None:
-                if query.error is not None:
-                    self._note(query, attempts, query.error, now)
-            elif now >= attempts.retry_at:
+            attempts = self._attempts.get(query.name)
+            if attempts is not None and attempts.retry_at is not None and now >= attempts.retry_at:
                 self._start(query, attempts, now)
+        self.note_failures()
 
-    def _note(self, query: Query, attempts: _Attempts, error: str, now: float) -> None:
+    def note_failures(self) -> None:
+        """Tell the catalogue of queries that failed since the last look; start none."""
+        now = self._clock()
+        for query in self._conductor.queries:
+            attempts = self._attempts.setdefault(query.name, _Attempts(began=now))
+            if attempts.retry_at is None and query.error is not None:
+                self._note(query, attempts, query.error, now, is_by_handler=query.is_stopped_by_handler)
+
+    def _note(
+        self, query: Query, attempts: _Attempts, error: str, now: float, *, is_by_handler: bool
+    ) -> None:
         delay_s = attempts.backoff.failed(now - attempts.began)
-        if query.is_stopped_by_handler and attempts.backoff.failures >= ATTEMPTS_MAX:
+        if is_by_handler:
+            attempts.by_handler = 1 if attempts.backoff.failures == 1 else attempts.by_handler + 1
+        if attempts.by_handler >= ATTEMPTS_MAX:
             attempts.retry_at = float("inf")
             plan = f"it failed {ATTEMPTS_MAX} times in a row and starts again with the application"
         else:
@@ -64,6 +75,6 @@ class Retries:
         try:
             self._conductor.restart(query)
         except (KafkaError, ClientError, OSError) as error:  # the brokers do not answer
-            self._note(query, attempts, str(error) or type(error).__name__, now)
+            self._note(query, attempts, str(error) or type(error).__name__, now, is_by_handler=False)
         else:
             self._reporter.set_state(query.name, QueryState.RUNNING)

@@ -12,8 +12,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from barnabas.plans.serdes import FromBytes, ToBytes
+from barnabas.plans.serdes import FromBytes, RegistryAway, ToBytes
+from barnabas.schemas.client.errors import RegistryError
 from barnabas.schemas.client.faces import SchemaRegistryClient
+from barnabas.schemas.serdes.context import SerializationError
 from barnabas.schemas.serdes.deserializers import AvroDeserializer, JSONDeserializer, ProtobufDeserializer
 from barnabas.schemas.serdes.serializers import AvroSerializer, JSONSerializer, ProtobufSerializer
 
@@ -85,11 +87,11 @@ class RegisteredSerde:
     def deserializer(self, topic: str, is_key: bool) -> FromBytes:
         client = client_of(self.registry)
         if self.format == "protobuf":
-            return ProtobufDeserializer(client, self.of, is_key=is_key).for_topic(topic)
+            return _reader(ProtobufDeserializer(client, self.of, is_key=is_key).for_topic(topic))
         from_dict = None if self.of is None else (lambda value, context: self._object(value))
         if self.format == "avro":
-            return AvroDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic)
-        return JSONDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic)
+            return _reader(AvroDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic))
+        return _reader(JSONDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic))
 
     def _object(self, value: Any) -> Any:
         if not isinstance(value, Mapping):
@@ -102,10 +104,32 @@ class RegisteredSerde:
 
 def _bytes_of(write: Any) -> ToBytes:
     def to_bytes(value: Any) -> bytes:
-        data: bytes = write(value)
+        try:
+            data: bytes = write(value)
+        except SerializationError as error:
+            _raise_if_away(error)
+            raise
         return data
 
     return to_bytes
+
+
+def _reader(read: FromBytes) -> FromBytes:
+    def from_bytes(data: bytes) -> Any:
+        try:
+            return read(data)
+        except SerializationError as error:
+            _raise_if_away(error)
+            raise
+
+    return from_bytes
+
+
+def _raise_if_away(error: SerializationError) -> None:
+    """Tell a registry that does not answer from one that refuses: no record is judged by the first."""
+    cause = error.__cause__
+    if isinstance(cause, RegistryError) and cause.is_away:
+        raise RegistryAway(f"the schema registry does not answer: {cause}") from error
 
 
 def as_dict(value: Any) -> Any:

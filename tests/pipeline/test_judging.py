@@ -125,7 +125,7 @@ def shown(found: Judgement) -> dict[str, Any]:
     ("merging", "within_s", "is_staged"),
     [
         (Merging.INSERT_NEW, None, False),
-        pytest.param(Merging.INSERT_NEW, 2 * 86_400.0, False, marks=pytest.mark.long),
+        (Merging.INSERT_NEW, 2 * 86_400.0, False),
         pytest.param(Merging.UPSERT, None, False, marks=pytest.mark.long),
         pytest.param(Merging.INSERT_NEW, None, True, marks=pytest.mark.long),
     ],

@@ -161,7 +161,6 @@ def test_a_host_that_waits_takes_over_within_half_a_minute(
 HOST = """
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from barnabas.engine.lease import Timing
 from barnabas.engine.lease_records import FolderRecords
 from barnabas.engine.lease_status import check_lease

@@ -272,7 +272,7 @@ class ProducerStates:
                 and now_ms - state.last_timestamp >= expiration_ms
                 and self._states.get(state.producer_id) is state
             ):
-                del self._states[state.producer_id]
+                self._states.pop(state.producer_id, None)  # `release` may be at work in a thread
                 expired.append(state.producer_id)
             if not count % PRODUCERS_A_STEP:
                 yield

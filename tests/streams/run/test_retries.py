@@ -102,7 +102,7 @@ def test_a_query_whose_handler_stops_it_gets_a_few_attempts(broker: Broker, tmp_
 
 @dataclass
 class Failing:
-    """A conductor with one query that a handler stops whenever it runs, and brokers that are away at times."""
+    """A conductor with one query that a handler stops, and brokers that are away at times."""
 
     query: Query
     is_away: bool = False

@@ -90,8 +90,9 @@ def test_no_handler_drops_a_record_because_the_registry_is_away(registry: str) -
     builder.stream("orders", value=avro(dead, ORDER)).to("copies", value=str)
     handlers = Handlers(deserialization=handler, production=handler)  # type: ignore[arg-type]
     with TestDriver(builder.build(), handlers=handlers) as driver:
+        orders = driver.input("orders", value=bytes)
         with pytest.raises(RegistryAway, match="does not answer"):
-            driver.input("orders", value=bytes).pipe("k", b"\0\0\0\0\1\6ann\2", 1)
+            orders.pipe("k", b"\0\0\0\0\1\6ann\2", 1)
     assert asked == []
 
 

@@ -87,9 +87,9 @@ def note_state(group: StreamsGroupDescription, problems: Problems) -> None:
 
 def state_row(group: StreamsGroupDescription) -> list[str]:
     node = group.coordinator
-    topic_partition = f"{node.host}:{node.port} ({node.id})"
+    coordinator = f"{node.host}:{node.port} ({node.id})"
     epochs = map(str, (group.epoch, group.assignment_epoch))
-    return [group.group_id, topic_partition, group.state, *epochs, str(len(group.members))]
+    return [group.group_id, coordinator, group.state, *epochs, str(len(group.members))]
 
 
 def member_table(group: StreamsGroupDescription, *, verbose: bool) -> list[str]:

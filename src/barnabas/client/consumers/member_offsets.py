@@ -71,10 +71,10 @@ class MemberOffsets:
                 for each in topic.partitions:
                     if each.error_code:
                         error = error_of(each.error_code)
-                        topic_partition = f"{topic.name}-{each.partition_index}"
+                        name = f"{topic.name}-{each.partition_index}"
                         raise error_of(
                             each.error_code,
-                            f"the offset of {topic_partition} is not committed for group {self._group_id}: "
+                            f"the offset of {name} is not committed for group {self._group_id}: "
                             f"{error.code.message}",
                         )
 

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.connect")
 
 T = TypeVar("T")
-LOSSES_MAX = (
-    20  # of Spark without a batch between them, a quarter of an hour with pauses; then the task fails
-)
+# Losses of Spark without a batch between them before the task fails: a quarter of an hour with the pauses.
+LOSSES_MAX = 20
 PLAN_CHARS_MAX = 20_000
 
 

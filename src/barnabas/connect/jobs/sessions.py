@@ -8,6 +8,7 @@ Spark jobs starts no Java. Does not know: tasks.
 from __future__ import annotations
 
 import logging
+import subprocess
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -138,7 +139,10 @@ def forget_java() -> None:
     process = getattr(gateway, "proc", None)
     if process is not None:
         process.kill()
-        process.wait(KILL_S)
+        try:
+            process.wait(KILL_S)
+        except subprocess.TimeoutExpired:
+            log.warning("the Java process %d of Spark was killed and does not end", process.pid)
     try:
         gateway.shutdown()
     except Exception as error:

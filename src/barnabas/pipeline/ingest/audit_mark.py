@@ -7,6 +7,7 @@ counted, tiers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +21,31 @@ class Duplicates(NamedTuple):
     partition: int
     bucket: int
     rows: int
+
+
+class WaitingDuplicates:
+    """Groups of duplicates that no count message has yet: at most so many, however long brokers are away."""
+
+    def __init__(self, groups_max: int) -> None:
+        self._groups_max = groups_max
+        self.groups: tuple[Duplicates, ...] = ()  # by batch
+
+    def add(self, groups: Iterable[Duplicates]) -> int:
+        """Add groups; those of the oldest batches are dropped where there are too many. How many were."""
+        some = sorted((*self.groups, *groups), key=_batch)
+        dropped = max(0, len(some) - self._groups_max)
+        self.groups = tuple(some[dropped:])
+        return dropped
+
+    def drop(self, batch: int, staging: str) -> None:
+        self.groups = tuple(each for each in self.groups if each[:2] != (batch, staging))
+
+    def drop_before(self, batch: int) -> None:
+        self.groups = tuple(each for each in self.groups if each.batch >= batch)
+
+
+def _batch(group: Duplicates) -> int:
+    return group.batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from barnabas.audit.counters.audit_topic import AUDIT_TOPIC
 from barnabas.audit.lake.frames import Columns, grouped, in_thread, messages_of, send
 from barnabas.engine.errors import brief
 from barnabas.engine.session import apart
-from barnabas.pipeline.ingest.audit_mark import AuditMark, Duplicates
+from barnabas.pipeline.ingest.audit_mark import AuditMark, Duplicates, WaitingDuplicates
 from barnabas.pipeline.ingest.zone_counts import groups_of
 from barnabas.pipeline.lake.columns import RAW_PREFIX
 from barnabas.pipeline.lake.tables import TableName, Zone
@@ -57,8 +57,10 @@ class ZoneAudit:
         self._mutex = threading.Lock()
         self._counted: int | None = None  # the last batch whose counts are stored
         self._complete = 0  # the last batch that all zones have
-        self._duplicates: dict[tuple[int, str], list[Duplicates]] = {}
+        self._duplicates = WaitingDuplicates(DUPLICATES_MAX)
         self._counted_at = time.monotonic()
+        self._has_failed = False  # the last time
+        self._has_lost = False  # duplicates, since the last time that succeeded
         self._stream = ""
         self._under_way: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="audit")
@@ -72,17 +74,26 @@ class ZoneAudit:
                 return
             self._counted = batch if mark is None else mark.counted
             self._complete = self._counted
-            for each in mark.duplicates if mark is not None else ():
-                self._duplicates.setdefault((each.batch, each.staging), []).append(each)
+            self._duplicates.add(mark.duplicates if mark is not None else ())
 
     def duplicates(self, batch: int, staging: str, rows: DataFrame) -> None:
         """Rows of the batch, as they were parsed, that the staging table does not get."""
         found = grouped(rows, self._width_ms, PARSED).collect()
+        groups = [
+            Duplicates(batch, staging, row["topic"], row["partition"], row["bucket"], row["rows"])
+            for row in found
+        ]
         with self._mutex:
-            self._duplicates[batch, staging] = [
-                Duplicates(batch, staging, row["topic"], row["partition"], row["bucket"], row["rows"])
-                for row in found
-            ]
+            self._duplicates.drop(batch, staging)  # the batch is judged again
+            dropped = self._duplicates.add(groups)
+            is_new, self._has_lost = dropped > 0 and not self._has_lost, self._has_lost or dropped > 0
+        if is_new:
+            LOG.warning(
+                "%s: more than %d groups of duplicates wait for the audit: the oldest are dropped, and the"
+                " audit will miss their rows",
+                self._source.name,
+                DUPLICATES_MAX,
+            )
 
     def complete(self, batch: int) -> None:
         """All zones have the batch."""
@@ -92,14 +103,7 @@ class ZoneAudit:
     def mark(self) -> AuditMark:
         """For raw's next commit."""
         with self._mutex:
-            waiting = [each for group in self._duplicates.values() for each in group]
-            if len(waiting) > DUPLICATES_MAX:
-                LOG.warning(
-                    "%s: %d groups of duplicates wait for the audit: those of the oldest batches are lost",
-                    self._source.name,
-                    len(waiting),
-                )
-            return AuditMark(self._counted or 0, tuple(waiting[-DUPLICATES_MAX:]))
+            return AuditMark(self._counted or 0, self._duplicates.groups)
 
     # -- counting ----------------------------------------------------------------------------------
 
@@ -107,7 +111,8 @@ class ZoneAudit:
         """Count in the background if the last time is long ago, or many duplicates wait."""
         with self._mutex:
             is_due = time.monotonic() - self._counted_at >= INTERVAL_S
-            is_due = is_due or sum(map(len, self._duplicates.values())) > DUPLICATES_MAX // 2
+            is_full = len(self._duplicates.groups) > DUPLICATES_MAX // 2
+            is_due = is_due or (is_full and not self._has_failed)
             if not is_due or self._complete <= (self._counted or 0):
                 return
             if self._under_way is not None and not self._under_way.done():
@@ -127,15 +132,17 @@ class ZoneAudit:
                 with self._mutex:
                     first = (self._counted or 0) + 1
                     end = min(self._complete + 1, first + BATCHES_AT_ONCE)
-                    duplicates = [each for group in self._duplicates.values() for each in group]
+                    duplicates = list(self._duplicates.groups)
                 if first >= end:
                     return
                 self._count_batches(first, end, duplicates)
                 with self._mutex:
                     self._counted = end - 1
-                    for key in [key for key in self._duplicates if key[0] < end]:
-                        del self._duplicates[key]
+                    self._duplicates.drop_before(end)
+                    self._has_failed = self._has_lost = False
         except Exception as problem:  # the next time comes
+            with self._mutex:
+                self._has_failed = True
             LOG.warning(
                 "batches of %s cannot be counted for the audit: %s. They wait",
                 self._source.name,

@@ -159,12 +159,8 @@ class SharesHistory:
         if node is None or node.node is None:
             return None
         for share in node.node.broker.shares:
-            topic_partition = share.partition
-            if (share.group, topic_partition.topic_id, topic_partition.index) == (
-                group_id,
-                topic_id,
-                partition,
-            ):
+            shared = share.partition
+            if (share.group, shared.topic_id, shared.index) == (group_id, topic_id, partition):
                 return share
         return None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from barnabas.plans.interpreter.aggregations import own
 from barnabas.sql.columns.values import column_of, full, operand_of
 from barnabas.sql.expressions.aggregating import AggregateCall, SqlAggregates
 from barnabas.sql.functions.aggregates import Udaf, whole_of
@@ -56,6 +57,7 @@ class ColumnAggregates:
         self, call: AggregateCall, code: Udaf, groups: Groups, rows: Rows, given: list[Column], states: Joined
     ) -> Joined:
         add, takes_null, cursor = code.add, code.takes_null, cursor_of(rows)
+        states = [own(each) for each in states]  # a function may change its state in place
         arguments = zip(*(each.items for each in given), strict=True) if given else iter([()] * len(rows))
         for place, (group, some) in enumerate(zip(groups.ids.tolist(), arguments, strict=True)):
             if not takes_null and None in some and any(each is None for each in some):

@@ -96,9 +96,9 @@ class ColumnTask:
             if given is not None and len(given):
                 self.task.node_name, self.origins.node = node.name, place
                 self.results[node.name] = self._steps[node.name](given)
-        self.origins.finish()
         if self.task.punctuations:
             raise NotColumnar("timers run between records")
+        self.origins.finish()  # asks handlers and writes log lines, so it comes behind all that may raise
 
     def write(self) -> list[pa.Table]:
         """Write state to the backend; the tables for topics."""

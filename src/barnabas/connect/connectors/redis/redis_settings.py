@@ -116,6 +116,8 @@ def client_of(settings: Settings) -> Any:
         )
         files = {name: settings.text(setting) for name, setting in TLS_FILES.items()}
         access |= {name: text for name, text in files.items() if text}
+    elif any(settings.text(setting) for setting in TLS_FILES.values()):
+        raise ConnectError("redis.tls.*: files of certificates need redis.tls=true or a uri with rediss://")
     if uri:
         access = {name: value for name, value in access.items() if value is not None}
     hosts = [host_and_port(each) for each in settings.entries("redis.hosts")]

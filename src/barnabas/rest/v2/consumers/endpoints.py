@@ -67,8 +67,8 @@ class ConsumerEndpoints:
             self._instances.add(group, name, instance)
             instance.on_close = stack.pop_all().aclose  # an instance keeps the clients of its caller open
         base = base_of(self._proxy.settings.advertised_url, request)
-        topic_partition = f"{base}/consumers/{quote(group, safe=SAFE)}/instances/{quote(name, safe=SAFE)}"
-        return json_response({"instance_id": name, "base_uri": topic_partition})
+        base_uri = f"{base}/consumers/{quote(group, safe=SAFE)}/instances/{quote(name, safe=SAFE)}"
+        return json_response({"instance_id": name, "base_uri": base_uri})
 
     def _new_consumer(self, kafka: Kafka, group: str, given: InstanceSettings) -> GroupConsumer:
         settings = self._instances.settings

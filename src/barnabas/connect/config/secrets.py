@@ -124,7 +124,7 @@ class Redaction:
         )
 
     def _table(self) -> dict[str, str]:
-        """What is shown in place of each secret text."""
+        """The text that is shown in place of each secret text."""
         table: dict[str, str] = {}
         for name, value in self.resolved.items():
             if self.has_reference(name):

@@ -1,6 +1,7 @@
 """Records of SQL that a task takes in a second of processor time: over columns, and record by record.
 
-In: the number of records. Out: a line for each statement and sub-topology. Tasks run in this process, on
+In: the number of records. Out: a line for each statement and sub-topology, and one for batches of a windowed
+count whose keys have all windows of a day, SQL's default grace. Tasks run in this process, on
 state in memory: no broker and no Spark, so the numbers are those of the task's own work.
 """
 
@@ -48,6 +49,10 @@ STATEMENTS = {
     "stream-table join": "CREATE STREAM d AS SELECT clicks.user AS user, page, name FROM clicks "
     "JOIN people ON clicks.user = people.id;",
 }
+WINDOWS = 1_440  # of a minute: a day
+WINDOW_MS = 60_000
+KEYS = 200
+BATCHES = 10
 Given = list[tuple[bytes, bytes, int]]
 Taken = list[tuple[str, bytes | None, bytes | None, int]]
 
@@ -127,6 +132,30 @@ def repartitioned(plan: Plan, given: dict[str, Given]) -> dict[str, Given]:
     return found
 
 
+def day_of_windows(run: Callable[..., object]) -> float | None:
+    """Milliseconds of processor time of a batch with a record for each key, whose windows of a day the store
+    has. None where the batches cannot run so."""
+    plan = bound(
+        SqlTestDriver(SOURCES).prepare(STATEMENTS["windowed count by key"]).work.plan, RegistryPlace()
+    )
+    backend, sub = MemoryBackend(), plan.subtopologies[0]
+    make = lambda: Task(sub, backend, application_id="app", handlers=Handlers())  # noqa: E731
+    value = orjson.dumps({"page": "/", "n": 1, "price": 1.0})
+    keys = [f"user{each:06}".encode() for each in range(KEYS)]
+
+    def batch(first: int, count: int) -> list[Part]:
+        minutes = range(first, first + count)
+        return [part("clicks", [(key, value, minute * WINDOW_MS) for minute in minutes for key in keys])]
+
+    for minute in range(0, WINDOWS, 60):
+        if run(make, batch(minute, 60)) is None:
+            return None
+    began = time.process_time()
+    for _ in range(BATCHES):
+        run(make, batch(WINDOWS - 1, 1))
+    return (time.process_time() - began) / BATCHES * 1000
+
+
 def main(count: int) -> None:
     given = {"clicks": clicks(count), "people": people()}
     for name, text in STATEMENTS.items():
@@ -141,3 +170,7 @@ def main(count: int) -> None:
             assert slow is not None
             shown = "not over columns" if fast is None else f"{fast:,.0f} over columns ({fast / slow:.1f} x)"
             print(f"{name}, sub-topology {sub.number}: {slow:,.0f} records/s by records, {shown}", flush=True)
+    for road, run in (("by records", by_records), ("over columns", by_columns)):
+        cost = day_of_windows(run)
+        shown = "not so" if cost is None else f"{cost:,.1f} ms a batch of {KEYS} keys"
+        print(f"windowed count, {WINDOWS} windows a key, {road}: {shown}", flush=True)

@@ -33,7 +33,8 @@ class StoreKind(Enum):
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
     """A store of a plan. `source_topic` is set where a topic that exists anyway serves as the changelog of a
-    table. `right_serde` is the format of the right side's values in a store of an outer join."""
+    table. `right_serde` is the format of the right side's values in a store of an outer join. `page_ms`: the
+    time that one page of a key covers in stores of windows, sessions and joins; 0: all that a key has."""
 
     name: str
     kind: StoreKind
@@ -47,6 +48,7 @@ class StoreSpec:
     source_topic: str | None = None
     is_global: bool = False
     right_serde: Serde | None = None
+    page_ms: int = 0
 
     def changelog_topic(self, application_id: str) -> str | None:
         """The topic that gets every change: Kafka Streams' name."""

@@ -94,6 +94,20 @@ def test_a_range_shows_the_batchs_own_changes_in_order(path: Path) -> None:
     assert list(state.range("counts", b"aa", b"b")) == [(b"aa", b"new")]
 
 
+def test_only_steps_of_batches_that_read_ranges_go_to_the_table_at_once(path: Path) -> None:
+    state = committed(path)
+
+    def batch(number: int) -> int:
+        state.put("counts", b"n", b"%d" % number)
+        state.prepare(str(number))
+        state.commit(str(number))
+        return len(state._db.execute("SELECT 1 FROM steps").fetchall())
+
+    assert batch(1) == 2
+    assert list(state.range("counts", None, b"b")) == [(b"a", b"1")]
+    assert [batch(2), batch(3), batch(4)] == [0, 1, 2]
+
+
 def test_two_processes_that_take_turns_see_each_others_batches(path: Path) -> None:
     turns = [committed(path), StateFile(path)]
     for number in range(2, 50):  # longer than steps wait

@@ -8,7 +8,7 @@ left and outer joins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.plans import nodes as n
-from barnabas.plans.interpreter.state.pages import KEYED
+from barnabas.plans.interpreter.state.time_pages import page_keys
 from barnabas.plans.interpreter.state.windows import JoinState
 from barnabas.streams.columns import entry_kernel as kernel
 from barnabas.streams.columns.column import Column, NotColumnar, Rows
@@ -87,27 +87,30 @@ def _write(task: ColumnTask, state: JoinState, side: Side) -> None:
     state.take_sequences(len(side.times))
     oldest = state.observed_time - state.retention_ms + 1
     fresh = np.flatnonzero(side.times >= oldest)
-    names = side.keys.take(pa.array(fresh)).to_pylist()
-    state.index.add_many(zip(side.times[fresh].tolist(), names, strict=True))
-    due = pa.array([key for _, key in state.index.pop_before(oldest)], pa.binary())
-    groups = Groups(pa.concat_arrays([side.keys, due]))
-    keys = pa.concat_arrays([side.keys, due]).take(pa.array(groups.firsts)).to_pylist()
-    stored = of_pages(backend.get_many(name, [KEYED + key for key in keys]))
-    new = of_column(groups.ids[: len(side.times)], side.times, side.sequences, side.values).take(fresh)
+    keys, times = side.keys.take(pa.array(fresh)), side.times[fresh]
+    state.index.add_many(zip(times.tolist(), keys.to_pylist(), strict=True))
+    gone = state.index.pop_before(oldest)
+    keys = pa.concat_arrays([keys, pa.array([key for _, key in gone], pa.binary())])
+    numbers = np.concatenate([times, np.array([time for time, _ in gone], np.int64)]) // state.pages.page_ms
+    groups = Groups(keys, numbers)
+    named = page_keys(keys.take(pa.array(groups.firsts)).to_pylist(), numbers[groups.firsts].tolist())
+    stored = of_pages(backend.get_many(name, named))
+    values = side.values.take(pa.array(fresh))
+    new = of_column(groups.ids[: len(fresh)], times, side.sequences[fresh], values)
     both = together(stored.take(np.flatnonzero(stored.firsts >= oldest)), new)
     put = []
-    for key, page in zip(keys, both.pages(groups.count), strict=True):
+    for key, page in zip(named, both.pages(groups.count), strict=True):
         if page:
-            put.append((KEYED + key, page))
+            put.append((key, page))
         else:
-            backend.delete(name, KEYED + key)
+            backend.delete(name, key)
     backend.put_many(name, put)
     topic = state.spec.changelog_topic(task.task.application_id)
     if topic is not None and state.spec.source_topic is None and len(side.times):
         ends = key_endings(side.times, side.sequences & 0x7FFFFFFF)
-        named = pc.binary_join_element_wise(side.keys, ends, pa.scalar(b"", pa.binary()))
+        written = pc.binary_join_element_wise(side.keys, ends, pa.scalar(b"", pa.binary()))
         task.written.append(
-            Written(topic, named, side.values, side.times, side.orders, None, task.task.partition)
+            Written(topic, written, side.values, side.times, side.orders, None, task.task.partition)
         )
 
 
@@ -132,9 +135,10 @@ def stream_stream_join(task: ColumnTask, node: n.StreamStreamJoin) -> Step:
             return None
         other = task.sides.get(node.other_store)
         data = key_bytes(task, node.other_store, rows.keys)
-        entries, orders, groups, starts = _entries(task, state, data, other)
-        lows = np.maximum(rows.times - back, _oldest(state, other, rows.order))
-        given = (groups, lows, rows.times + ahead, rows.order, starts, entries.firsts, orders)
+        lows, highs = rows.times - back, rows.times + ahead
+        entries, orders, groups, starts = _entries(task, state, data, other, (lows, highs))
+        lows = np.maximum(lows, _oldest(state, other, rows.order))
+        given = (groups, lows, highs, rows.order, starts, entries.firsts, orders)
         count = kernel.probe(*given, False, NO_PAIRS, NO_PAIRS)
         if not count:
             return None
@@ -180,16 +184,16 @@ def _oldest(state: JoinState, other: Side | None, orders: Any) -> Any:
 
 
 def _entries(
-    task: ColumnTask, state: JoinState, data: pa.Array, other: Side | None
+    task: ColumnTask, state: JoinState, data: pa.Array, other: Side | None, span: tuple[Any, Any]
 ) -> tuple[Entries, Any, Any, Any]:
-    """The rows of the other side under the keys: entries by key and time, the order in which they came (-1:
-    before this batch), the group of each key, and where each group's entries start."""
+    """The rows of the other side under the keys, of the pages that cover the span of each: entries by key and
+    time, the order in which they came (-1: before this batch), the group of each key, and where each group's
+    entries start."""
     both = data if other is None else pa.concat_arrays([data, other.keys])
     groups = Groups(both)
     mine = groups.ids[: len(data)]
     asked = int(mine.max()) + 1  # groups are numbered by first appearance
-    names = both.take(pa.array(groups.firsts[:asked])).to_pylist()
-    entries = of_pages(task.task.backend.get_many(state.spec.name, [KEYED + key for key in names]))
+    entries = _stored(task, state, both.take(pa.array(groups.firsts[:asked])), mine, span)
     orders = np.full(len(entries), -1, np.int64)
     if other is not None:
         theirs = groups.ids[len(data) :]
@@ -200,3 +204,15 @@ def _entries(
     order = np.lexsort((entries.seconds, entries.firsts, entries.groups))
     entries = entries.take(order)
     return entries, orders[order], mine, np.searchsorted(entries.groups, np.arange(asked + 1))
+
+
+def _stored(task: ColumnTask, state: JoinState, keys: pa.Array, mine: Any, span: tuple[Any, Any]) -> Entries:
+    """The entries of the pages that cover a span of time of each row; `mine` is the row's place in `keys`."""
+    first, last = (each // state.pages.page_ms for each in span)
+    most = int((last - first).max())
+    pairs = np.concatenate([np.stack([mine, np.minimum(first + at, last)]) for at in range(most + 1)], axis=1)
+    places, numbers = np.unique(pairs, axis=1)
+    names = keys.take(pa.array(places)).to_pylist()
+    named = page_keys(names, numbers.tolist())
+    entries = of_pages(task.task.backend.get_many(state.spec.name, named))
+    return replace(entries, groups=places[entries.groups])

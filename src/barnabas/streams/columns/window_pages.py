@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.plans.interpreter.state.pages import KEYED
 from barnabas.plans.interpreter.state.time_index import TimeIndex
+from barnabas.plans.interpreter.state.time_pages import page_key, page_keys
 from barnabas.plans.interpreter.state.windows import WindowState
 from barnabas.spark.writing.rows import Column as Bytes
 from barnabas.streams.columns import kernel
@@ -76,11 +76,12 @@ class WindowCounts:
     ) -> None:
         self._task, self._state = task, state
         self._starts = starts[windows.firsts]
-        keys = Groups(data)
-        names = data.take(pa.array(keys.firsts)).to_pylist()
-        self._keyed = [KEYED + name for name in names]
-        self._pages = keys.ids[windows.firsts]  # the page of each window
         self._keys = data.take(pa.array(windows.firsts))
+        numbers = self._starts // state.pages.page_ms
+        pages = Groups(self._keys, numbers)
+        self._pages = pages.ids  # the page of each window
+        names = self._keys.take(pa.array(pages.firsts)).to_pylist()
+        self._keyed = page_keys(names, numbers[pages.firsts].tolist())
         self._stored = of_pages(task.task.backend.get_many(state.spec.name, self._keyed))
         self._replaced = self._places(self._stored)
         is_there = self._replaced >= 0
@@ -111,7 +112,9 @@ class WindowCounts:
         is_kept = self._starts >= oldest
         added = np.flatnonzero(self._is_new & is_kept)
         add_to_index(state.index, self._starts[added], self._keys.take(pa.array(added)))
-        due = list(dict.fromkeys(KEYED + key for _, key in state.index.pop_before(oldest)))
+        page_ms = state.pages.page_ms
+        gone = state.index.pop_before(oldest)
+        due = list(dict.fromkeys(page_key(key, start // page_ms) for start, key in gone))
         keyed, stored = self._keyed, self._stored
         stays = stored.firsts >= oldest
         stays[self._replaced[self._replaced >= 0]] = False

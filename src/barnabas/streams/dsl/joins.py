@@ -11,6 +11,8 @@ from barnabas.plans import nodes as n
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.windows import JoinWindows
 
+PAGE_MS_MIN = 60_000  # of a key's records: shorter windows read and write more pages than that saves
+
 
 def join_stream(
     stream: Any,
@@ -125,6 +127,7 @@ def _stream_stream(
                 side._value(None),
                 retention_ms=windows.retention_ms,
                 window_size_ms=windows.size_ms,
+                page_ms=max(windows.size_ms, PAGE_MS_MIN),
             )
         )
         graph.add(n.JoinWindowed(name=window_name, parents=(side.node,), store=store, windows=windows))

@@ -110,7 +110,7 @@ class StateFile:
 
     def range(self, store: str, first: bytes | None, last: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Pages in the order of their keys, `last` not included, the batch's own changes among them."""
-        self._has_ranges = True  # from now on steps go to the table at once
+        self._has_ranges = True  # the batch's step goes to the table at once
         if self._memory.count_of_steps:
             with self._transaction():
                 self._apply_steps(0, 0)
@@ -180,6 +180,7 @@ class StateFile:
             self._seen = number
             if self._has_ranges:
                 self._apply_steps(0, 0)
+                self._has_ranges = False
             else:
                 self._apply_steps(CHANGES_WAITING_MAX, STEPS_MAX)
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from barnabas.plans.stores import StateBackend
 
 P = TypeVar("P")
-KEYED, SEGMENT, META = b"k", b"t", b"m"
+KEYED, PAGED, SEGMENT, META = b"k", b"p", b"t", b"m"
 
 
 class Pages(Generic[P]):
@@ -26,8 +26,9 @@ class Pages(Generic[P]):
         decode: Callable[[bytes], P],
         encode: Callable[[P], bytes],
         empty: Callable[[], P],
+        prefix: bytes = KEYED,
     ) -> None:
-        self._backend, self._store = backend, store
+        self._backend, self._store, self._prefix = backend, store, prefix
         self._decode, self._encode, self._empty = decode, encode, empty
         self.loaded: dict[bytes, P] = {}
         self.dirty: dict[bytes, None] = {}
@@ -35,14 +36,14 @@ class Pages(Generic[P]):
     def of(self, key: bytes) -> P:
         found = self.loaded.get(key)
         if found is None:
-            stored = self._backend.get(self._store, KEYED + key)
+            stored = self._backend.get(self._store, self._prefix + key)
             found = self.loaded[key] = self._empty() if stored is None else self._decode(stored)
         return found
 
     def load(self, keys: Iterable[bytes]) -> None:
         """Read the pages of many keys together."""
         missing = [key for key in dict.fromkeys(keys) if key not in self.loaded]
-        pages = self._backend.get_many(self._store, [KEYED + key for key in missing])
+        pages = self._backend.get_many(self._store, [self._prefix + key for key in missing])
         for key, stored in zip(missing, pages, strict=True):
             self.loaded[key] = self._empty() if stored is None else self._decode(stored)
 
@@ -51,23 +52,13 @@ class Pages(Generic[P]):
         self.dirty[key] = None
         return self.of(key)
 
-    def keys(self, first: bytes | None = None, last: bytes | None = None) -> Iterator[bytes]:
-        """Keys with a page, in order; `last` is not included."""
-        upper = SEGMENT if last is None else KEYED + last
-        stored = self._backend.range(self._store, KEYED + (first or b""), upper)
-        found = {key[1:] for key, _ in stored}
-        found |= {
-            key for key in self.loaded if (first is None or key >= first) and (last is None or key < last)
-        }
-        return iter(sorted(key for key in found if self.of(key)))
-
     def flush(self) -> None:
         for key in self.dirty:
             page = self.loaded[key]
             if page:
-                self._backend.put(self._store, KEYED + key, self._encode(page))
+                self._backend.put(self._store, self._prefix + key, self._encode(page))
             else:
-                self._backend.delete(self._store, KEYED + key)
+                self._backend.delete(self._store, self._prefix + key)
         self.dirty.clear()
 
     def forget(self) -> None:

@@ -11,9 +11,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from barnabas.plans.interpreter.state.pages import Chunks, Pages
+from barnabas.plans.interpreter.state.pages import Chunks
 from barnabas.plans.interpreter.state.tables import ChangeRecord
 from barnabas.plans.interpreter.state.time_index import TimeIndex
+from barnabas.plans.interpreter.state.time_pages import OBSERVED, TimePages
 from barnabas.plans.serdes import FromBytes, ToBytes
 from barnabas.plans.stores import StateBackend, StoreSpec
 
@@ -22,12 +23,13 @@ _TWO = struct.Struct(">qq")
 _WINDOW_KEY = struct.Struct(">qi")
 SEGMENT_MS_MIN = 1_000
 SEGMENTS = 1_024  # a batch writes whole segments of the index
-OBSERVED = b"o"
 
 
 class _Timed:
-    """Common to stores by time: the largest time seen, the index by time, the changes of a
-    batch."""
+    """Common to stores by time: the largest time seen, the index by time, pages by key and time, the changes
+    of a batch."""
+
+    pages: TimePages[Any]
 
     def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
         self.spec, self._backend, self._write, self._read = spec, backend, write, read
@@ -51,10 +53,19 @@ class _Timed:
         self.index.flush()
         if self._stored_time != self.observed_time:
             self._backend.put(self.spec.name, OBSERVED, _TIME.pack(self.observed_time))
+            self.pages.mark()
             self._stored_time = self.observed_time
+
+    def forget(self) -> None:
+        self.pages.forget()
+        self.index.forget()
 
 
 def _start(item: tuple[int, tuple[Any, int]]) -> int:
+    return item[0]
+
+
+def _span(item: tuple[tuple[int, int], Any]) -> tuple[int, int]:
     return item[0]
 
 
@@ -63,8 +74,8 @@ class WindowState(_Timed):
 
     def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
         super().__init__(spec, backend, write, read)
-        self.pages: Pages[dict[int, tuple[Any, int]]] = Pages(
-            backend, spec.name, self._decode, self._encode, dict
+        self.pages: TimePages[dict[int, tuple[Any, int]]] = TimePages(
+            backend, spec, self._decode, self._encode, dict
         )
 
     def _decode(self, page: bytes) -> dict[int, tuple[Any, int]]:
@@ -76,18 +87,18 @@ class WindowState(_Timed):
         )
 
     def get(self, key: bytes, start: int) -> tuple[Any, int] | None:
-        return self.pages.of(key).get(start) if start >= self._oldest() else None
+        return self.pages.of(key, start).get(start) if start >= self._oldest() else None
 
     def get_many(self, keys: Sequence[bytes], starts: Sequence[int]) -> list[tuple[Any, int] | None]:
         """Windows in the order of their keys; pages that are not at hand are read together."""
-        self.pages.load(keys)
+        self.pages.load(keys, starts)
         return [self.get(key, start) for key, start in zip(keys, starts, strict=True)]
 
     def put(self, key: bytes, start: int, value: Any, timestamp: int) -> None:
         self.observe(start)
         if start < self._oldest():
             return
-        page = self.pages.touch(key)
+        page = self.pages.touch(key, start)
         if value is None:
             if page.pop(start, None) is not None:
                 self.index.discard(start, key)
@@ -99,21 +110,23 @@ class WindowState(_Timed):
 
     def of(self, key: bytes, low: int, high: int) -> list[tuple[int, tuple[Any, int]]]:
         """Windows of a key whose start lies in [low, high], by start."""
-        low = max(low, self._oldest())
-        page = self.pages.of(key)
-        return sorted(
-            ((start, row) for start, row in page.items() if low <= start <= high), key=lambda item: item[0]
-        )
+        low, high = max(low, self._oldest()), min(high, self.observed_time)
+        return [
+            (start, row)
+            for page in self.pages.between(key, low, high)
+            for start, row in sorted(page.items(), key=_start)
+            if low <= start <= high
+        ]
 
     def take_between(self, low: int, high: int) -> list[tuple[int, bytes, tuple[Any, int]]]:
         """Windows with a start in [low, high], by start, then by key. Finds what the retention hides
         already: a window that has just closed is at its edge, and stays until the flush."""
         found = self.index.between(low, high)
-        return [(start, key, self.pages.of(key)[start]) for start, key in found]
+        return [(start, key, self.pages.of(key, start)[start]) for start, key in found]
 
     def flush(self) -> list[ChangeRecord]:
         for start, key in self.index.between(-(1 << 62), self._oldest() - 1):
-            self.pages.touch(key).pop(start, None)
+            self.pages.touch(key, start).pop(start, None)
             self.index.discard(start, key)
         changes: list[ChangeRecord] = [
             (key + _WINDOW_KEY.pack(start, 0), None if value is None else self._write(value), time)
@@ -123,10 +136,6 @@ class WindowState(_Timed):
         self.pages.flush()
         self._flush_times()
         return changes
-
-    def forget(self) -> None:
-        self.pages.forget()
-        self.index.forget()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         start, _ = _WINDOW_KEY.unpack(key[-12:])
@@ -142,8 +151,8 @@ class JoinState(_Timed):
 
     def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
         super().__init__(spec, backend, write, read)
-        self.pages: Pages[list[tuple[int, int, Any]]] = Pages(
-            backend, spec.name, self._decode, self._encode, list
+        self.pages: TimePages[list[tuple[int, int, Any]]] = TimePages(
+            backend, spec, self._decode, self._encode, list
         )
         stored = backend.get(spec.name, b"s")
         self.sequence = _TIME.unpack(stored)[0] if stored else 0
@@ -159,7 +168,7 @@ class JoinState(_Timed):
         if timestamp < self._oldest():
             return
         self.sequence += 1
-        insort(self.pages.touch(key), (timestamp, self.sequence, value), key=lambda row: row[:2])
+        insort(self.pages.touch(key, timestamp), (timestamp, self.sequence, value), key=lambda row: row[:2])
         self.index.add(timestamp, key)
         self._changes[key, timestamp, self.sequence] = (value, timestamp)
 
@@ -171,15 +180,17 @@ class JoinState(_Timed):
 
     def of(self, key: bytes, low: int, high: int) -> list[tuple[int, int, Any]]:
         """Records of a key in [low, high], by time."""
-        low = max(low, self._oldest())
-        page = self.pages.of(key)
-        first = bisect_left(page, low, key=lambda row: row[0])
-        return [row for row in page[first:] if row[0] <= high]
+        low, high = max(low, self._oldest()), min(high, self.observed_time)
+        found = []
+        for page in self.pages.between(key, low, high):
+            first = bisect_left(page, low, key=lambda row: row[0])
+            found += [row for row in page[first:] if row[0] <= high]
+        return found
 
     def flush(self) -> list[ChangeRecord]:
         oldest = self._oldest()
         for time, key in self.index.between(-(1 << 62), oldest - 1):
-            page = self.pages.touch(key)
+            page = self.pages.touch(key, time)
             while page and page[0][0] < oldest:
                 page.pop(0)
             self.index.discard(time, key)
@@ -193,10 +204,6 @@ class JoinState(_Timed):
         self.pages.flush()
         self._flush_times()
         return changes
-
-    def forget(self) -> None:
-        self.pages.forget()
-        self.index.forget()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         if value is not None:
@@ -212,15 +219,16 @@ class SessionState(_Timed):
 
     def __init__(self, spec: StoreSpec, backend: StateBackend, write: ToBytes, read: FromBytes) -> None:
         super().__init__(spec, backend, write, read)
-        self.pages: Pages[dict[tuple[int, int], Any]] = Pages(
-            backend, spec.name, self._decode, self._encode, dict
+        self.pages: TimePages[dict[tuple[int, int], Any]] = TimePages(
+            backend, spec, self._decode, self._encode, dict, time_at=1
         )
 
     def _decode(self, page: bytes) -> dict[tuple[int, int], Any]:
         return {(start, end): self._read(data) for start, end, data in Chunks.read(_TWO, page)}
 
     def _encode(self, page: dict[tuple[int, int], Any]) -> bytes:
-        return Chunks.write(_TWO, ((start, end, self._write(v)) for (start, end), v in page.items()))
+        some = sorted(page.items(), key=_span)
+        return Chunks.write(_TWO, ((start, end, self._write(value)) for (start, end), value in some))
 
     def find(self, key: bytes, end_min: int, start_max: int) -> list[tuple[int, int, Any]]:
         """Sessions that end at `end_min` or later and start at `start_max` or earlier, by end, then by
@@ -228,14 +236,15 @@ class SessionState(_Timed):
         end_min = max(end_min, self._oldest())
         found = [
             (start, end, value)
-            for (start, end), value in self.pages.of(key).items()
+            for page in self.pages.between(key, end_min, self.observed_time)
+            for (start, end), value in page.items()
             if end >= end_min and start <= start_max
         ]
         return sorted(found, key=lambda session: (session[1], session[0]))
 
     def put(self, key: bytes, start: int, end: int, value: Any) -> None:
         self.observe(end)
-        page = self.pages.touch(key)
+        page = self.pages.touch(key, end)
         entry = _TIME.pack(start) + key
         if value is None:
             if page.pop((start, end), None) is not None:
@@ -252,12 +261,12 @@ class SessionState(_Timed):
         return [(end, _TIME.unpack_from(entry)[0], entry[8:]) for end, entry in found]
 
     def value_of(self, key: bytes, start: int, end: int) -> Any:
-        return self.pages.of(key).get((start, end))
+        return self.pages.of(key, end).get((start, end))
 
     def flush(self) -> list[ChangeRecord]:
         # A session at the edge is not found any more, but its final result may still be due.
         for end, entry in self.index.between(-(1 << 62), self._oldest() - 2):
-            self.pages.touch(entry[8:]).pop((_TIME.unpack_from(entry)[0], end), None)
+            self.pages.touch(entry[8:], end).pop((_TIME.unpack_from(entry)[0], end), None)
             self.index.discard(end, entry)
         changes: list[ChangeRecord] = [
             (key + _TWO.pack(end, start), None if value is None else self._write(value), time)
@@ -267,10 +276,6 @@ class SessionState(_Timed):
         self.pages.flush()
         self._flush_times()
         return changes
-
-    def forget(self) -> None:
-        self.pages.forget()
-        self.index.forget()
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         end, start = _TWO.unpack(key[-16:])

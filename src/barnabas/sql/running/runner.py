@@ -37,7 +37,7 @@ from barnabas.sql.running.settings import EngineSettings
 from barnabas.sql.running.task_logic import MakeSqlLogic
 from barnabas.streams.spark.conductor import Conductor, Query
 from barnabas.streams.spark.queries_of_plan import queries_of
-from barnabas.streams.spark.task_port import TaskSettings
+from barnabas.streams.spark.task_port import TaskResult, TaskSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -254,19 +254,23 @@ class Runner:
         """End a query for good: its state is deleted."""
         query.is_stopped = True
         self._queries.pop(query.query_id, None)
-        self._end_parts(query)
-        shutil.rmtree(self._settings.state_dir / query.work.application_id, ignore_errors=True)
+        folder = self._settings.state_dir / query.work.application_id
+        ends_later = [future for future in self._end_parts(query) if not future.done()]
+        for future in ends_later:  # a batch under way still writes its state
+            future.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def replace(self, query: RunningQuery) -> None:
         """End a query that another one follows: its group, topics and state stay."""
         self._queries.pop(query.query_id, None)
         self._end_parts(query)
 
-    def _end_parts(self, query: RunningQuery) -> None:
+    def _end_parts(self, query: RunningQuery) -> list[Future[list[TaskResult]]]:
+        """Stop the parts of a query; the batches that are still under way."""
         assert self._conductor is not None
-        for part in query.parts or ():
-            self._conductor.remove(part.name)
+        futures = [self._conductor.remove(part.name) for part in query.parts or ()]
         query.forget_parts()
+        return [future for future in futures if future is not None]
 
     def _parts_of(self, query: RunningQuery) -> list[Query]:
         work, settings, properties = query.work, self._settings, query.prepared.properties

@@ -7,24 +7,28 @@ costs nothing. A query that fails stops alone. Does not know: what queries compu
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.client.admin.offsets import OffsetAdmin
 from barnabas.client.blocking import run
+from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
-from barnabas.client.core.transaction import Transaction
+from barnabas.client.core.transaction import Fenced
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.planning import limited
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
 from barnabas.streams.spark.jobs import PickledLogic, run_batches
+from barnabas.streams.spark.pace import Pace
 from barnabas.streams.spark.purging import PURGE_S, Purge
+from barnabas.streams.spark.starting import commit_positions, start_positions
 from barnabas.streams.spark.task_metrics import TaskMetrics
 from barnabas.streams.spark.task_port import TaskBatch, TaskId, TaskResult, TaskSettings
 
@@ -32,9 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_S = 0.05
-RECORDS_MAX = 1_000_000  # of a query's batch; its tasks end it earlier when its bytes are many
+RECORDS_MAX = 1_000_000  # of a query's batch; it has fewer when they are slow, or their bytes are many
 JOBS_MAX = 8
 ROUNDS_WITHOUT_TOPIC_MAX = 40  # brokers may need a moment to know a topic
+ROUNDS_BEHIND_MAX = 100  # a new leader may need a moment to know its high watermark
+Launch = Callable[[TaskSettings, PickledLogic, Sequence[TaskBatch]], list[TaskResult]]
+log = logging.getLogger("barnabas.streams")
 
 
 @dataclass
@@ -62,6 +69,11 @@ class Query:
     purged: frozenset[str] = frozenset()
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     rounds_without_topic: int = 0
+    rounds_behind: dict[TopicPartition, int] = field(default_factory=dict)
+    pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.records_max)
 
     @property
     def name(self) -> str:
@@ -75,7 +87,7 @@ class Query:
         """Batches of the tasks that have new records or a timer that is due; a task's ranges name all its
         partitions."""
         mine = {place: max(ends.get(place, at), at) for place, at in self.positions.items()}
-        stops = limited(self.positions, mine, self.records_max)
+        stops = limited(self.positions, mine, self.pace.limit)
         by_task: dict[int, list[OffsetRange]] = {}
         for place in sorted(self.positions):
             asked = OffsetRange(place.topic, b"", place.partition, self.positions[place], stops[place])
@@ -87,7 +99,19 @@ class Query:
             if task in ticks or any(each.stop > each.start for each in ranges)
         ]
 
+    def look_for_lost(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+        """Partitions that have ended before the query's position for many rounds: their topic was made again
+        or truncated."""
+        for place, at in self.positions.items():
+            if ends.get(place, at) < at:
+                self.rounds_behind[place] = self.rounds_behind.get(place, 0) + 1
+            else:
+                self.rounds_behind.pop(place, None)
+        return [place for place, rounds in self.rounds_behind.items() if rounds > ROUNDS_BEHIND_MAX]
+
     def take(self, results: list[TaskResult]) -> None:
+        seconds = max((result.seconds for result in results), default=0.0)
+        self.pace.take(sum(result.records for result in results), seconds)
         for result in results:
             if result.error is not None:
                 self.error = self.error or result.error
@@ -113,13 +137,15 @@ class Conductor:
         *,
         poll_s: float = POLL_S,
         purge_s: float = PURGE_S,
+        launch: Launch | None = None,
     ) -> None:
-        self._spark = spark
+        """Batches run as jobs of Spark, unless `launch` runs them elsewhere."""
+        self._launch: Launch = launch or (lambda *batch: run_batches(spark, *batch))
         self._cluster = WorkerCluster(client)
         self._poll_s = poll_s
         self._purge = Purge(self._cluster, purge_s)
         self._queries: dict[str, Query] = {}
-        self._running: dict[str, Future[list[TaskResult]]] = {}
+        self._running: dict[str, tuple[Query, Future[list[TaskResult]]]] = {}
         self._jobs = ThreadPoolExecutor(JOBS_MAX, "streams-job")
         self._news = threading.Event()
         self._lock = threading.Lock()
@@ -131,16 +157,10 @@ class Conductor:
 
     def add(self, query: Query) -> None:
         """Start a query where its group stands."""
-        # A task that was killed may have left a transaction open. Its next batch ends that, and asks again.
-        transaction = Transaction(self._cluster)
-        asked = transaction.committed(query.settings.application_id, query.places, is_stable=False)
-        committed = run(asked)
-        new = {
-            place: query.resets.get(place.topic, EARLIEST) for place in query.places if place not in committed
-        }
-        timeout_ms = self._cluster.client.request_timeout_ms  # a leader may be elected just now
-        begins = self._cluster.offsets(new, timeout_ms=timeout_ms) if new else {}
-        query.positions = begins | {place: offset for place, (offset, _) in committed.items()}
+        query.positions = start_positions(
+            self._cluster, query.settings, query.number, query.places, query.resets
+        )
+        query.rounds_behind.clear()
         with self._lock:
             self._queries[query.name] = query
         self._news.set()
@@ -152,13 +172,13 @@ class Conductor:
         query.is_stopped_by_handler = False
         self._news.set()
 
-    def remove(self, name: str) -> None:
-        """Stop a query; its current batch ends first."""
+    def remove(self, name: str) -> Future[list[TaskResult]] | None:
+        """Stop a query. Its batch under way ends by itself, and is given; a query of the same name begins
+        after it."""
         with self._lock:
             self._queries.pop(name, None)
-        future = self._running.get(name)
-        if future is not None:
-            future.exception()
+        _, future = self._running.get(name, (None, None))
+        return future
 
     def run(self, is_stopping: Callable[[], bool], after_round: Callable[[], None] = lambda: None) -> None:
         """Run batches until it is time to stop; batches under way end first."""
@@ -186,7 +206,7 @@ class Conductor:
         wanted = {place: LATEST for query in waiting for place in query.positions}
         if not wanted:
             return bool(self._running)
-        ends, missing = self._ends(wanted)
+        ends, missing, refused = self._ends(wanted)
         self._purge.run_if_due(
             {
                 place: at
@@ -198,28 +218,72 @@ class Conductor:
         now_ms = int(time.time() * 1000)
         for query in waiting:
             query.metrics.look(ends, query.positions)
-            batches = query.due(ends, now_ms) if self._has_topics(query, missing) else []
+            batches = query.due(ends, now_ms) if self._can_run(query, ends, missing, refused) else []
             if batches:
-                future = self._jobs.submit(run_batches, self._spark, query.settings, query.logic, batches)
-                self._running[query.name] = future
+                future = self._jobs.submit(self._launch, query.settings, query.logic, batches)
+                self._running[query.name] = query, future
                 future.add_done_callback(lambda _: self._news.set())
         return bool(self._running)
 
-    def _ends(self, wanted: Mapping[TopicPartition, int]) -> tuple[dict[TopicPartition, int], set[str]]:
-        """The ends of partitions whose leaders answer, and topics that brokers do not know."""
+    def _ends(
+        self, wanted: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, int], set[str], dict[str, str]]:
+        """The ends of partitions whose leaders answer, topics that brokers do not know, and the errors of
+        topics that brokers refuse."""
         question = OffsetAdmin(self._cluster).list_offsets(
             wanted, read_committed=self._cluster.client.is_read_committed, timeout_ms=0
         )
         ends: dict[TopicPartition, int] = {}
         missing: set[str] = set()
+        refused: dict[str, str] = {}
         for place, found in run(question).items():
             if not isinstance(found, KafkaError):
                 ends[place] = found.offset
             elif found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 missing.add(place.topic)
             elif not found.code.retriable:
-                raise KafkaError(found.code, f"offsets of {place}: {found.message}")
-        return ends, missing
+                refused[place.topic] = f"offsets of {place}: {found.code.name}: {found.message}"
+        return ends, missing, refused
+
+    def _can_run(
+        self,
+        query: Query,
+        ends: Mapping[TopicPartition, int],
+        missing: set[str],
+        refused: Mapping[str, str],
+    ) -> bool:
+        """Whether the topics of a query can be read. What prevents it is an error of this query only."""
+        if denied := sorted(refused.keys() & query.topics.keys()):
+            query.error = refused[denied[0]]
+            return False
+        if not self._has_topics(query, missing):
+            return False
+        lost = query.look_for_lost(ends)
+        return not lost or self._begin_again(query, ends, lost)
+
+    def _begin_again(
+        self, query: Query, ends: Mapping[TopicPartition, int], lost: list[TopicPartition]
+    ) -> bool:
+        """Read topics that were made again or truncated from where their reset policy says, or fail."""
+        first = lost[0]
+        text = (
+            f"{first} ends at offset {ends[first]}, committed is {query.positions[first]}: the topic was made"
+            " again or truncated"
+        )
+        if query.settings.fails_on_loss:
+            query.error = f"{text}. Reset the application, or set its offsets with streams-reset"
+            return False
+        log.warning("query %s: %s; it begins again by the reset policy", query.name, text)
+        try:
+            begins = self._cluster.offsets({place: query.resets.get(place.topic, EARLIEST) for place in lost})
+            query.positions |= commit_positions(
+                self._cluster, query.settings, query.number, begins, query.places, replaces=True
+            )
+        except (KafkaError, ClientError, Fenced, OSError) as error:
+            query.error = f"{text}, and its offsets could not be set: {error}"
+            return False
+        query.rounds_behind.clear()
+        return True
 
     @staticmethod
     def _has_topics(query: Query, missing: set[str]) -> bool:
@@ -238,11 +302,10 @@ class Conductor:
             self._news.clear()
 
     def _collect(self) -> None:
-        for name, future in list(self._running.items()):
+        for name, (query, future) in list(self._running.items()):
             if future.done():
                 del self._running[name]
-                query = self._queries.get(name)
-                if query is None:
+                if self._queries.get(name) is not query:
                     continue
                 error = future.exception()
                 if error is not None:

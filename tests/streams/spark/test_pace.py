@@ -1,0 +1,33 @@
+"""Batches get about a second of work."""
+
+from __future__ import annotations
+
+from barnabas.streams.spark.pace import FIRST, RECORDS_MIN, Pace
+
+
+def after(pace: Pace, us_a_record: float, batches: int) -> int:
+    """The limit after full batches whose records take so long."""
+    for _ in range(batches):
+        pace.take(pace.limit, pace.limit * us_a_record / 1_000_000)
+    return pace.limit
+
+
+def test_quick_batches_grow_to_the_maximum() -> None:
+    assert after(Pace(1_000_000), 0.5, 10) == 1_000_000
+
+
+def test_slow_batches_shrink_to_about_a_second() -> None:
+    pace = Pace(1_000_000)
+    assert 500 * 2 <= after(pace, 500, 3) <= 2_000 * 2  # half a millisecond a record
+    assert after(pace, 1_000_000, 5) == RECORDS_MIN  # never so small that nothing goes on
+    assert after(pace, 1, 10) >= 500_000  # and they grow again
+
+
+def test_small_batches_change_nothing() -> None:
+    pace = Pace(1_000_000)
+    for _ in range(10):
+        pace.take(10, 0.01)
+    assert pace.limit == FIRST
+    pace.take(10, 30.0)  # a slow broker, not many records
+    assert pace.limit == RECORDS_MIN
+    assert Pace(5).limit == 5

@@ -25,6 +25,7 @@ def server() -> Iterator[postgres.Postgres]:
     with postgres.Postgres(password="a secret") as found:
         with psycopg.connect(found.dsn, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET wal_level = logical")
+            connection.execute("ALTER SYSTEM SET max_replication_slots = 50")
         found.stop()
         found.start()
         yield found
@@ -257,6 +258,74 @@ def test_the_slot_moves_only_behind_what_is_durable(server: postgres.Postgres) -
             again.poll()
         again.task.stop()
         assert replay(again.records, "slow.public.slow_a") == {1: 1.0}
+
+
+def confirmed(connection: Any, slot: str) -> int:
+    [lsn] = connection.execute(
+        "SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE slot_name = %s", (slot,)
+    ).fetchone()
+    return int(lsn)
+
+
+@pytest.mark.parametrize("heartbeat", ["0", "10"])
+def test_the_slot_of_quiet_tables_follows_the_traffic_of_others(
+    server: postgres.Postgres, heartbeat: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"quiet{heartbeat}"
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute(f"CREATE TABLE {name}_a (id int PRIMARY KEY, v float8)")
+        connection.execute(f"INSERT INTO {name}_a VALUES (1, 1)")
+        connection.execute(f"CREATE TABLE loud_{name} (id int)")
+        given = config(
+            server,
+            name,
+            status_update_interval_ms="1",
+            heartbeat_interval_ms=heartbeat,
+            offset_mismatch_strategy="trust_offset",
+        )
+        capture = Capture(given)
+        capture.drain(1)
+        for _ in range(2):  # also behind the place of the snapshot
+            connection.execute(f"INSERT INTO loud_{name} SELECT generate_series(1, 1000)")
+            [end] = connection.execute("SELECT pg_current_wal_flush_lsn() - '0/0'").fetchone()  # type: ignore[misc]
+            deadline = time.monotonic() + 30
+            while confirmed(connection, name) < int(end):
+                assert time.monotonic() < deadline, "the slot stands still"
+                capture.poll()
+        capture.restart()
+        connection.execute(f"INSERT INTO {name}_a VALUES (2, 2)")
+        while len(replay(capture.records, f"{name}.public.{name}_a")) < 2:
+            capture.poll()
+        capture.task.stop()
+    assert "are lost" not in caplog.text
+
+
+@pytest.mark.parametrize("strategy", ["no_validation", "trust_slot", "trust_greater_lsn", "trust_offset"])
+def test_a_slot_that_someone_moved_is_told(
+    server: postgres.Postgres, strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = strategy.replace("_", "")
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute(f"CREATE TABLE {name}_a (id int PRIMARY KEY, v float8)")
+        connection.execute(f"INSERT INTO {name}_a VALUES (1, 1)")
+        capture = Capture(config(server, name, offset_mismatch_strategy=strategy))
+        capture.drain(1)
+        capture.task.stop()
+        connection.execute(f"INSERT INTO {name}_a VALUES (2, 2)")
+        active = "SELECT active FROM pg_replication_slots WHERE slot_name = %s"
+        while connection.execute(active, (name,)).fetchone() != (False,):
+            time.sleep(0.01)  # the server ends the stream of the task
+        connection.execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_flush_lsn())", (name,))
+        connection.execute(f"INSERT INTO {name}_a VALUES (3, 3)")
+        capture.restart()
+        if strategy == "trust_offset":
+            with pytest.raises(ConnectError, match=r"are lost; take a new snapshot"):
+                capture.poll()
+        else:
+            capture.drain(2)
+            assert replay(capture.records, f"{name}.public.{name}_a") == {1: 1.0, 3: 3.0}
+            assert "are lost" in caplog.text
+        capture.task.stop()
 
 
 def test_what_is_wrong_is_named(server: postgres.Postgres) -> None:

@@ -1,4 +1,4 @@
-"""Heartbeats: records that move offsets while captured tables are quiet. Pure."""
+"""Offsets move while captured tables are quiet: with heartbeats, and without a record. Pure."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ def heartbeat(topic: str, server: str, position: tuple[dict[str, Any], dict[str,
         Column.of([{"serverName": server}], KEY),
         positions=[position],
     )
+
+
+def moved(position: tuple[dict[str, Any], dict[str, Any]]) -> Records:
+    """A position without a record: the log was read to there, and had nothing that is captured."""
+    return Records.of("", Column.nulls(0), positions=[position])

@@ -16,7 +16,7 @@ from typing import Any
 from barnabas import __version__
 from barnabas.connect.connectors.debezium.envelope import Change, TableSchemas
 from barnabas.connect.connectors.debezium.filters import Lists, topic_name
-from barnabas.connect.connectors.debezium.heartbeat import heartbeat
+from barnabas.connect.connectors.debezium.heartbeat import heartbeat, moved
 from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.masks import masked, masks_of
 from barnabas.connect.connectors.debezium.signals import Channels
@@ -56,10 +56,10 @@ class PostgresTask(SourceTask):
         self._place = Place.of(offset) if offset else None
         self._returned = self._place  # behind the last batch that `poll` has returned
         self._durable = self._confirmed = 0
-        self._flying: dict[str, Any] | None = None  # the offset of the last batch, until it is durable
         self._queue: deque[tuple[Records, Place]] = deque()
         self._run: list[Change] = []
-        self._next_beat_s = self._next_report_s = 0.0
+        self._next_beat_s = self._next_report_s = self._next_move_s = 0.0
+        self._report_s = min(context.settings.integer("status.update.interval.ms") / 1000, 10)
 
     def poll(self) -> Records | None:
         import psycopg
@@ -83,7 +83,6 @@ class PostgresTask(SourceTask):
         if found is None:
             return None
         records, self._returned = found
-        self._flying = records.positions[-1][1]
         return records
 
     def _shown(self) -> str:
@@ -95,8 +94,6 @@ class PostgresTask(SourceTask):
         for partition, offset in positions:
             if partition == self.partition:
                 self._durable = max(self._durable, int(offset.get("lsn_commit", 0)))
-                if offset == self._flying:
-                    self._flying = None
 
     def stop(self) -> None:
         if self.settings.flag("slot.drop.on.stop") and self.sql is not None:
@@ -151,13 +148,10 @@ class PostgresTask(SourceTask):
             self._returned = self._place = Place(slot_lsn, slot_lsn)
 
     def _slot_is_ahead(self, name: str, slot_lsn: int, place: Place) -> None:
-        """The slot was moved by someone else, or its offset was not stored."""
+        """Something else moved the slot: the connector confirms stored offsets only."""
         gap = f"{place.commit} to {slot_lsn}"
         text = f"the slot {name} is ahead of the offset: changes of LSN {gap} are lost"
-        if self.settings.text("offset.mismatch.strategy").lower() in (
-            "trust_offset",
-            "trust_greater_lsn_only",
-        ):
+        if self.settings.text("offset.mismatch.strategy").lower() == "trust_offset":
             raise ConnectError(f"{text}; take a new snapshot, or offset.mismatch.strategy=trust_slot")
         log.warning("%s: %s, unless nothing was captured there", self._shown(), text)
 
@@ -387,22 +381,20 @@ class PostgresTask(SourceTask):
     # -- feedback ----------------------------------------------------------------------------------
 
     def _alive(self, frame: pgoutput.Keepalive) -> None:
-        """The server's place. If nothing of ours is under way, it needs no log before it."""
-        is_idle = (
-            not self._chunks.state.tables
-            and self._begin is None
-            and not self._run
-            and not self._queue
-            and self._flying is None
-        )
+        """The server's place. If nothing of ours is under way, the offset goes there too, and the slot when
+        that is stored: a quiet table keeps no log, and the slot is never ahead of the offset."""
+        is_idle = not self._chunks.state.tables and self._begin is None and not self._run and not self._queue
+        place = self._place
         if (
             is_idle
-            and self._place is not None
-            and frame.lsn > self._place.commit
-            and self._place.seen is None
+            and place is not None
+            and frame.lsn > place.commit
+            and (place.seen is None or frame.lsn > place.seen.lsn)
+            and time.monotonic() >= self._next_move_s
         ):
-            self._returned = self._place = self._place.after_commit(frame.lsn, self._place.time_us)
-            self._durable = max(self._durable, frame.lsn)
+            self._next_move_s = time.monotonic() + self._report_s
+            self._place = place.after_commit(frame.lsn, place.time_us)
+            self._queue.append((moved((self.partition, self._at().offset)), self._at()))
         self._report(now=frame.wants_reply)
         self._beat()
 
@@ -410,9 +402,7 @@ class PostgresTask(SourceTask):
         """Tell the server what is durable, now and then: it ends connections that are silent."""
         if self._stream is None or not (now or time.monotonic() >= self._next_report_s):
             return
-        self._next_report_s = time.monotonic() + min(
-            self.settings.integer("status.update.interval.ms") / 1000, 10
-        )
+        self._next_report_s = time.monotonic() + self._report_s
         self._confirmed = max(self._confirmed, self._durable)
         self._stream.confirm(self._confirmed, wants_reply=not now)
 

@@ -1,42 +1,34 @@
 """A worker: carries out what the config state says, and commands that change it.
 
-In: commands of REST, records of the config topic, states of tasks. Out: records, running connectors and
-tasks, statuses. Commands become records; applied records wake `_reconcile`, which starts and stops what
-differs from the state, one thing after another. This class is the standalone worker: its records stay in
-memory and everything is its own. `DistributedHerder` overrides the methods at the end.
+In: records of the config topic, states of tasks. Out: running connectors and tasks, statuses. Commands become
+records; applied records wake `_reconcile`, which starts and stops what differs from the state, one thing
+after another. This class is the standalone worker: its records stay in memory and everything is its own.
+`DistributedHerder` overrides methods of `Commands`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from barnabas.connect.config.secrets import Redaction, masked, restored
-from barnabas.connect.herder import config_state as records
+from barnabas.connect.config.secrets import Redaction, masked
+from barnabas.connect.herder.commands import Commands
 from barnabas.connect.herder.config_state import Change, Record
-from barnabas.connect.herder.errors import (
-    Refused,
-    not_stopped,
-    offsets_changed,
-    refuse_hidden,
-    unknown,
-)
+from barnabas.connect.herder.configuring import DELAY_S_MAX, FIRST_DELAY_S, Configuring
 from barnabas.connect.herder.loggers import Loggers
-from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.running import RunningConnector, Startups
 from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
-from barnabas.connect.herder.validation import Validation, connector_class, validate
-from barnabas.connect.herder.worker_state import Place, WorkerState
+from barnabas.connect.herder.validation import connector_class
+from barnabas.connect.herder.worker_state import Place
 from barnabas.connect.plugins import Plugins
 
 log = logging.getLogger("barnabas.connect")
 
 
-class Herder(WorkerState):
+class Herder(Commands):
     def __init__(
         self, worker: Mapping[str, str], worker_id: str, plugins: Plugins, runner: TaskRunner
     ) -> None:
@@ -48,11 +40,10 @@ class Herder(WorkerState):
         self._tasks: dict[TaskId, RunningTask] = {}
         self.loggers = Loggers()
         self._restarts: list[tuple[str, bool, bool]] = []
-        self._restart_places: set[Place] = set()
         self._redactions: dict[str, Redaction] = {}  # by connector: what its traces must not show
         self._telling: set[asyncio.Future[None]] = set()
-        self._wake = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._configuring = Configuring(self._publish_changed, self._without_secrets)
+        self._delays_s: dict[Place, float] = {}  # until the next attempt at what others refused
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -86,14 +77,6 @@ class Herder(WorkerState):
                 self._wake.set()
             if not self._wake.is_set():
                 self._settled.set()
-
-    def wake(self) -> None:
-        self._settled.clear()
-        self._wake.set()
-
-    async def settled(self) -> None:
-        """Wait until everything runs as the state says."""
-        await self._settled.wait()
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -158,16 +141,6 @@ class Herder(WorkerState):
                 self._restart_places.add(place)
         self._restarts.clear()
 
-    def restart_plan(self, name: str, include_tasks: bool, only_failed: bool) -> list[Place]:
-        places: list[Place] = [(name, None)]
-        places += [(name, number) for number in range(len(self.state.tasks.get(name, ())))] * include_tasks
-
-        def is_chosen(place: Place) -> bool:
-            status = self.statuses.get(place)
-            return not only_failed or (status is not None and status.state is State.FAILED)
-
-        return [place for place in places if is_chosen(place)]
-
     async def _forget(self) -> None:
         for place in list(self.statuses):
             name, number = place
@@ -185,7 +158,12 @@ class Herder(WorkerState):
         if self._state_of((name, None)) is not state:
             await self._tell((name, None), state, None, self._version(name))
         if target is Target.STOPPED and self.state.tasks.get(name):
-            await self.publish_tasks(name, [])
+            try:
+                await self.publish_tasks(name, [])
+                self._delays_s.pop((name, None), None)
+            except Exception as error:
+                log.warning("connector %s: its tasks are not removed yet: %s", name, error)
+                self._wake_later((name, None))
 
     async def _start_connector(self, name: str) -> None:
         raw = self.state.connectors[name]
@@ -196,36 +174,71 @@ class Herder(WorkerState):
             found = connector_class(self.plugins, config.get("connector.class", ""))
             running = self.running[name] = RunningConnector(name, raw, config, found)
             log.info("connector %s starts with %s", name, masked(raw, found.CONFIG))
-            await self.startups.counted(running.start(self.offsets, lambda: self._reconfigure_soon(name)))
-            await self._tell((name, None), State.RUNNING, None, running.version)
-            await self._configure_tasks(running)
+            started = running
+            await self.startups.counted(
+                started.start(
+                    self.offsets,
+                    lambda: self._reconfigure_soon(name),
+                    lambda error: self._failed_soon(started, error),
+                )
+            )
+            configs = await running.task_configs()
         except Exception:
-            trace = self._without_secrets(name, traceback.format_exc())
-            log.error("connector %s failed: %s", name, trace)
-            if running is not None:
-                running.failure = trace
-            await self._tell((name, None), State.FAILED, trace, self._version(name))
+            await self._fail(name, running, traceback.format_exc())
+            return
+        await self._tell((name, None), State.RUNNING, None, running.version)
+        if not self.publishes_here():  # a request to the leader may take long
+            self._configuring.ask(running, configs)
+            return
+        try:
+            await self._publish_changed(name, configs)
+        except Exception as error:
+            self._configuring.note(name, error)
+            self._configuring.ask(running, delay_s=FIRST_DELAY_S)
 
-    async def _configure_tasks(self, running: RunningConnector) -> None:
-        configs = await running.task_configs()
-        name = running.name
+    async def _fail(self, name: str, running: RunningConnector | None, trace: str) -> None:
+        trace = self._without_secrets(name, trace)
+        log.error("connector %s failed: %s", name, trace)
+        if running is not None:
+            running.failure = trace
+        await self._tell((name, None), State.FAILED, trace, self._version(name))
+
+    async def _publish_changed(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         if configs != self.state.tasks.get(name) or name in self.state.inconsistent:
             await self.publish_tasks(name, configs)
 
     def _reconfigure_soon(self, name: str) -> None:
         """A connector has more or less to do: called from its thread."""
 
-        async def again() -> None:
+        def ask() -> None:
             running = self.running.get(name)
-            if running is not None and not running.failure:
-                with contextlib.suppress(Refused):
-                    await self._configure_tasks(running)
+            if running is not None:
+                self._configuring.ask(running)
 
-        if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(again(), self._loop)
+        self._on_loop(ask)
+
+    def _failed_soon(self, running: RunningConnector, error: BaseException) -> None:
+        """A connector cannot go on: called from its thread."""
+        trace = "".join(traceback.format_exception(error))
+
+        def fail() -> None:
+            if self.running.get(running.name) is running and not running.failure:
+                self._tell_soon(self._fail(running.name, running, trace))
+
+        self._on_loop(fail)
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)
+
+    def _tell_soon(self, telling: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(telling)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     async def _stop_connector(self, name: str) -> None:
         running = self.running.pop(name)
+        self._configuring.forget(name)
         try:
             await running.stop()
         except Exception:
@@ -247,7 +260,8 @@ class Herder(WorkerState):
             raw = {**self.state.connectors[task.connector], **config}
             redaction = self._redactions[task.connector] = self.redaction(task.connector, raw)
             resolved = dict(redaction.resolved)
-            await self.before_task(task)
+            if not await self._is_ready(task, running):
+                return
             await asyncio.to_thread(
                 self._runner.start,
                 task.connector,
@@ -267,6 +281,29 @@ class Herder(WorkerState):
                 self._version(task.connector),
             )
 
+    async def _is_ready(self, task: TaskId, running: RunningTask) -> bool:
+        """Do what must be done before a task starts. A refusal is of the moment: it is tried again."""
+        try:
+            await self.before_task(task)
+        except Exception as error:
+            self._tasks.pop(task, None)
+            log.warning("task %s does not start yet: %s", task, error)
+            self._wake_later((task.connector, task.task))
+            return False
+        self._delays_s.pop((task.connector, task.task), None)
+        configs = self.state.tasks.get(task.connector, ())
+        if task.task < len(configs) and configs[task.task] == running.raw:
+            return True
+        del self._tasks[task]  # it was configured anew meanwhile
+        self.wake()
+        return False
+
+    def _wake_later(self, place: Place) -> None:
+        delay_s = self._delays_s.get(place, FIRST_DELAY_S)
+        self._delays_s[place] = min(2 * delay_s, DELAY_S_MAX)
+        if self._loop is not None:
+            self._loop.call_later(delay_s, self.wake)
+
     def _told(self, task: TaskId, running: RunningTask, state: str, trace: str | None) -> None:
         """A task tells its state, from its own thread."""
 
@@ -275,17 +312,13 @@ class Herder(WorkerState):
                 running.has_failed = State(state) is State.FAILED
                 version = self._version(task.connector)
                 place = (task.connector, task.task)
-                telling = asyncio.ensure_future(self._tell(place, State(state), trace, version))
-                self._telling.add(telling)
-                telling.add_done_callback(self._telling.discard)
+                self._tell_soon(self._tell(place, State(state), trace, version))
 
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(follow)
+        self._on_loop(follow)
 
     def _used_soon(self, task: TaskId, topic: str) -> None:
         """A task used a topic: called from its thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.used_topic, task, topic)
+        self._on_loop(lambda: self.used_topic(task, topic))
 
     async def _stop_task(self, task: TaskId) -> None:
         del self._tasks[task]
@@ -313,138 +346,9 @@ class Herder(WorkerState):
         except Exception:
             return None
 
-    # -- commands ----------------------------------------------------------------------------------
-
-    def validated(self, config: Mapping[str, str | None]) -> Validation:
-        return validate(config, self.plugins, self.worker, self.providers)
-
-    async def put(
-        self, name: str, config: Mapping[str, str | None], *, is_new: bool, target: Target | None = None
-    ) -> bool:
-        """Make or change a connector; True if it is new. `is_new`: refuse one that exists."""
-        old = self.state.connectors.get(name, {})
-        config = restored(config, old, self.shown_config(name, old))
-        refuse_hidden(config, old)
-        problem = (await asyncio.to_thread(self.validated, config)).refusal()
-        if problem is not None:
-            raise problem
-        self.must_lead()
-        known = name in self.state.connectors
-        if is_new and known:
-            raise Refused(409, f"Connector {name} already exists")
-        stored = {key: value for key, value in config.items() if value is not None}
-        await self.write(records.config_records(name, stored, target))
-        return not known
-
-    async def patch(self, name: str, changes: Mapping[str, str | None]) -> None:
-        self.must_lead()
-        found = {**self.config(name), **changes}
-        await self.put(name, {key: value for key, value in found.items() if value is not None}, is_new=False)
-
-    async def delete(self, name: str) -> None:
-        self.must_lead()
-        self.config(name)
-        await self.write(records.removal_records(name))
-
-    async def set_target(self, name: str, target: Target) -> None:
-        self.must_lead()
-        if name not in self.state.connectors:
-            raise unknown(name)
-        await self.write([records.target_record(name, target)])
-
-    async def restart(self, name: str, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
-        """Restart by a record that every worker sees; returns the status as it will be."""
-        self.must_lead()
-        if name not in self.state.connectors:
-            raise Refused(404, f"Unknown connector: {name}")
-        planned = self.restart_plan(name, include_tasks, only_failed)
-        body = self.status(name)
-        if (name, None) in planned:
-            body["connector"] = {**body["connector"], "state": State.RESTARTING.value}
-        for task in body["tasks"]:
-            if (name, task["id"]) in planned:
-                task["state"] = State.RESTARTING.value
-        await self.write([records.restart_record(name, include_tasks, only_failed)])
-        return body
-
-    async def restart_here(self, name: str, task: int | None) -> None:
-        """Restart a connector or one task, which its owner does."""
-        if name not in self.state.connectors:
-            raise Refused(404, f"Unknown connector: {name}")
-        if task is not None and not 0 <= task < len(self.state.tasks.get(name, ())):
-            raise Refused(404, f"Unknown task: {name}-{task}")
-        self.must_own((name, task))
-        self._restart_places.add((name, task))
-        self.wake()
-        await self.settled()
-
-    # -- offsets of sources ------------------------------------------------------------------------
-
-    async def alter_offsets(self, name: str, pairs: Sequence[tuple[Any, Any]] | None) -> str:
-        """Set offsets of a source; None resets all. Returns the message of the response."""
-        self.must_lead()
-        self.config(name)
-        if self.state.target(name) is not Target.STOPPED or self.state.tasks.get(name):
-            raise not_stopped(name)
-        stored = await self.offsets_of(name)
-        changes = [(dict(part), None) for part, _ in stored.of(name)] if pairs is None else list(pairs)
-        has_say = await self.checked_offsets(name, changes)
-        await self.write_offsets(name, stored.records(name, changes))
-        return offsets_changed("reset" if pairs is None else "altered", has_say)
-
-    async def checked_offsets(self, name: str, changes: Sequence[tuple[Any, Any]]) -> bool:
-        """Let the connector judge offsets; True if it has a say."""
-        config = self.config(name)
-        found = connector_class(self.plugins, config["connector.class"])()
-        redaction = self.redaction(name, config)
-        try:
-            return await asyncio.to_thread(found.alter_offsets, dict(redaction.resolved), changes)
-        except Exception as error:
-            text = redaction.text(str(error)) or f"{type(error).__name__} while offsets were checked"
-            raise Refused(500, text) from error
-
-    # -- what a distributed worker does otherwise --------------------------------------------------
-
-    def owns_connector(self, name: str) -> bool:
-        return True
-
-    def owns_task(self, task: TaskId) -> bool:
-        return True
-
-    def must_lead(self) -> None:
-        """Raise Elsewhere if another worker leads."""
-
-    def must_own(self, place: Place) -> None:
-        """Raise Elsewhere if another worker runs it."""
-
-    def on_changed(self, change: Change) -> None:
-        """A record was applied."""
-
-    async def before_task(self, task: TaskId) -> None:
-        """Something to be done before a task starts."""
-
     async def write(self, changes: Sequence[Record]) -> None:
         for key, value in changes:
             self.applied(key, value)
-
-    async def offsets_of(self, name: str) -> Offsets:
-        """The offsets that tasks of a source have stored."""
-        return self.offsets
-
-    async def write_offsets(self, name: str, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
-        for key, value in changes:
-            self.offsets.apply(key, value)
-
-    async def publish_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        await self.write(records.task_records(name, configs))
-
-    def used_topic(self, task: TaskId, topic: str) -> None:
-        if self.worker.get("topic.tracking.enable", "true").lower() != "false":
-            self.topics.setdefault(task.connector, {}).setdefault(topic, task.task)
-
-    async def reset_topics(self, name: str) -> None:
-        """Forget the topics that a connector used."""
-        self.topics.pop(name, None)
 
     def health(self) -> tuple[int, str, str]:
         """The status of HTTP, a word and a text: whether this worker can do its work."""
@@ -457,9 +361,3 @@ class Herder(WorkerState):
                 "The worker does not follow changes of its connectors any more: restart it.",
             )
         return 200, "healthy", "Worker has completed startup and is ready to handle requests."
-
-    async def put_status(self, place: Place, status: Status | None) -> None:
-        if status is None:
-            self.statuses.pop(place, None)
-        else:
-            self.statuses[place] = status

@@ -55,9 +55,14 @@ class RunningConnector:
         self._connector = found()
         self._context: ConnectorContext | None = None
 
-    async def start(self, offsets: Offsets, reconfigure: Callable[[], None]) -> None:
+    async def start(
+        self,
+        offsets: Offsets,
+        reconfigure: Callable[[], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
         settings = self._connector.CONFIG.parse(self.config)
-        context = self._context = ConnectorContext(self.name, self.config, reconfigure)
+        context = self._context = ConnectorContext(self.name, self.config, reconfigure, failed)
         context.offsets = StoredOffsets(self.name, offsets)
         await asyncio.to_thread(self._connector.start, settings, context)
 

@@ -397,6 +397,9 @@ class DistributedHerder(Herder):
             await asyncio.to_thread(self._own_topics.write, name, config, changes)
         await self._topics.write(OFFSET, changes)
 
+    def publishes_here(self) -> bool:
+        return self.is_leader
+
     async def publish_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         if self.is_leader:
             await super().publish_tasks(name, configs)
@@ -450,9 +453,7 @@ class DistributedHerder(Herder):
         value = {"topic": {"name": topic, "connector": task.connector, "task": task.task,
                            "discoverTimestamp": int(time.time() * 1000)}}  # fmt: skip
         key = topic_key(topic, task.connector)
-        telling = asyncio.ensure_future(self._topics.send(STATUS, key, compact(value)))
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        self._tell_soon(self._topics.send(STATUS, key, compact(value)))
 
 
 def compact(value: Any) -> bytes:

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 from barnabas.plans.expressions import col
+from barnabas.sql.analysis.work import Bound, Range
 from barnabas.sql.errors import SqlError
 from barnabas.sql.execution.port import LIMIT_REACHED, QUERY_COMPLETED, Row, SelectKind, TopicNeeded
 from barnabas.sql.metastore.metastore import Metastore, PutSource
 from barnabas.sql.metastore.schemas import WindowedKeys
+from barnabas.sql.running import pulls
 from barnabas.sql.running.engine import SparkEngine
 from barnabas.sql.running.settings import EngineSettings
+from barnabas.streams.views.partition_view import PartitionView
 from barnabas.testing.broker import Broker
 from sql.running.works import COUNT, ID, V, pulled, rows_of, selected, source
 
@@ -185,6 +188,74 @@ def test_windows_of_a_table_are_pulled_by_key(broker: Broker, tmp_path: Path) ->
             await (await raw(found, topic, rows))
             prepared = pulled(rows_of(table), "a")
             assert sorted(row[1] for row in (await found.pull(prepared)).rows) == [0, 1000, 2000]
+
+    asyncio.run(main())
+
+
+def test_a_limit_ends_the_reading_of_a_table(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"topic-{next(_numbers)}"
+    broker.create_topic(topic, 2)
+    table = source("T", topic, ID, COUNT, is_table=True)
+    monkeypatch.setattr(pulls, "ROWS_MAX", 100)
+    read: list[int] = []
+
+    def between(self: PartitionView, first: Any, last: Any, limit: int | None) -> Any:
+        found = unwatched(self, first, last, limit)
+        read.append(len(found))
+        return found
+
+    unwatched = PartitionView.between
+    monkeypatch.setattr(PartitionView, "between", between)
+
+    async def main() -> None:
+        async with engine(broker, tmp_path) as found:
+            rows = [(f"k{n:04}".encode(), json.dumps({"CNT": n}).encode()) for n in range(1_500)]
+            await (await raw(found, topic, [*rows]))
+            asked = rows_of(table)
+            assert (await found.pull(pulled(asked, limit=1))).rows == [["k0000", 0]]
+            assert sum(read) < 300
+            assert (await found.pull(pulled(asked, limit=0))).rows == []
+            assert (await found.pull(pulled(asked, where=col("CNT") > 1_490, limit=3))).rows == [
+                [f"k{n}", n] for n in (1_491, 1_492, 1_493)
+            ]
+            few = await found.pull(pulled(asked, where=col("CNT") > 1_490))  # the bound is on what is found
+            assert len(few.rows) == 9
+            read.clear()
+            some = Range(Bound("k0700", True), Bound("k0702", True))
+            assert len((await found.pull(pulled(asked, key_range=some))).rows) == 3
+            assert sum(read) == 3
+            with pytest.raises(SqlError, match="more than 100 rows: give it a key or a LIMIT"):
+                await found.pull(pulled(asked))
+
+    asyncio.run(main())
+
+
+def test_bounds_of_windows_are_a_range(broker: Broker, tmp_path: Path) -> None:
+    topic = f"topic-{next(_numbers)}"
+    broker.create_topic(topic)
+    table = source("T", topic, ID, COUNT, is_table=True, window=WindowedKeys("TUMBLING", 1000))
+
+    async def main() -> None:
+        async with engine(broker, tmp_path) as found:
+            rows: list[tuple[bytes | None, bytes | None]] = [
+                (key + start.to_bytes(8, "big"), json.dumps({"CNT": start}).encode())
+                for key in (b"a", b"ab")
+                for start in range(0, 100_000, 1000)
+            ]
+            await (await raw(found, topic, rows))
+            starts = Range(Bound(50_000, True), Bound(52_000, False))
+            ends = Range(None, Bound(3_000, True))
+            some = await found.pull(pulled(rows_of(table), "a", window_start=starts))
+            assert [row[1] for row in some.rows] == [50_000, 51_000]
+            assert [
+                row[1] for row in (await found.pull(pulled(rows_of(table), "a", window_end=ends))).rows
+            ] == [
+                0,
+                1000,
+                2000,
+            ]
 
     asyncio.run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from barnabas.plans.aggregates import BuiltIns, F
 from barnabas.plans.expressions import col, struct
@@ -149,14 +150,15 @@ def selected(
     )
 
 
-def pulled(table: TopicRows, *keys: str, where: object = None) -> Prepared:
-    """SELECT ID, CNT FROM table [WHERE ID IN (keys)]."""
+def pulled(table: TopicRows, *keys: str, where: object = None, **read: Any) -> Prepared:
+    """SELECT ID, CNT FROM table [WHERE ID IN (keys)]; `read` has more fields of what is read."""
     schema = Schema((Column("ID", STRING), COUNT))
     read_ = PullRead(
         table,
         (("ID", key_of()[0]), ("CNT", col("CNT"))),
         where=where,  # type: ignore[arg-type]
         keys=tuple((each,) for each in keys) or None,
+        **read,
     )
     work = QueryWork(WorkKind.PULL, pull=read_, sources=(table,))
     return Prepared(STATEMENT, "…", "SELECT", schema=schema, select=SelectKind.PULL, work=work)

@@ -74,6 +74,7 @@ def pull(query: Query, context: Context) -> Prepared:
         key_range if keys is None else None,
         limits.ranges.get(WINDOWSTART, Range()),
         limits.ranges.get(WINDOWEND, Range()),
+        query.limit,
     )
     result = Result(schema, True, limit=query.limit)
     work = QueryWork(WorkKind.PULL, sources=(rows_of(source),), result=result, pull=read)

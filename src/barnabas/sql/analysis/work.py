@@ -76,7 +76,8 @@ class Range:
 @dataclass(frozen=True, slots=True)
 class PullRead:
     """The rows of a table that a pull query reads: those under `keys` (tuples as in a plan) or with the first
-    key column in `key_range`; without both it scans. Windows whose start and end lie in the ranges.
+    key column in `key_range`; without both it scans. Windows whose start and end lie in the ranges. Reading
+    ends after `limit` rows that match.
 
     Each row found goes through `where` and `columns` (`analysis/pulls.py` has `puller`, which does both):
     the lookup only narrows down, `where` has the whole condition."""
@@ -88,6 +89,7 @@ class PullRead:
     key_range: Range | None = None
     window_start: Range = Range()
     window_end: Range = Range()
+    limit: int | None = None
 
     @property
     def is_scan(self) -> bool:

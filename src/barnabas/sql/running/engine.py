@@ -181,7 +181,7 @@ class SparkEngine:
     async def pull(self, prepared: Prepared) -> PullResult:
         work: Any = self._work_of(prepared, WorkKind.PULL)
         rows = await asyncio.to_thread(self._pulls.rows, work)
-        return PullResult(prepared.schema, rows if prepared.limit is None else rows[: prepared.limit])
+        return PullResult(prepared.schema, rows)
 
     async def spark_sql(self, text: str, metastore: Metastore, *, limit: int | None = None) -> PullResult:
         """Run a query of Spark SQL. Streams and tables are views of their topics by their names; tables of a

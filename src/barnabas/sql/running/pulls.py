@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from barnabas.sql.formats.contract import BadBytes
 from barnabas.sql.formats.registries import RegistryPlace
 from barnabas.sql.formats.serdes import ColumnsSerde
 from barnabas.sql.metastore.schemas import WindowedKeys
+from barnabas.sql.running.pull_spans import spans_of, windows_of
 from barnabas.sql.running.settings import EngineSettings
 from barnabas.streams.serdes.formats import WindowedSerde
 from barnabas.streams.views.rows import NotReady, Row, ViewError
@@ -74,20 +75,10 @@ class TableView:
         )
 
     def rows(self, read: PullRead) -> Iterator[Row]:
-        """Rows that the lookup finds; more than the condition asks for may be among them."""
+        """Rows that the lookup finds, as the caller gets to them; more than the condition asks for may be
+        among them."""
         try:
-            if read.keys is None:
-                found: Iterable[Row] = self._checked(self._view.all(STORE, limit=ROWS_MAX))
-            elif self._is_windowed:
-                found = (
-                    row
-                    for key in dict.fromkeys(read.keys)
-                    for row in self._checked(self._view.prefix(STORE, self._write_key(key), limit=ROWS_MAX))
-                    if isinstance(row.key, Windowed) and row.key.key == key
-                )
-            else:
-                found = [row for key in dict.fromkeys(read.keys) for row in self._view.get(STORE, key).rows]
-            for row in found:
+            for row in self._found(read):
                 if row.key is None or row.value is None:
                     continue  # it could not be read
                 if not isinstance(row.key, Windowed) or in_windows(read, row.key):
@@ -97,12 +88,17 @@ class TableView:
         except ViewError as error:
             raise SqlError(str(error)) from error
 
-    @staticmethod
-    def _checked(answer: Any) -> tuple[Row, ...]:
-        if answer.has_more:
-            raise SqlError(f"The pull query finds more than {ROWS_MAX} rows: give it a key or a LIMIT")
-        found: tuple[Row, ...] = answer.rows
-        return found
+    def _found(self, read: PullRead) -> Iterator[Row]:
+        if read.keys is None:
+            for span in spans_of(read):
+                yield from self._view.scan(STORE, *span)
+        for key in dict.fromkeys(read.keys or ()):
+            if not self._is_windowed:
+                yield from self._view.get(STORE, key).rows
+                continue
+            for row in self._view.scan(STORE, *windows_of(read, self._write_key(key))):
+                if isinstance(row.key, Windowed) and row.key.key == key:
+                    yield row
 
     def close(self) -> None:
         self._view.close()
@@ -145,10 +141,15 @@ class Pulls:
         read = work.pull
         pull = puller(read)
         found: list[list[Any]] = []
-        for row in self._view(read.table).rows(read):
+        for row in self._view(read.table).rows(read) if read.limit != 0 else ():
             columns = pull(row.key, row.value, row.timestamp)
-            if columns is not None:
-                found.append(columns)
+            if columns is None:
+                continue
+            if len(found) == ROWS_MAX:
+                raise SqlError(f"The pull query finds more than {ROWS_MAX} rows: give it a key or a LIMIT")
+            found.append(columns)
+            if len(found) == read.limit:
+                break
         return found
 
     def _view(self, table: TopicRows) -> TableView:

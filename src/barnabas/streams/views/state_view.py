@@ -11,7 +11,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -25,7 +25,7 @@ from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST
 from barnabas.streams.spark import restoring
-from barnabas.streams.views.rows import Answer, KeyPlace, NotReady, UnknownStore, ViewError
+from barnabas.streams.views.rows import Answer, KeyPlace, NotReady, Row, UnknownStore, ViewError
 from barnabas.streams.views.store_view import FOREVER, StoreView, queryable
 
 FOLLOW_S = 0.1
@@ -97,6 +97,19 @@ class StateView:
         self, store: str, *, limit: int | None = None, fresh: bool = True, at_least: Any = None
     ) -> Answer:
         return self._ready(store, fresh, at_least).scan(None, None, 0, FOREVER, limit)
+
+    def scan(
+        self,
+        store: str,
+        first: bytes | None = None,
+        last: bytes | None = None,
+        *,
+        fresh: bool = True,
+        at_least: Any = None,
+    ) -> Iterator[Row]:
+        """Rows of a table whose keys have bytes from `first` on, before `last`, as the caller gets to them:
+        in pieces, so rows that change meanwhile are seen as they are when their piece is read."""
+        return self._ready(store, fresh, at_least).pieces(first, last)
 
     def versions(
         self,

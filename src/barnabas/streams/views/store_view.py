@@ -8,8 +8,9 @@ source topics may have been written with another partitioner. Does not know: bro
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from barnabas.plans.plan import Plan
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.windows import UnlimitedWindows
 from barnabas.streams.views.partition_view import Found, PartitionView
-from barnabas.streams.views.rows import Answer, UnknownStore, WrongLookup
+from barnabas.streams.views.rows import Answer, Row, UnknownStore, WrongLookup
 
 FOREVER = (1 << 63) - 1
 TABLES = (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED, StoreKind.VERSIONED)
+PIECE_ROWS_MIN, PIECE_ROWS_MAX = 100, 5_000
 QUERYABLE = (*TABLES, StoreKind.WINDOW, StoreKind.SESSION)
 
 
@@ -46,6 +48,15 @@ def queryable(plan: Plan) -> dict[str, tuple[StoreSpec, str]]:
         if spec.kind in QUERYABLE and topic is not None:
             found[name] = (spec, topic)
     return found
+
+
+def _pieces_of(part: PartitionView, first: bytes | None, last: bytes | None) -> Iterator[Found]:
+    count = PIECE_ROWS_MIN
+    while found := part.between(first, last, count):
+        yield from found
+        if len(found) < count:
+            return
+        first, count = found[-1][0] + b"\x00", min(4 * count, PIECE_ROWS_MAX)
 
 
 class StoreView:
@@ -157,6 +168,13 @@ class StoreView:
         if limit is not None and len(rows) > limit:
             return Answer(tuple(rows[:limit]), self.position, has_more=True)
         return Answer(tuple(rows), self.position)
+
+    def pieces(self, first: bytes | None, last: bytes | None) -> Iterator[Row]:
+        """Rows of a table in the order of their keys' bytes. Each piece holds its partition for a moment; a
+        reader that stops leaves the rest unread."""
+        self._check("rows by key", *TABLES)
+        some = [_pieces_of(part, first, last) for part in self.partitions]
+        return (row for _, row in heapq.merge(*some, key=itemgetter(0)))
 
     def bounds(self, first: Any, last: Any) -> tuple[bytes | None, bytes | None]:
         """The bytes of a range of keys, both ends included."""

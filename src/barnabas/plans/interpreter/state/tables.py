@@ -10,6 +10,7 @@ import heapq
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from barnabas.plans.interpreter.state.pages import KEYED, SEGMENT, Chunks
@@ -56,14 +57,21 @@ class TableState:
     def range(self, first: bytes | None, last: bytes | None) -> Iterator[tuple[bytes, Row]]:
         """Rows in the order of their keys' bytes, `last` not included; read as the caller gets to them."""
         upper = SEGMENT if last is None else KEYED + last
-        stored = (key[1:] for key, _ in self._backend.range(self.spec.name, KEYED + (first or b""), upper))
+        some = self._backend.range(self.spec.name, KEYED + (first or b""), upper)
+        stored = ((key[1:], page) for key, page in some)
         unwritten = sorted(
-            key for key in self._dirty if (first is None or key >= first) and (last is None or key < last)
+            (key, b"")
+            for key in self._dirty
+            if (first is None or key >= first) and (last is None or key < last)
         )
         before = None
-        for key in heapq.merge(stored, unwritten):
-            row = self.get(key) if key != before else None
+        for key, page in heapq.merge(stored, unwritten, key=itemgetter(0)):
+            if key == before:
+                continue
             before = key
+            row = self._rows.get(key, _UNREAD)
+            if row is _UNREAD:
+                row = (self._read(page[8:]), _TIME.unpack_from(page)[0])
             if row is not None:
                 yield key, row
 

@@ -211,6 +211,7 @@ class ConsumerGroups:
         self.state.groups.clear()
         self.state.subscribers.clear()
         self.state.matches.clear()
+        self.state.describable.clear()
         self.state.timers.clear()
         return []
 

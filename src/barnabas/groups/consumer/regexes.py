@@ -103,11 +103,9 @@ def resolve(
     topics = set(group.topic_counts)
     changed = False
     for pattern in sorted(group.regex_counts):
-        found = state.matches.find(pattern, image)
+        found = state.describable.find(state.matches, group.group_id, pattern, image, may_describe)
         if found is None:
             return None
-        if may_describe is not None:
-            found = frozenset(name for name in found if may_describe(name))
         before = group.resolved.get(pattern)
         changed = changed or found != (before.topics if before is not None else frozenset())
         topics |= found
@@ -115,6 +113,7 @@ def resolve(
         records.append(entries.regex(group.group_id, pattern, found, version, now_ms))
     if not state.hashes.prepare(topics, image):
         return None
+    state.describable.forget(group.group_id)
     metadata_hash = state.hashes.of_group(topics, image)
     if changed or metadata_hash != group.metadata_hash:
         records.append(entries.epoch(group.group_id, group.epoch + 1, metadata_hash))

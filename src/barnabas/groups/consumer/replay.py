@@ -38,6 +38,7 @@ def apply(state: ConsumerState, entry: Entry) -> None:
 def remove_group(state: ConsumerState, group_id: str) -> None:
     group = state.groups.pop(group_id, None)
     state.viewers.pop(group_id, None)
+    state.describable.forget(group_id)
     if group is not None:
         group.leave_index()
         for member_id in group.members:

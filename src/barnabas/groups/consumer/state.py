@@ -19,6 +19,7 @@ from barnabas.groups.basics.overrides import GroupOverrides, within
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.basics.subscribers import Subscribers
 from barnabas.groups.basics.timers import MemberTimers
+from barnabas.groups.consumer.describable_topics import DescribableTopics
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.topic_matches import TopicMatches
 from barnabas.metadata.image import MetadataImage
@@ -48,6 +49,7 @@ class ConsumerState:
         "_times",
         "assignors",
         "default_assignor",
+        "describable",
         "groups",
         "hashes",
         "matches",
@@ -70,6 +72,7 @@ class ConsumerState:
         self.subscribers: Subscribers[ConsumerGroup] = Subscribers()
         self.hashes = MetadataHashes()
         self.matches = TopicMatches()
+        self.describable = DescribableTopics()
         # By group: the topics that the last member with an expression may describe. Not recorded.
         self.viewers: dict[str, MayDescribe] = {}
         self.topics_version = NO_VERSION  # of the metadata that last had new topics

@@ -200,7 +200,7 @@ def test_a_first_leader_that_lost_truncates_its_whole_log(tmp_path: Path) -> Non
         )
         assert agreed.diverging == EpochEnd(0, 0)
         nothing: Any = None
-        fetching = Fetching(loser, CLUSTER_ID, nothing, settings_for(tmp_path), nothing)
+        fetching = Fetching(loser, CLUSTER_ID, nothing, settings_for(tmp_path), nothing, nothing)
         fetching._truncate(*agreed.diverging)
         assert (loser.end_offset, loser.last_epoch) == (0, 0)
         assert not compare(0, 0, winner.start_offset, winner.snapshot_ids, winner.end_of_epoch).diverging

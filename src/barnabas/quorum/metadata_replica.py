@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
@@ -37,6 +37,9 @@ from barnabas.runtime.disk import Disk
 from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.runtime.unexpected import UnexpectedErrors
+
+if TYPE_CHECKING:
+    from barnabas.quorum.snapshot_installing import Prepared
 
 QUORUM_STATE = "quorum-state"
 WORTH_A_SNAPSHOT_BYTES = 64 << 10  # at start, a longer tail is slower to read than a snapshot
@@ -279,18 +282,40 @@ class MetadataReplica:
             self._notify_listeners(*found)
         self._wake()
 
-    def install(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Replace the log and the image by a snapshot of the leader."""
-        from barnabas.metadata.difference import difference  # imported here because it is rarely needed
+    async def install(self, snapshot: SnapshotId, data: bytes, is_current: Callable[[], bool]) -> bool:
+        """Replace the log and the image by a snapshot of the leader, all at once after long work in pieces
+        and in the thread for syncs. Nothing changes, and the result is False, if this node no longer follows
+        that leader by then, as `is_current` says."""
+        from barnabas.quorum import snapshot_installing  # imported here because it is rarely needed
 
-        snapshot_files.store(self._disk, self._log.directory, snapshot, data)
-        path = f"{self._log.directory}/{snapshot.file_name}"
-        found = snapshot_files.load(self._disk, path, self._memberships[0][1])
-        image = found.image(snapshot)
+        before, membership = self.image, self._memberships[0][1]
+        try:
+            prepared = await self.pieces.run(snapshot_installing.prepare(snapshot, data, membership, before))
+        except snapshot_files.CorruptSnapshot as error:  # the next fetch may get an undamaged one
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        if not is_current():
+            return False
+        await self._store(snapshot, data)
+        if not is_current() or self.image is not before:
+            return False
+        self._put_in_place(prepared)
+        await self.sync()
+        return True
+
+    async def _store(self, snapshot: SnapshotId, data: bytes) -> None:
+        store = partial(snapshot_files.store, self._disk, self._log.directory, snapshot, data)
+        if self._run_sync is None:
+            store()
+        else:
+            await self._run_sync(store)
+
+    def _put_in_place(self, prepared: Prepared) -> None:
+        """Begin the log anew after a snapshot that is stored, and publish its image. In one step, so that no
+        vote and no request sees the one without the other."""
+        snapshot, image, content = prepared.snapshot, prepared.image, prepared.content
         try:
             self._log.truncate_fully_and_start_at(snapshot.end_offset)
             self._log.assign_epoch(snapshot.epoch, snapshot.end_offset)
-            self._log.sync()
         except KafkaError as error:
             self._fail_unless_shortage(error)
             raise
@@ -299,14 +324,12 @@ class MetadataReplica:
         self.uncommitted.transactions = TransactionFilter()
         self.uncommitted.registered_at.clear()
         self.uncommitted.registered_at.update(dict.fromkeys(image.cluster.brokers, snapshot.end_offset - 1))
-        self._memberships = [self._memberships[0], (snapshot.end_offset - 1, found.membership)]
-        self._snapshots.add(snapshot, len(data), found.last_timestamp_ms)
+        self._memberships = [self._memberships[0], (snapshot.end_offset - 1, content.membership)]
+        self._snapshots.add(snapshot, prepared.size_bytes, content.last_timestamp_ms)
         self._bytes_since_snapshot = 0
         self._known_high_watermark = max(self._known_high_watermark, snapshot.end_offset)
-        delta = MetadataDelta(self.image)
-        delta.replay_all(difference(self.image, image))
         self.stats.snapshots_loaded += 1
-        self._notify_listeners(delta, image)
+        self._notify_listeners(prepared.delta, image)
         logger.info("installed the leader's snapshot %s into the metadata log", snapshot.file_name)
 
     def _note_controls(self, controls: Sequence[tuple[int, Message]]) -> None:

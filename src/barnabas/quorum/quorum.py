@@ -9,6 +9,7 @@ Does not know: what the records mean, connections (`peers`), the controller's de
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -62,10 +63,10 @@ class Quorum:
         self._voter_changes: VoterChanges | None = None
         self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
         self.request_ms: int = settings["controller.quorum.request.timeout.ms"]
+        election_ms = settings["controller.quorum.election.timeout.ms"]
+        self._fetch_timeout_ms: int = settings["controller.quorum.fetch.timeout.ms"]
         timing = Timing(
-            settings["controller.quorum.election.timeout.ms"],
-            settings["controller.quorum.election.backoff.max.ms"],
-            settings["controller.quorum.fetch.timeout.ms"],
+            election_ms, settings["controller.quorum.election.backoff.max.ms"], self._fetch_timeout_ms
         )
         self.member = Member(log.local, log, log.election_state, timing, rng, self.now_ms())
         self._unsaved: Ready | None = None  # output of the member that a shortage kept from being saved
@@ -82,7 +83,6 @@ class Quorum:
         # a leader that did not respond: hints at it are not believed for a while
         self._suspect = LeaderHint(epoch=-1)
         self._suspect_until_ms = 0
-        self._fetch_timeout_ms: int = settings["controller.quorum.fetch.timeout.ms"]
         self._last_role: Role = self.member.role
         self._last_leader = self.member.leader
         self._role_end: asyncio.Future[None] | None = None  # done when the role has changed
@@ -104,7 +104,7 @@ class Quorum:
             from barnabas.quorum.quorum_fetching import Fetching
 
             self._fetching = Fetching(
-                self.log, self.cluster_id, self.peers, self._settings, self._await_in_role
+                self.log, self.cluster_id, self.peers, self._settings, self._await_in_role, self._heard
             )
         return self._fetching
 
@@ -138,7 +138,7 @@ class Quorum:
         self._following = loop.create_task(self._follow())
         self._following.add_done_callback(self._follow_ended)
         settings = self._settings
-        if settings.is_controller and not is_configured_alone(settings):
+        if settings.is_controller and not settings.is_sole_voter:
             period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
             from barnabas.quorum.quorum_voters import LocalVoterReporter
 
@@ -163,8 +163,8 @@ class Quorum:
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [*self._requests.values()]
-        tasks += [task for task in (self._following, self._voter_report) if task is not None]
+        own = (self._following, self._voter_report)
+        tasks = [*self._requests.values(), *(task for task in own if task is not None)]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -456,6 +456,9 @@ class Quorum:
             await asyncio.sleep(self._retry_ms / 1000)
         self._process_output()
 
+    def _heard(self, epoch: int) -> None:
+        self.member.on_fetch_response(epoch, self.now_ms())
+
     async def _look_for_leader(self, attempts: int) -> None:
         servers = self._servers()
         if not servers:
@@ -488,13 +491,6 @@ class Quorum:
 
     async def _pause(self, wait_ms: int) -> None:
         """Sleep this long, or until the role changes."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_ms / 1000):
                 await self._role_changed.wait()
-        except TimeoutError:
-            pass
-
-
-def is_configured_alone(settings: BrokerSettings) -> bool:
-    """Whether the static configuration names this node as the only voter."""
-    return [voter.id for voter in settings.voters] == [settings.node_id]

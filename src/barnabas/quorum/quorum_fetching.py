@@ -7,6 +7,7 @@ Does not know: which node to fetch from, what follows from an error.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -45,8 +46,13 @@ class Fetched(NamedTuple):
 AwaitInRole = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 
+NoteProgress = Callable[[int], None]
+
+
 class Fetching:
-    """`await_in_role` awaits a response, but not longer than this node follows the leader."""
+    """`await_in_role` awaits a response, but not longer than this node follows the leader. `note_progress`
+    is told the epoch of a leader of whom a snapshot arrives or is being installed: both take longer than a
+    voter waits before it stands for election, and the next attempt would take as long."""
 
     def __init__(
         self,
@@ -55,8 +61,10 @@ class Fetching:
         peers: Peers,
         settings: BrokerSettings,
         await_in_role: AwaitInRole,
+        note_progress: NoteProgress,
     ) -> None:
         self._await_in_role = await_in_role
+        self._note_progress = note_progress
         self._log = log
         self._cluster_id = cluster_id
         self._peers = peers
@@ -181,6 +189,7 @@ class Fetching:
                 return Fetched(hint=hint)  # the next fetch names another snapshot
             if part.error_code != ErrorCode.NONE:
                 return Fetched(ErrorCode(part.error_code), hint)
+            self._note_progress(epoch)
             received += part.unaligned_records or b""
             if part.size > SNAPSHOT_BYTES_MAX:
                 raise KafkaError(
@@ -188,10 +197,19 @@ class Fetching:
                     f"the leader's snapshot of {part.size} bytes exceeds {SNAPSHOT_BYTES_MAX}",
                 )
             if len(received) >= part.size:
-                self._log.install(snapshot, bytes(received))
+                await self._install(epoch, snapshot, bytes(received))
                 return Fetched(hint=hint)
             if not part.unaligned_records:
                 return Fetched(hint=hint)
+
+    async def _install(self, epoch: int, snapshot: SnapshotId, data: bytes) -> None:
+        work = asyncio.ensure_future(self._log.install(snapshot, data, self._is_current))
+        try:
+            while not (await asyncio.wait([work], timeout=WAIT_MS / 1000))[0]:
+                self._note_progress(epoch)
+            work.result()
+        finally:
+            work.cancel()
 
     def _snapshot_request(self, epoch: int, snapshot: SnapshotId, position: int) -> FetchSnapshotRequest:
         topic = FetchSnapshotRequest.TopicSnapshot

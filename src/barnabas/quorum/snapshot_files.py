@@ -8,7 +8,7 @@ Does not know: when to write one (see `metadata_log`), what the records mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from barnabas.metadata import serde
@@ -28,6 +28,7 @@ from barnabas.records.record import iter_records
 from barnabas.runtime.disk import Disk
 
 RECORDS_PER_BATCH_MAX = 1024
+RECORDS_PER_STEP = 16
 PART = ".part"
 
 
@@ -124,10 +125,26 @@ def encode_image(image: MetadataImage, membership: Membership, now_ms: int) -> S
 
 def load(disk: Disk, path: str, membership: Membership) -> Snapshot:
     """Read a snapshot file. `membership` applies where the file has no records of the quorum."""
-    data = disk.read(path)
     records: list[Message] = []
+    content = at_once(read_in_steps(disk.read(path), path, membership, records.append))
+    return Snapshot(content.last_timestamp_ms, content.membership, records)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a snapshot beside its metadata records."""
+
+    last_timestamp_ms: int
+    membership: Membership
+
+
+def read_in_steps(
+    data: bytes, name: str, membership: Membership, take: Callable[[Message], None]
+) -> Steps[Content]:
+    """Decode a snapshot and hand its metadata records to `take`, one by one. `name` is for the error."""
     last_timestamp_ms = -1
     ended = False
+    taken = 0
     try:
         for position, header in headers(data):
             validate(data, position)
@@ -142,9 +159,12 @@ def load(disk: Disk, path: str, membership: Membership) -> Snapshot:
                         membership = membership.replay(content, BOOTSTRAP_OFFSET)
             else:
                 for record in iter_records(data, position=position):
-                    records.append(serde.decode(record.value or b""))
+                    take(serde.decode(record.value or b""))
+                    taken += 1
+                    if not taken % RECORDS_PER_STEP:
+                        yield
     except (KafkaError, ProtocolError, ValueError) as error:
-        raise CorruptSnapshot(f"{path} is damaged: {error}") from error
+        raise CorruptSnapshot(f"{name} is damaged: {error}") from error
     if not ended:
-        raise CorruptSnapshot(f"{path} is incomplete: its footer is missing")
-    return Snapshot(last_timestamp_ms, membership, records)
+        raise CorruptSnapshot(f"{name} is incomplete: its footer is missing")
+    return Content(last_timestamp_ms, membership)

@@ -131,6 +131,11 @@ class BrokerSettings:
         return "controller" in self.roles
 
     @property
+    def is_sole_voter(self) -> bool:
+        """Whether the static configuration names this node as the only voter."""
+        return [voter.id for voter in self.voters] == [self.node_id]
+
+    @property
     def metadata_log_dir(self) -> str:
         """The dir of the metadata log, without a trailing slash, so that it can be compared with
         `log.dirs`."""

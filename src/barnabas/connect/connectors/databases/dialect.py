@@ -27,6 +27,7 @@ class Dialect(ABC):
     TYPES: ClassVar[Mapping[str, str]] = {}  # Connect's types, for CREATE TABLE
     KEY_TEXT: ClassVar[str] = "TEXT"  # the type of texts in a primary key
     HAS_ARRAYS: ClassVar[bool] = False
+    LOCKS: ClassVar[str] = " FOR UPDATE"  # behind a query whose rows no other transaction may change
 
     def __init__(self, address: Address, *, quotes: bool = True) -> None:
         self.address = address

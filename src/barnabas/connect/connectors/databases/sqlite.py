@@ -36,6 +36,7 @@ SIZES = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 class Sqlite(Dialect):
     NAME = "SqliteDatabaseDialect"
+    LOCKS = ""  # `begin` locks the database
     TYPES = {
         "int8": "INTEGER",
         "int16": "INTEGER",
@@ -71,7 +72,8 @@ class Sqlite(Dialect):
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
 
     def begin(self, connection: Any) -> None:
-        connection.execute("BEGIN")  # the driver begins with a change only, not with a savepoint
+        """Lock the database for writing. The driver begins with a change only, not with a savepoint."""
+        connection.execute("BEGIN IMMEDIATE")
 
     def execute(self, connection: Any, statement: str, values: Sequence[Any] = ()) -> None:
         connection.execute(marked(statement), plain(values))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import groupby
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from barnabas.connect.connectors.databases.catalogue import TableId
 from barnabas.connect.connectors.jdbc.common_settings import dialect_from
 from barnabas.connect.connectors.jdbc.sink_rows import RowPlan, column, create_table
 from barnabas.connect.connectors.jdbc.sink_settings import CONFIG, sink_errors
+from barnabas.connect.connectors.jdbc.stored_offsets import StoredOffsets
 from barnabas.connect.data import Record, Records, Schema
 from barnabas.connect.plugins import SINK, ConnectError, Connector, RetriableError, SinkContext, SinkTask
 
@@ -29,13 +31,20 @@ SCHEMALESS = (
 
 
 class Run(NamedTuple):
-    """Records of one topic that become the same statement."""
+    """Records of one topic that become the same statement: their places in the batch, and their values."""
 
     plan: RowPlan
     table: TableId
     casts: Mapping[str, str]
-    rows: Sequence[Record]
+    indices: Sequence[int]
+    values: Sequence[Sequence[Any]]
     is_delete: bool
+
+    def take(self, chosen: Sequence[int]) -> Run:
+        """The run with some of its rows, by their places in the run."""
+        return self._replace(
+            indices=[self.indices[each] for each in chosen], values=[self.values[each] for each in chosen]
+        )
 
 
 class JdbcSinkTask(SinkTask):
@@ -47,37 +56,27 @@ class JdbcSinkTask(SinkTask):
         self._connection: Any = None
         self._tables: dict[str, tuple[TableId, dict[str, str]]] = {}
         self._retries = context.settings.integer("max.retries")
-        self._offsets = context.settings.text("barnabas.offsets.table")
+        table = context.settings.text("barnabas.offsets.table")
+        self._offsets = StoredOffsets(self._dialect, table, context.connector) if table else None
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:
         """With an offsets table, go on where the database is."""
         if not self._offsets:
             return
         try:
-            stored = self._stored_offsets()
+            connection = self._connected()
+            self._offsets.create(connection)
+            stored = self._offsets.read(connection)
+            connection.commit()
         except self._dialect.errors as error:
             self._close()
             text = f"{self._dialect.address.shown}: {str(error).strip()}"
             if self._dialect.is_away(error):
                 raise RetriableError(text) from error
-            raise ConnectError(f"the table {self._offsets} cannot be read: {text}") from error
+            raise ConnectError(f"the table {self._offsets.table} cannot be read: {text}") from error
         known = {each: stored[each] for each in partitions if each in stored}
         if known:
             self.context.seek(known)
-
-    def _stored_offsets(self) -> dict[TopicPartition, int]:
-        name = self._dialect.quoted(self._offsets)
-        connection = self._connected()
-        text = self._dialect.KEY_TEXT if self._dialect.KEY_TEXT != "TEXT" else "VARCHAR(249)"
-        self._dialect.execute(
-            connection,
-            f"CREATE TABLE IF NOT EXISTS {name} (connector {text} NOT NULL, topic {text} NOT NULL,"
-            " part INTEGER NOT NULL, next_offset BIGINT NOT NULL, PRIMARY KEY (connector, topic, part))",
-        )
-        query = f"SELECT topic, part, next_offset FROM {name} WHERE connector = %s"
-        found = self._dialect.fetch(connection, query, (self.context.connector,))
-        connection.commit()
-        return {TopicPartition(topic, part): offset for topic, part, offset in found}
 
     def put(self, records: Records) -> None:
         if not len(records):
@@ -87,13 +86,15 @@ class JdbcSinkTask(SinkTask):
             connection = self._connected()
             runs = self._runs(connection, records, rows)
             try:
-                self._write(connection, runs)
+                ends = self._begin(connection, rows)
+                self._write(connection, self._new(runs, rows, ends))
             except self._dialect.errors as error:
                 if not self._dialect.is_data_error(error):
                     raise
                 connection.rollback()
-                self._one_by_one(connection, records, runs)
-            self._store_offsets(connection, rows)
+                ends = self._begin(connection, rows)
+                self._one_by_one(connection, records, rows, self._new(runs, rows, ends))
+            self._store_offsets(connection, rows, ends)
             connection.commit()
             self._retries = self._settings.integer("max.retries")
         except self._dialect.errors as error:
@@ -108,79 +109,141 @@ class JdbcSinkTask(SinkTask):
             self._close()
             raise
 
-    def _one_by_one(self, connection: Any, records: Records, runs: Sequence[Run]) -> None:
+    def _begin(self, connection: Any, rows: Sequence[Record]) -> dict[TopicPartition, int]:
+        """Begin a transaction. With an offsets table its rows are locked; out: the next offsets in it."""
+        self._dialect.begin(connection)
+        if self._offsets is None:
+            return {}
+        return self._offsets.locked(connection, {place_of(each) for each in rows})
+
+    def _new(
+        self, runs: Sequence[Run], rows: Sequence[Record], ends: Mapping[TopicPartition, int]
+    ) -> list[Run]:
+        """The runs without records that the database has already: another task has written them."""
+        if not any((each.offset or 0) < ends.get(place_of(each), 0) for each in rows):
+            return list(runs)
+        kept = []
+        for run in runs:
+            of_run = [rows[index] for index in run.indices]
+            fresh = [
+                place
+                for place, each in enumerate(of_run)
+                if (each.offset or 0) >= ends.get(place_of(each), 0)
+            ]
+            kept.append(run.take(fresh))
+        log.warning(
+            "task %s-%d leaves out %d records that the database has already, by the offsets in %s",
+            self.context.connector, self.context.task,
+            sum(len(run.indices) for run in runs) - sum(len(run.indices) for run in kept),
+            self._offsets.table if self._offsets is not None else "",
+        )  # fmt: skip
+        return [run for run in kept if run.indices]
+
+    def _one_by_one(
+        self, connection: Any, records: Records, rows: Sequence[Record], runs: Sequence[Run]
+    ) -> None:
         """One of the rows does not fit: write each for itself, and report those that do not. All of it is one
         transaction still, so that records that come again after a failure find nothing of themselves."""
-        index = 0
-        self._dialect.begin(connection)
         for run in runs:
-            for record in run.rows:
+            for place, index in enumerate(run.indices):
                 self._dialect.execute(connection, "SAVEPOINT one_row")
                 try:
-                    self._write(connection, [run._replace(rows=[record])])
+                    self._write(connection, [run.take([place])])
                 except self._dialect.errors as error:
                     if not self._dialect.is_data_error(error):
                         raise
                     self._dialect.execute(connection, "ROLLBACK TO SAVEPOINT one_row")
-                    where = f"{record.topic}-{record.partition} offset {record.offset}"
-                    failure = ConnectError(f"{where}: {str(error).strip()}")
-                    self.context.errant(records, [index], failure)
+                    self._refuse(records, rows, [index], str(error).strip())
                 self._dialect.execute(connection, "RELEASE SAVEPOINT one_row")
-                index += 1
+
+    def _refuse(self, records: Records, rows: Sequence[Record], indices: Sequence[int], text: str) -> None:
+        """Records that are no rows: `errors.tolerance` decides about them."""
+        for index in indices:
+            one = rows[index]
+            failure = ConnectError(f"{one.topic}-{one.partition} offset {one.offset}: {text}")
+            self.context.errant(records, [index], failure)
 
     # -- rows --------------------------------------------------------------------------------------
 
     def _runs(self, connection: Any, records: Records, rows: Sequence[Record]) -> list[Run]:
         """Neighbours of one topic that are all rows or all deletes. Tables are looked up, created and changed
         here: some databases end a transaction with that, so it must not hold rows yet."""
-        if records.values.schema is None and any(each.value is not None for each in rows):
-            raise ConnectError(f"{rows[0].topic}: {SCHEMALESS}")
         found = []
-        for topic, of_topic in groupby(rows, key=lambda each: each.topic or ""):
-            for is_delete, run in groupby(of_topic, key=lambda each: each.value is None):
-                found.append(self._run(connection, topic, records, list(run), is_delete=is_delete))
+        for topic, of_topic in groupby(range(len(rows)), key=lambda each: rows[each].topic or ""):
+            for is_delete, run in groupby(of_topic, key=lambda each: rows[each].value is None):
+                made = self._run(connection, topic, records, rows, list(run), is_delete=is_delete)
+                found += [made] if made is not None and made.indices else []
         connection.commit()
         return found
 
     def _run(
-        self, connection: Any, topic: str, records: Records, rows: list[Record], *, is_delete: bool
-    ) -> Run:
+        self,
+        connection: Any,
+        topic: str,
+        records: Records,
+        rows: Sequence[Record],
+        indices: list[int],
+        *,
+        is_delete: bool,
+    ) -> Run | None:
+        """The statement of these records; None if none of them is a row."""
+        try:
+            plan = self._plan(topic, records, is_delete=is_delete)
+        except ConnectError as error:
+            self._refuse(records, rows, indices, str(error))
+            return None
+        kept, values = [], []
+        for index in indices:
+            try:
+                values.append(self._values(plan, rows[index], is_delete=is_delete))
+                kept.append(index)
+            except ConnectError as error:
+                self._refuse(records, rows, [index], str(error))
+        if not kept:
+            return None
+        table, casts = self._table(connection, topic, plan, may_create=not is_delete)
+        return Run(plan, table, casts, kept, values, is_delete)
+
+    def _plan(self, topic: str, records: Records, *, is_delete: bool) -> RowPlan:
         if is_delete and not self._settings.flag("delete.enabled"):
             raise ConnectError(
-                f"{topic}: the record at offset {rows[0].offset} has a null value: set"
-                " delete.enabled=true with"
-                " pk.mode=record_key, or filter tombstones"
+                "the record has a null value: set delete.enabled=true with pk.mode=record_key, or filter"
+                " tombstones"
             )
-        plan = RowPlan.of(
+        if not is_delete and records.values.schema is None:
+            raise ConnectError(SCHEMALESS)
+        return RowPlan.of(
             self._settings, topic, records.keys.schema, None if is_delete else records.values.schema
         )
-        table, casts = self._table(connection, topic, plan, may_create=not is_delete)
-        return Run(plan, table, casts, rows, is_delete)
+
+    def _values(self, plan: RowPlan, record: Record, *, is_delete: bool) -> list[Any]:
+        if is_delete:
+            return plan.key_values(record, self._zone)
+        values = plan.values(record, self._zone, replaces=self._settings.flag("replace.null.with.default"))
+        if self._settings.text("insert.mode").lower() == "update":
+            cut = len(plan.keys)
+            values = [*values[cut:], *values[:cut]]
+        return values
 
     def _write(self, connection: Any, runs: Sequence[Run]) -> None:
-        for plan, table, casts, rows, is_delete in runs:
-            if is_delete:
-                statement = self._dialect.delete(table, plan.keys, casts)
-                values = [plan.key_values(each, self._zone) for each in rows]
+        for run in runs:
+            if run.is_delete:
+                statement = self._dialect.delete(run.table, run.plan.keys, run.casts)
             else:
-                statement = self._statement(table, plan, casts)
-                replaces = self._settings.flag("replace.null.with.default")
-                values = [plan.values(each, self._zone, replaces=replaces) for each in rows]
-                if self._settings.text("insert.mode").lower() == "update":
-                    cut = len(plan.keys)
-                    values = [[*each[cut:], *each[:cut]] for each in values]
-            for batch in batches(values, self._settings.integer("batch.size") or len(values)):
+                statement = self._statement(run.table, run.plan, run.casts)
+            for batch in batches(run.values, self._settings.integer("batch.size") or len(run.values)):
                 self._dialect.execute_many(connection, statement, batch)
 
-    def _store_offsets(self, connection: Any, rows: Sequence[Record]) -> None:
-        if not self._offsets:
+    def _store_offsets(
+        self, connection: Any, rows: Sequence[Record], before: Mapping[TopicPartition, int]
+    ) -> None:
+        if self._offsets is None:
             return
-        ends = {(each.topic, each.partition): (each.offset or 0) + 1 for each in rows}
-        table = TableId("", "", self._offsets)
-        statement = self._dialect.upsert(table, ("connector", "topic", "part"), ("next_offset",), {})
-        self._dialect.execute_many(
-            connection, statement, [(self.context.connector, *where, end) for where, end in ends.items()]
-        )
+        ends = dict(before)
+        for each in rows:
+            place = place_of(each)
+            ends[place] = max(ends.get(place, 0), (each.offset or 0) + 1)
+        self._offsets.store(connection, ends)
 
     def _statement(self, table: TableId, plan: RowPlan, casts: Mapping[str, str]) -> str:
         mode = self._settings.text("insert.mode").lower()
@@ -255,6 +318,10 @@ class JdbcSinkTask(SinkTask):
         self._close()
 
 
+def place_of(record: Record) -> TopicPartition:
+    return TopicPartition(record.topic or "", record.partition or 0)
+
+
 def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     for start in range(0, len(values), size):
         yield values[start : start + size]
@@ -268,3 +335,29 @@ class JdbcSinkConnector(Connector):
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
         return sink_errors(config)
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
+        """Set the offsets that the database keeps, so that records are written again."""
+        settings = self.CONFIG.parse(config)
+        if not settings.text("barnabas.offsets.table"):
+            return False
+        dialect = dialect_from(settings)
+        stored = StoredOffsets(dialect, settings.text("barnabas.offsets.table"), config.get("name", ""))
+        try:
+            changes = {
+                TopicPartition(str(partition["kafka_topic"]), int(partition["kafka_partition"])): (
+                    None if offset is None else int(offset["kafka_offset"])
+                )
+                for partition, offset in offsets
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConnectError(f"these are no offsets of a topic: {error}") from error
+        try:
+            with closing(dialect.connect()) as connection:
+                stored.create(connection)
+                stored.forget(connection, [each for each, offset in changes.items() if offset is None])
+                stored.store(connection, {each: to for each, to in changes.items() if to is not None})
+                connection.commit()
+        except dialect.errors as error:
+            raise ConnectError(f"the offsets in {stored.table} cannot be changed: {error}") from error
+        return True

@@ -87,10 +87,10 @@ class BlockingProducer:
             else:
                 self._try(batch)
 
-    def flush(self) -> None:
+    def flush(self, timeout_ms: int | None = None) -> None:
         """Wait until everything is acknowledged; raises what cannot be written."""
         self._drain()
-        patience = self._cluster.patience(self._timeout_ms)
+        patience = self._cluster.patience(self._timeout_ms if timeout_ms is None else timeout_ms)
         while not self._queue.is_empty():
             self._check(patience)
             while batches := list(self._queue.next_batches()):

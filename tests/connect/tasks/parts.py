@@ -58,6 +58,7 @@ SOURCE = textwrap.dedent(
             self.n = found["n"] if found else 0
         def poll(self):
             limit, step = int(self.context.config["limit"]), int(self.context.config.get("step", "10"))
+            if self.n >= int(self.context.config.get("breaks.at", "1000000000")): raise OSError("it broke")
             stop = min(self.n + step, limit)
             if stop == self.n:
                 self.context.stopping.wait(0.05)

@@ -142,6 +142,35 @@ def test_a_transform_that_fails_stops_the_task_or_skips_the_record(
     assert "invalid literal for int()" in failing.trace
 
 
+def test_what_a_task_did_before_it_failed_is_committed(
+    barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    """Nothing was committed before: the interval is an hour."""
+    worker = {"offset_storage_topic": "failing-offsets", "offset_flush_interval_ms": "3600000"}
+    tasks = runner(barnabas_broker.bootstrap, tmp_path, **worker)
+    source, sink = States(), States()
+    try:
+        config = source_config(barnabas_topic, limit="50")
+        tasks.start("breaks", 0, {**config, "breaks.at": "30"}, "STARTED", source)
+        until(lambda: source.last == "FAILED")
+        assert "it broke" in source.trace
+        tasks.start("keeps", 0, sink_config(barnabas_topic), "STARTED", sink)
+        until(lambda: len(seen("keeps")["put"]) == 30)
+        seen("keeps")["put fails"] = True
+        tasks.stop("breaks", 0)
+        tasks.start("breaks", 0, config, "STARTED", source)
+        until(lambda: sink.last == "FAILED" and source.last == "RUNNING")
+        assert "no space" in sink.trace
+        until(lambda: tasks.progress()[0].records_out == 20)
+        assert "no space" in str(tasks.progress()[1].last_error)
+        tasks.stop("keeps", 0)
+        tasks.start("keeps", 0, sink_config(barnabas_topic), "STARTED", sink)
+        until(lambda: len(seen("keeps")["put"]) >= 50)
+        assert [int(value) for _, _, value in seen("keeps")["put"]] == list(range(50))
+    finally:
+        tasks.stop_all()
+
+
 def test_exactly_once_a_zombie_is_fenced_and_nothing_comes_twice(
     barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ class TaskProducer:
         for each in (self._cluster, self._coordinators):
             each.network = StoppableNetwork(stopping, on_away)
         self.transactional_id = transactional_id
+        self.has_failed = False  # records may be missing: no offset behind them may count
         timeout_ms = int(properties.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
         self._transaction = Transaction(
             self._coordinators,
@@ -178,9 +179,9 @@ class TaskProducer:
                 self._producer.write(self._encoder.batches(table, None, int(time.time() * 1000)))
         return count
 
-    def flush(self) -> None:
+    def flush(self, timeout_ms: int | None = None) -> None:
         with self._named():
-            self._producer.flush()
+            self._producer.flush(timeout_ms)
 
     def commit(self) -> None:
         """Flush, and commit the transaction if there is one."""
@@ -198,22 +199,25 @@ class TaskProducer:
         run(self._coordinators.close())
 
     def _named(self) -> _Named:
-        return _Named(self.transactional_id)
+        return _Named(self)
 
 
 class _Named:
     """Errors of the producer as errors of Connect."""
 
-    def __init__(self, transactional_id: str | None) -> None:
-        self._transactional_id = transactional_id
+    def __init__(self, producer: TaskProducer) -> None:
+        self._producer = producer
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is not None:
+            self._producer.has_failed = True
         if isinstance(error, Fenced):
+            known = self._producer.transactional_id
             raise FencedError(
-                f"another task took over the transactional id {self._transactional_id}: this one ends"
+                f"another task took over the transactional id {known}: this one ends"
             ) from error
         if isinstance(error, Undelivered):
             raise RetriableError(f"records are not delivered: {error}") from error

@@ -138,7 +138,22 @@ class SinkLoop:
                 self._turn(stopping, paused)
         except Stopped:
             pass
+        except Exception:
+            self._commit_before_it_fails()
+            raise
         self._give_back()
+
+    def _commit_before_it_fails(self) -> None:
+        """Flush, commit and close what was delivered before the error: it need not come again."""
+        cause = self._progress.last_error
+        try:
+            self._give_back()
+        except Exception as error:
+            log.warning(
+                "task %s-%d fails, and its last offsets are not committed: %s",
+                self._progress.connector, self._progress.task, error,
+            )  # fmt: skip
+        self._progress.last_error = cause
 
     def _turn(self, stopping: Event, paused: Event) -> None:
         if self._consumer.must_release:

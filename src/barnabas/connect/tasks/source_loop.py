@@ -29,6 +29,7 @@ log = logging.getLogger("barnabas.connect")
 SMALL = 2000  # records of a poll that are sent at once, so that slow sources are seen without delay
 DELAY_MS_MAX = 60_000
 PAUSE_S = 0.2
+LAST_FLUSH_MS = 5_000  # of a task that fails: its brokers may be away
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,9 @@ class SourceLoop:
                 self._turn(stopping)
             except Stopped:
                 break
+            except Exception:
+                self._commit_before_it_fails()
+                raise
         with contextlib.suppress(Stopped):
             if self._boundary is not None and self._boundary.kind == "connector":
                 self._abort()  # the task did not say that its transaction is complete
@@ -124,6 +128,20 @@ class SourceLoop:
                     self._audit.settled()
             if time.monotonic() - self._committed_at >= self._flush_interval_s:
                 self.commit()
+
+    def _commit_before_it_fails(self) -> None:
+        """Store the offsets of records that were written before the error: these need not come again. A
+        transaction is aborted instead, and after records that could not be written no offset may count."""
+        if self._boundary is not None or self._producer.has_failed:
+            return
+        try:
+            self._producer.flush(LAST_FLUSH_MS)
+            self.commit()
+        except Exception as error:
+            log.warning(
+                "task %s-%d fails, and its last offsets are not committed: %s",
+                self._progress.connector, self._progress.task, error,
+            )  # fmt: skip
 
     def _poll(self, stopping: Event) -> Records | None:
         started = time.monotonic()

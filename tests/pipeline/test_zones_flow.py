@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.engine.errors import (
     ForeignLake,
@@ -170,6 +171,28 @@ def test_an_interrupted_batch_is_finished_and_nothing_is_written_twice(
 
 
 DRIFTED = [order(1), order(2, more={"a": 1}, count=7, text="5")]
+
+
+def test_a_drain_goes_on_behind_slices_without_rows(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    """Records of aborted transactions take offsets, so a whole slice may hold none."""
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, source={"rows_per_batch_max": 10})
+    produce(name, [order(1)])
+    runner = SourceRunner(spark, pipeline, "orders")
+    assert [each.rows_in for each in runner.drain()] == [1]
+    aborting = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    aborting.init_transactions()
+    aborting.begin_transaction()
+    for number in range(30):
+        aborting.produce(name, json.dumps(order(number)).encode())
+    assert aborting.flush(30) == 0
+    aborting.abort_transaction()
+    produce(name, [order(2)])
+    assert [each.rows_in for each in runner.drain()] == [1]
+    assert runner.lag() == 0 and runner.drain() == []
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == [("o1",), ("o2",)]
 
 
 def test_fields_that_drift_are_rescued_or_stop_the_source(
@@ -336,14 +359,17 @@ class SlowRunner(SourceRunner):
         self._reader = reader
         self._checkpoint = None
         self._has_tables = True
+        self._has_moved = False
         self._audit = None
 
     def step(self) -> BatchResult | None:
         reader: Any = self._reader
+        self._has_moved = False
         if reader.waits_s or not reader.batches_left:
             reader.waits_s = 0.0
             return None
         reader.batches_left -= 1
+        self._has_moved = True
         at = datetime.now(UTC)
         return BatchResult(pipeline="shop", source="orders", batch=1, rows_in=1, started=at, ended=at)
 

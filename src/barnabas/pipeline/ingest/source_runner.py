@@ -108,6 +108,7 @@ class SourceRunner:
         self._checkpoint: RawCheckpoint | None = None
         self._is_open = False
         self._has_tables = False
+        self._has_moved = False  # the last step brought the position forward, with rows or without
 
     def _new_parser(self) -> BatchParser:
         return BatchParser(self._spark, self._pipeline, self.source, self._listener, self._epoch, self._audit)
@@ -117,7 +118,8 @@ class SourceRunner:
         return self._checkpoint.position if self._checkpoint is not None else None
 
     def step(self) -> BatchResult | None:
-        """Bring one batch through all zones; None when there is nothing new.
+        """Bring one batch through all zones; None when there is nothing new, or only records of aborted
+        transactions.
 
         The first step finishes a batch that a crash interrupted."""
         with ExitStack() as held:
@@ -134,6 +136,7 @@ class SourceRunner:
         return batch
 
     def _step(self) -> BatchResult | None:
+        self._has_moved = False
         if not self._is_open:
             recovered = self.recover()
             if recovered is not None:
@@ -174,8 +177,11 @@ class SourceRunner:
             batch = self.step()
             if batch is not None:
                 yield batch
-                if not batch.recovered and self._reader.has_reached(self.position or {}, goal):
+            if self._has_moved:  # with rows or without
+                if self._reader.has_reached(self.position or {}, goal):
                     break
+            elif batch is not None:
+                pass  # an interrupted batch was finished; its source was not read
             elif may_be_pausing and self.lag() != 0:
                 time.sleep(self._reader.waits_s)
             else:
@@ -260,7 +266,7 @@ class SourceRunner:
                     parsed.frame.select(*[F.col(f"__{each}").alias(each) for each in COLUMNS]), checkpoint
                 )
                 seconds["raw"] = round(time.perf_counter() - at, 3)
-            self._checkpoint = checkpoint
+            self._checkpoint, self._has_moved = checkpoint, True
             self._reader.done(source_slice, parsed.totals.bytes)
             done = self._write_zones(parsed, checkpoint) if parsed.count else WriteResult()
             self._note_complete()
@@ -287,7 +293,7 @@ class SourceRunner:
             ):
                 self._reader.failed(source_slice, error)
             raise
-        self._checkpoint = checkpoint
+        self._checkpoint, self._has_moved = checkpoint, True
         done, parsed = self._write_from_raw(checkpoint)
         self._checkpoint = replace(checkpoint, newest=self._newest_after(checkpoint, parsed, stamp))
         self._note_complete()

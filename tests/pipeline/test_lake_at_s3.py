@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from barnabas.engine.delta.log import newest_version, transactions_in
 from barnabas.engine.errors import NeedsDecision
+from barnabas.pipeline.increments.source_table import SourceTable
 from barnabas.pipeline.lake import log_store
 from barnabas.pipeline.lake.log_store import check_store, with_log_store_settings
 from barnabas.pipeline.lake.table_files import answer, options_for, table_files
-from barnabas.pipeline.lake.tables import Lake
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
+from barnabas.pipeline.refined.progress import Progress, newest_progress
 from barnabas.pipeline.sources.listing import ListedPlace, found_files
 from barnabas.spark import jars
 from barnabas.testing.waiting import wait_until
@@ -79,6 +82,41 @@ def test_versions_and_commits_behind_a_url_cost_a_request_each(s3: S3Server, tmp
     assert table_files(url, s3.settings) is None
     append(url, s3, 0)
     assert newest_version(f"{url}/_delta_log", s3.settings) == 0
+
+
+def test_commits_of_a_table_behind_a_url_are_read_without_spark(s3: S3Server, tmp_path: Path) -> None:
+    name = TableName(Zone.REFINED, "totals")
+    no_spark: Any = None
+    for root in (f"s3a://lake/{tmp_path.name}/commits", str(tmp_path / "commits")):
+        lake = Lake.at(root, store=s3.settings)
+        url = lake.path(name).replace("s3a://", "s3://")
+        options = options_for(s3.settings, root)
+        progress = Progress("sql", {"orders": 3}, {"orders": "id"})
+        noted = CommitProperties(custom_metadata={"userMetadata": progress.text()})
+        write_deltalake(
+            url,
+            pa.table({"id": [0], "rule": ["low"]}),
+            mode="append",
+            storage_options=options,
+            commit_properties=noted,
+        )
+        for number in (1, 2):
+            append(lake.path(name), s3, number)
+        table = SourceTable(no_spark, lake, name)
+        at = datetime.now(UTC)
+        found = table.current()
+        assert found is not None and found.version == 2 and abs(found.at - at) < timedelta(minutes=1)
+        s3.requests()
+        assert table.current() == found  # a second later, as views look at their tables
+        assert len(s3.requests()) == (1 if "://" in root else 0)
+        assert table.only_adds(0, 2) is True
+        assert table.is_commit(2, "shop", 2) and not table.is_commit(2, "shop", 1)
+        assert newest_progress(no_spark, lake, name) == progress
+        append(lake.path(name), s3, 3, mode="overwrite")
+        assert table.only_adds(0, 3) is False
+        assert table.only_adds(3, 9) is None
+        found = table.current()
+        assert found is not None and found.version == 3
 
 
 def test_files_of_a_bucket_are_listed(s3: S3Server, tmp_path: Path) -> None:
@@ -152,6 +190,44 @@ for number in range(int(sys.stdin.readline())):
     rows = spark.range(1).selectExpr(f"'{name}' AS driver", f"{number} AS number")
     rows.coalesce(1).write.format("delta").mode("append").save("s3a://lake/raced/raw/t")
 """
+REFRESH = """
+import json, sys
+from barnabas.engine.delta.log import opened_store
+from barnabas.engine.session import session
+from barnabas.engine.spark_settings import SparkSettings
+from barnabas.pipeline import FilesSource, Pipeline, Refined, Schema, Staging, Trusted
+from barnabas.pipeline.lake.log_store import with_log_store_settings
+from barnabas.pipeline.lake.tables import TableName, Zone
+from barnabas.pipeline.refined import zone
+
+settings = json.loads(sys.argv[1])
+sql = "SELECT shop, count(*) AS n FROM orders GROUP BY shop"
+pipeline = Pipeline(
+    name="shop", lake="s3a://lake/merged",
+    sources=[FilesSource(name="orders", path="/nowhere", schema=Schema(ddl="id BIGINT, shop STRING"))],
+    staging=[Staging(name="orders", source="orders", key=["id"])],
+    trusted=[Trusted(name="orders", staging="orders")],
+    refined=[Refined(name="totals", sql=sql)],
+    spark=SparkSettings("local[1]", settings=settings),
+)
+lake = pipeline.lake_location
+options = SparkSettings("local[1]", settings=with_log_store_settings(lake, settings))
+spark = session(options, ("delta", "s3"))
+spark.conf.set("spark.databricks.delta.properties.defaults.enableChangeDataFeed", "true")
+for number, shop in enumerate("aab"):
+    rows = spark.createDataFrame([(number, shop)], "id BIGINT, shop STRING")
+    path = lake.path(TableName(Zone.TRUSTED, "orders"))
+    rows.coalesce(1).write.format("delta").mode("append").save(path)
+    if number == 2:  # only the added rows are read: the files of others may be gone
+        client, store, prefix = opened_store(path, lake.store)
+        old = [each["path"] for page in client.list(store, prefix=prefix) for each in page]
+        found = spark.read.format("delta").load(path).where("id = 2").select("_metadata.file_path")
+        new = {row[0] for row in found.collect()}
+        for each in old:
+            if each.endswith(".parquet") and not any(each in name for name in new):
+                client.delete(store, each)
+    zone.refresh(spark, pipeline)
+"""
 FAST = {"spark.driver.memory": "700m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
@@ -184,6 +260,23 @@ def test_no_commit_of_two_drivers_replaces_another(s3: S3Server) -> None:
     rows = sorted((row["driver"], row["number"]) for row in table.to_pyarrow_table().to_pylist())
     assert rows == [(name, number) for name in "ab" for number in range(8)]
     assert table.version() >= 15
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_refined_table_behind_a_url_takes_added_rows_in(s3: S3Server, tmp_path: Path) -> None:
+    settings = json.dumps({**s3.settings, **FAST, "spark.sql.shuffle.partitions": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", REFRESH, settings], capture_output=True, text=True, cwd=tmp_path, timeout=800
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    options = options_for(s3.settings, "s3a://")
+    table = DeltaTable("s3://lake/merged/refined/totals", storage_options=options)
+    assert sorted(map(tuple, (each.values() for each in table.to_pyarrow_table().to_pylist()))) == [
+        ("a", 2), ("b", 1),
+    ]  # fmt: skip
+    made = [each["operation"] for each in table.history()][::-1]
+    assert made[-2:] == ["MERGE", "MERGE"], made
 
 
 FILE = """

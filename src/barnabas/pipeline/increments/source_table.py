@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.engine.delta.log import transactions_in
+from barnabas.engine.delta.log import commit_text, transactions_in
 from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ class SourceTable:
         self.table = table
         self._identity = ""
         self._seen = -1
+        self._committed: TableVersion | None = None  # the version that was asked for last
 
     def current(self) -> TableVersion | None:
         """The newest version; None if the table does not exist."""
@@ -48,9 +48,11 @@ class SourceTable:
         if version < 0:
             return None
         if version < self._seen:
-            self._identity = ""  # the table was deleted and made again
+            self.forget()  # the table was deleted and made again
         self._seen = version
-        return TableVersion(version, self.committed_at(version))
+        if self._committed is None or self._committed.version != version:
+            self._committed = TableVersion(version, self.committed_at(version))
+        return self._committed
 
     def committed_at(self, version: int) -> datetime:
         for action in self._commit(version) or ():
@@ -59,7 +61,9 @@ class SourceTable:
                 if stamp is not None:
                     return datetime.fromtimestamp(stamp / 1000, UTC)
         name = self._lake.identifier(self.table)
-        rows = self._spark.sql(f"DESCRIBE HISTORY {name}").where(f"version = {version}").select("timestamp")
+        limit = f"LIMIT {self._seen - version + 1}" if self._seen >= version else ""
+        history = self._spark.sql(f"DESCRIBE HISTORY {name} {limit}")
+        rows = history.where(f"version = {version}").select("timestamp")
         found = rows.selectExpr("unix_millis(timestamp)").first()
         return datetime.fromtimestamp(found[0] / 1000, UTC) if found else datetime.now(UTC)
 
@@ -72,7 +76,7 @@ class SourceTable:
 
     def forget(self) -> None:
         """Read the identity again the next time."""
-        self._identity = ""
+        self._identity, self._committed = "", None
 
     def rows(self, version: int) -> DataFrame:
         return self._lake.read(self._spark, self.table, version)
@@ -88,7 +92,7 @@ class SourceTable:
         return self.changes(after, upto).drop(*CHANGE_COLUMNS)
 
     def only_adds(self, after: int, upto: int) -> bool | None:
-        """Whether (after, upto] only added rows; None if the log cannot be read as files."""
+        """Whether (after, upto] only added rows; None if commits are gone, or only Spark can read them."""
         if upto - after > COMMITS_READ_MAX:
             return None
         for version in range(after + 1, upto + 1):
@@ -101,16 +105,21 @@ class SourceTable:
         return True
 
     def is_commit(self, version: int, app: str, number: int) -> bool:
-        """Whether this transaction made the version; False if the log cannot be read as files."""
-        log = f"{self._lake.path(self.table)}/_delta_log"
-        return self._lake.is_local and transactions_in(log, version) == [(app, number)]
+        """Whether this transaction made the version; False if only Spark can read the log."""
+        if not self._lake.is_read_by_us:
+            return False
+        return transactions_in(self._log, version, self._lake.store) == [(app, number)]
 
     def _commit(self, version: int) -> list[dict[str, Any]] | None:
-        """The actions of a commit; None if the log cannot be read as files."""
-        if not self._lake.is_local:
+        """The actions of a commit; None if it is gone, or only Spark can read the log."""
+        if not self._lake.is_read_by_us:
             return None
-        path = Path(self._lake.path(self.table)) / "_delta_log" / f"{version:020}.json"
+        text = commit_text(self._log, version, self._lake.store)
         try:
-            return [json.loads(line) for line in path.read_text().splitlines() if line]
-        except (OSError, ValueError):
+            return None if text is None else [json.loads(line) for line in text.splitlines() if line]
+        except ValueError:
             return None
+
+    @property
+    def _log(self) -> str:
+        return f"{self._lake.path(self.table)}/_delta_log"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from barnabas.engine.delta.log import commit_path, newest_version
+from barnabas.engine.delta.log import commit_text, newest_version
 from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def fingerprint(sql: str) -> str:
 def newest_progress(spark: SparkSession, lake: Lake, table: TableName) -> Progress | None:
     """The progress that the newest commit of an update holds; None if none does. Commits of maintenance and
     fences hold none, and change no rows."""
-    texts = local_metadata(lake, table) if lake.is_local else None
+    texts = metadata_in_log(lake, table) if lake.is_read_by_us else None
     if texts is not None:
         return next((found for text in texts if (found := Progress.parse(text)) is not None), None)
     for limit in (f"LIMIT {HISTORY_SHORT}", ""):
@@ -73,17 +73,16 @@ def newest_progress(spark: SparkSession, lake: Lake, table: TableName) -> Progre
     return None
 
 
-def local_metadata(lake: Lake, table: TableName) -> list[str] | None:
+def metadata_in_log(lake: Lake, table: TableName) -> list[str] | None:
     """User metadata of the last commits, the newest first; None if the log's files do not reach."""
     log = f"{lake.path(table)}/_delta_log"
-    newest = newest_version(log)
+    newest = newest_version(log, lake.store)
     found: list[str] = []
     for version in range(newest, max(-1, newest - COMMITS_READ_MAX), -1):
-        try:
-            lines = commit_path(log, version).read_text().splitlines()
-        except OSError:
+        text = commit_text(log, version, lake.store)
+        if text is None:
             return None
-        for line in lines:
+        for line in text.splitlines():
             if line.startswith('{"commitInfo"'):
                 found.append(json.loads(line)["commitInfo"].get("userMetadata") or "")
         if Progress.parse(found[-1] if found else "") is not None:

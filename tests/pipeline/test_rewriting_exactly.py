@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline import Pipeline, Schema, TableName, Zone, in_range
@@ -141,6 +142,28 @@ def test_a_backfill_is_not_written_again_by_the_next_start(
         SourceRunner(spark, pipeline, "orders").drain()
         assert rows(spark, pipeline, "quarantine", "orders", "offset") == [(2,)]
         assert ids(spark, pipeline, "trusted") == ["o1", "o2", "o4"]
+
+
+def test_a_backfill_adds_no_record_of_another_time(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    """Producers give timestamps, so between two offsets may be records of any time."""
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, retention_s={"raw": 3600.0})
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    start = datetime(2026, 1, 1, 10, tzinfo=UTC)
+    for number, minutes in enumerate((0, -60, 30, 60)):
+        at = start + timedelta(minutes=minutes)
+        producer.produce(name, json.dumps(order(number)).encode(), timestamp=int(at.timestamp() * 1000))
+    assert producer.flush(30) == 0
+    runner = SourceRunner(spark, pipeline, "orders")
+    runner.drain()
+    produce(name, [order(9)])
+    runner.drain()
+    forget_raw(spark, pipeline, 1)
+    done = backfill(spark, pipeline, "orders", start, start + timedelta(hours=1))
+    assert rows(spark, pipeline, "raw", "orders", "offset") == [(0,), (2,), (4,)]
+    assert done.rows_in == 2 and len(ids(spark, pipeline, "staging")) == 5
 
 
 class Killed(BaseException):

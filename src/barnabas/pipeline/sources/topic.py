@@ -124,8 +124,9 @@ class TopicReader:
     def between(
         self, start_ms: int, end_ms: int, stamp: Stamp, rows_max: int
     ) -> Iterator[tuple[int, int, DataFrame]]:
-        """Rows with timestamps in [start, end), for backfills: pieces of about `rows_max` rows, each with the
-        least and the greatest offset that it may have."""
+        """Rows from the first one at `start_ms` or later to before the first one at `end_ms` or later, for
+        backfills: pieces of about `rows_max` rows, each with the least and the greatest offset that it may
+        have. Rows of earlier times may be among them."""
 
         def ask(planner: Planner) -> list[OffsetRange]:
             places = planner.places()

@@ -83,14 +83,15 @@ def read_missing(
     reader = TopicReader(spark, source, f"barnabas-{pipeline.name}-{source.name}-backfill")
     stamp = Stamp(source.name, checkpoint.batch, datetime.now(UTC))
     since, until = int(start.timestamp() * 1000), int(end.timestamp() * 1000)
-    is_read = read_before(checkpoint)
+    # Timestamps need not grow with offsets: a range of offsets may have records of other times.
+    is_wanted = read_before(checkpoint) & F.expr(range_of_times(start, end).raw)
     total = 0
     for first, last, rows in reader.between(since, until, stamp, rows_per_chunk(spark)):
         near = F.col("offset").between(first, last)
 
         def attempt(rows: DataFrame = rows, near: Column = near) -> int:
             there = pipeline.lake_location.read(spark, zone.table).where(near).select(*raw_zone.COORDINATES)
-            return added(spark, pipeline, zone, checkpoint, rows.where(is_read), there)
+            return added(spark, pipeline, zone, checkpoint, rows.where(is_wanted), there)
 
         total += retrying(attempt, what)
     return total

@@ -16,12 +16,15 @@ import marshal
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
-from barnabas.streams.spark.kept_pages import KeptPages, Row
+from barnabas.streams.spark.kept_pages import Changes, KeptPages, Row
 
-PAGES_KEPT_MAX = 300_000  # pages that stay in memory between two batches
 CHANGES_WAITING_MAX = 150_000  # of steps that are not in the table of pages yet
+BYTES_WAITING_MAX = 64 * 1024 * 1024
+PART_BYTES = 16 * 1024 * 1024  # of a batch's changes in a row: SQLite takes no value of a gigabyte
 STEPS_MAX = 32
 BUSY_S = 30.0
 KEYS_A_QUERY = 5_000
@@ -32,10 +35,13 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS pages (
     store TEXT NOT NULL, key BLOB NOT NULL, page BLOB NOT NULL, PRIMARY KEY (store, key)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS prepared (version TEXT PRIMARY KEY, changes BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS parts (
+    version TEXT NOT NULL, part INTEGER NOT NULL, changes BLOB NOT NULL, PRIMARY KEY (version, part)
+);
 CREATE TABLE IF NOT EXISTS steps (number INTEGER PRIMARY KEY, version TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
+HAS_PREPARED = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'prepared'"
 
 
 class StateLost(Exception):
@@ -57,7 +63,17 @@ class StateFile:
         self._memory = KeptPages()
         self._seen = 0  # the last step that is in memory
         self._has_ranges = False
+        self._take_over_prepared()
         self._catch_up()
+
+    def _take_over_prepared(self) -> None:
+        """Files of earlier versions have the changes of a batch in one row of another table."""
+        if self._db.execute(HAS_PREPARED).fetchone() is None:
+            return
+        with self._transaction():
+            if self._db.execute(HAS_PREPARED).fetchone() is not None:
+                self._db.execute("INSERT INTO parts SELECT version, 0, changes FROM prepared")
+                self._db.execute("DROP TABLE prepared")
 
     @property
     def version(self) -> str:
@@ -77,11 +93,12 @@ class StateFile:
 
     def get(self, store: str, key: bytes) -> bytes | None:
         kept = self._memory.of(store)
-        if key in kept:
+        if key in kept or not self._memory.missing(store, (key,)):
             return kept[key]
         found = self._db.execute("SELECT page FROM pages WHERE store = ? AND key = ?", (store, key))
         row = found.fetchone()
-        page = kept[key] = None if row is None else row[0]
+        page: bytes | None = None if row is None else row[0]
+        self._memory.take(store, {key: page})
         return page
 
     def get_many(self, store: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -90,30 +107,31 @@ class StateFile:
         try:
             return list(map(kept.__getitem__, keys))  # mostly all are at hand
         except KeyError:
-            missing = [key for key in keys if key not in kept]
+            missing = self._memory.missing(store, keys)
         for first in range(0, len(missing), KEYS_A_QUERY):
             some = missing[first : first + KEYS_A_QUERY]
             marks = ",".join("?" * len(some))
             query = f"SELECT key, page FROM pages WHERE store = ? AND key IN ({marks})"
-            kept.update(dict.fromkeys(some))
-            kept.update(self._db.execute(query, (store, *some)))
+            pages: dict[bytes, bytes | None] = dict.fromkeys(some)
+            pages.update(self._db.execute(query, (store, *some)))
+            self._memory.take(store, pages)
         return [kept[key] for key in keys]
 
     def put(self, store: str, key: bytes, page: bytes) -> None:
-        self._memory.put(store, {key: page})
+        self._memory.put_one(store, key, page)
 
     def put_many(self, store: str, pages: Iterable[tuple[bytes, bytes]]) -> None:
         self._memory.put(store, dict(pages))
 
     def delete(self, store: str, key: bytes) -> None:
-        self._memory.put(store, {key: None})
+        self._memory.put_one(store, key, None)
 
     def range(self, store: str, first: bytes | None, last: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Pages in the order of their keys, `last` not included, the batch's own changes among them."""
         self._has_ranges = True  # the batch's step goes to the table at once
         if self._memory.count_of_steps:
             with self._transaction():
-                self._apply_steps(0, 0)
+                self._apply_steps()
         query = "SELECT key, page FROM pages WHERE store = ? AND key >= ?"
         values: list[object] = [store, first or b""]
         if last is not None:
@@ -137,7 +155,7 @@ class StateFile:
         if self._memory.changes:
             self._memory.forget()
         if self.version != committed:
-            query = "SELECT 1 FROM prepared WHERE version = ?"
+            query = "SELECT 1 FROM parts WHERE version = ?"
             if self._db.execute(query, (committed,)).fetchone() is None:
                 raise StateLost(
                     f"the state in {self.path} stands at version {self.version or 'none'}, committed is"
@@ -146,8 +164,7 @@ class StateFile:
             with self._transaction():
                 self._add_step(committed)
         self._catch_up()
-        if self._memory.count > PAGES_KEPT_MAX:
-            self._memory.forget()
+        self._memory.age()
 
     def _catch_up(self) -> None:
         """Bring steps into memory that another process has committed."""
@@ -159,15 +176,18 @@ class StateFile:
             self._memory.clear()
             self._seen = first - 1
         self._memory.drop_before(first)
-        query = "SELECT number, changes FROM steps JOIN prepared USING (version) WHERE number > ?"
-        for number, changes in self._db.execute(f"{query} ORDER BY number", (self._seen,)):
-            self._memory.add_step(number, marshal.loads(changes))
+        query = "SELECT number, changes FROM steps JOIN parts USING (version) WHERE number > ?"
+        rows = self._db.execute(f"{query} ORDER BY number, part", (self._seen,))
+        for number, parts in groupby(rows, key=itemgetter(0)):
+            self._memory.add_step(number, _together(marshal.loads(part) for _, part in parts))
         self._seen = self._step
 
     def prepare(self, version: str) -> None:
         """Keep the batch's changes, so that they count when the batch is committed."""
-        data = marshal.dumps(self._memory.changes)
-        self._db.execute("INSERT OR REPLACE INTO prepared VALUES (?, ?)", (version, data))
+        with self._transaction():
+            self._db.execute("DELETE FROM parts WHERE version = ?", (version,))
+            parts = ((version, number, part) for number, part in enumerate(_parts_of(self._memory.changes)))
+            self._db.executemany("INSERT INTO parts VALUES (?, ?, ?)", parts)
 
     def commit(self, version: str) -> None:
         """The batch is committed: what was prepared is the next step."""
@@ -179,10 +199,10 @@ class StateFile:
             self._memory.changes = {}
             self._seen = number
             if self._has_ranges:
-                self._apply_steps(0, 0)
+                self._apply_steps()
                 self._has_ranges = False
             else:
-                self._apply_steps(CHANGES_WAITING_MAX, STEPS_MAX)
+                self._apply_steps(CHANGES_WAITING_MAX, STEPS_MAX, BYTES_WAITING_MAX)
 
     def drop_changes(self) -> None:
         """The batch failed: the next one begins from the committed version."""
@@ -191,7 +211,7 @@ class StateFile:
     def clear(self, version: str) -> None:
         """Delete all pages: the state is restored from elsewhere, and then stands at `version`."""
         with self._transaction():
-            for table in ("pages", "prepared", "steps"):
+            for table in ("pages", "parts", "steps"):
                 self._db.execute(f"DELETE FROM {table}")
             self._memory.clear()
             self._skip_to(version)
@@ -199,7 +219,7 @@ class StateFile:
     def keep(self, version: str = RESTORING) -> None:
         """Write the changes to the table at once: pages of a state that is brought back, and of views."""
         with self._transaction():
-            self._apply_steps(0, 0)
+            self._apply_steps()
             self._write(
                 (store, *each) for store, pages in self._memory.changes.items() for each in pages.items()
             )
@@ -214,7 +234,7 @@ class StateFile:
     def _add_step(self, version: str) -> int:
         number = self._step + 1
         self._db.execute("INSERT INTO steps VALUES (?, ?)", (number, version))
-        self._db.execute("DELETE FROM prepared WHERE version NOT IN (SELECT version FROM steps)")
+        self._db.execute("DELETE FROM parts WHERE version NOT IN (SELECT version FROM steps)")
         self._set_facts(version, number)
         return number
 
@@ -222,17 +242,17 @@ class StateFile:
         facts = [("version", version), ("step", str(step))]
         self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
 
-    def _apply_steps(self, waiting_max: int, steps_max: int) -> None:
-        """Write the oldest steps to the table, until so much waits."""
+    def _apply_steps(self, waiting_max: int = 0, steps_max: int = 0, bytes_max: int = 0) -> None:
+        """Write the oldest steps to the table, until so much waits; else all."""
         # Another process may have written steps that this one keeps: over newer pages they must not go.
         first = self._db.execute("SELECT min(number) FROM steps").fetchone()[0]
         self._memory.drop_before(self._step + 1 if first is None else first)
         before = self._memory.count_of_steps
-        self._write(self._memory.take_steps(waiting_max, steps_max))
+        self._write(self._memory.take_steps(waiting_max, steps_max, bytes_max))
         if applied := before - self._memory.count_of_steps:
             query = "DELETE FROM steps WHERE number IN (SELECT number FROM steps ORDER BY number LIMIT ?)"
             self._db.execute(query, (applied,))
-            self._db.execute("DELETE FROM prepared WHERE version NOT IN (SELECT version FROM steps)")
+            self._db.execute("DELETE FROM parts WHERE version NOT IN (SELECT version FROM steps)")
 
     def _write(self, rows: Iterable[Row]) -> None:
         some = sorted(rows, key=_place)
@@ -260,6 +280,28 @@ class StateFile:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _parts_of(changes: Changes) -> Iterator[bytes]:
+    """A batch's changes in bytes, at least one part."""
+    part: Changes = {}
+    size = 0
+    for store, pages in changes.items():
+        for key, page in pages.items():
+            if size > PART_BYTES:
+                yield marshal.dumps(part)
+                part, size = {}, 0
+            part.setdefault(store, {})[key] = page
+            size += len(key) + len(page or b"")
+    yield marshal.dumps(part)
+
+
+def _together(parts: Iterable[Changes]) -> Changes:
+    found: Changes = {}
+    for part in parts:
+        for store, pages in part.items():
+            found.setdefault(store, {}).update(pages)
+    return found
 
 
 def _place(row: Row) -> tuple[str, bytes]:

@@ -109,6 +109,13 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
+def limits_of_open_files(pid: int) -> list[int]:
+    """The soft and the hard limit of a process."""
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    line = next(line for line in lines if line.startswith("Max open files"))
+    return [int(word) for word in line.split()[3:5]]
+
+
 def open_descriptors(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
@@ -145,6 +152,18 @@ def test_no_number_of_connections_harms_a_producer(limit: int) -> None:
                 create_topic(admin, "afterwards")
         assert broker.log_text.count("connections at once") == 1
         assert "ERROR" not in broker.log_text
+
+
+def test_a_node_raises_its_soft_limit_and_serves_that_many() -> None:
+    soft, hard = 256, min(4096, HARD)
+    with Broker(in_process=False, open_files=(soft, hard), overrides=LONG_QUEUE) as broker:
+        assert limits_of_open_files(broker.pid) == [hard, hard]
+        broker.create_topic("honest")
+        clients = 2 * soft
+        assert clients < Shares.of(hard).clients.limit
+        with flood(broker.port, clients) as connections, honest(broker.bootstrap, "honest"):
+            wait_until(lambda: open_descriptors(broker.pid) > clients, what="all are accepted")
+            assert not any(is_closed(each) for each in connections)
 
 
 def test_a_new_client_gets_in_beside_connections_that_say_nothing() -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.node import Node
 
 T = TypeVar("T")
+OpenFiles = int | tuple[int, int]
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 90
 LOG_LINES_MAX = 10_000
@@ -44,9 +45,10 @@ class Broker:
         overrides: Mapping[str, object] | None = None,
         in_process: bool = True,
         port: int = 0,
-        open_files: int | None = None,
+        open_files: OpenFiles | None = None,
     ) -> None:
-        """`open_files` limits the open files of a child process (RLIMIT_NOFILE, soft and hard)."""
+        """`open_files` limits the open files of a child process (RLIMIT_NOFILE): one number, or soft and
+        hard limit."""
         self._temporary = tempfile.mkdtemp(prefix="barnabas-") if data is None else None
         self.data = Path(data if data is not None else f"{self._temporary}/data")
         free_port, self._controller_port = free_ports(2)
@@ -209,7 +211,7 @@ class InProcess:
 class ChildProcess:
     """A node as a child process, for kill -9 and for measurements."""
 
-    def __init__(self, open_files: int | None = None) -> None:
+    def __init__(self, open_files: OpenFiles | None = None) -> None:
         self._open_files = open_files
         self._child: subprocess.Popen[bytes] | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES_MAX)
@@ -223,9 +225,8 @@ class ChildProcess:
         overrides = [
             argument for name, value in properties.items() for argument in ("--override", f"{name}={value}")
         ]
-        limit = [] if self._open_files is None else ["prlimit", f"--nofile={self._open_files}"]
         self._child = subprocess.Popen(
-            [*limit, sys.executable, "-m", "barnabas", "start", *overrides],
+            [*limited(self._open_files), sys.executable, "-m", "barnabas", "start", *overrides],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -249,6 +250,14 @@ class ChildProcess:
             return
         self._child.send_signal(number)
         self._child.wait(STOP_SECONDS_MAX)
+
+
+def limited(open_files: OpenFiles | None) -> list[str]:
+    """The words before a command that limit its open files."""
+    if open_files is None:
+        return []
+    soft, hard = (open_files, open_files) if isinstance(open_files, int) else open_files
+    return ["prlimit", f"--nofile={soft}:{hard}"]
 
 
 def drain(stream: Any, log: deque[str]) -> None:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Programs that some tests use, on Debian and Ubuntu as root. Elsewhere those tests are skipped.
+# Programs that some tests use, on Debian and Ubuntu as root. Elsewhere those tests are skipped;
+# here they fail if CI=true and a program of Prometheus or kcat is missing (installed_tools.py).
 missing=""
 command -v kcat >/dev/null 2>&1 || missing="$missing kcat"
 command -v ip >/dev/null 2>&1 || missing="$missing iproute2"

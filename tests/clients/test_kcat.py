@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 
 import pytest
 
+from installed_tools import needs
+
 from .conftest import NewTopicName, Served
 
-pytestmark = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+
+@pytest.fixture(autouse=True, scope="module")
+def installed() -> None:
+    needs("kcat")
 
 
 def kcat(broker: Served, *args: str, input: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import urllib.error
 import urllib.parse
@@ -13,10 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-import pytest
-
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
+from installed_tools import needs
 
 START_S_MAX = 60
 
@@ -30,8 +28,7 @@ class Prometheus:
         dialects: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`dialects`: of jobs that are scraped in another one than the nodes' own."""
-        if shutil.which("prometheus") is None or shutil.which("promtool") is None:
-            pytest.skip("prometheus and promtool are not installed")
+        needs("prometheus", "promtool")
         [self.port] = free_ports(1)
         config = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from barnabas.monitor.dashboards.export import RULES, export
 from barnabas.monitor.dashboards.rules import ALERTS
+from installed_tools import needs
 
 STEP_S = 30
 BROKER = 'job="b",instance="one"'
@@ -106,8 +104,7 @@ def test_every_alert_has_a_unit_test() -> None:
 
 
 def test_promtool_agrees(tmp_path: Path) -> None:
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed")
+    needs("promtool")
     export("jmx", tmp_path)
     text = (tmp_path / RULES).read_text()
     # Annotations hold values: what is tested is when alerts fire.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -16,6 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.testing import Broker
+from installed_tools import needs
 
 DEADLINE_S = 60
 
@@ -50,8 +50,7 @@ def test_the_client_library_reads_every_sample(metrics_url: str) -> None:
 
 
 def test_prometheus_scrapes_the_page(metrics_url: str, tmp_path: Path) -> None:
-    if shutil.which("prometheus") is None:
-        pytest.skip("prometheus is not installed")
+    needs("prometheus")
     port = free_port()
     config = tmp_path / "prometheus.yml"
     target = metrics_url.split("/")[2]
@@ -105,8 +104,7 @@ def api(port: int, what: str) -> Any:
 
 
 def test_promtool_finds_nothing_malformed(metrics_url: str) -> None:
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed")
+    needs("promtool")
     found = subprocess.run(
         ["promtool", "check", "metrics"], input=page(metrics_url), text=True, capture_output=True
     )

@@ -146,12 +146,55 @@ def test_a_change_of_schema_closes_the_file(tmp_path: Path) -> None:
     assert task.flush({}) == {WHERE: 3}
 
 
+def refusing(task: SinkTask) -> list[tuple[int, str]]:
+    """The offsets and texts of records that the task reports."""
+    found: list[tuple[int, str]] = []
+
+    def errant(records: Records, indices: Any, error: BaseException) -> None:
+        found.extend((records.offsets[each].as_py(), str(error)) for each in indices)
+
+    task.context.errant = errant
+    return found
+
+
 def test_formats_that_need_a_schema_say_so(tmp_path: Path) -> None:
     task = started_sink(
         HdfsSinkConnector, hdfs(tmp_path, **{"format.class": "AvroFormat", "flush.size": "1"})
     )
-    with pytest.raises(ConnectError, match="needs structs with a schema"):
-        task.put(Records.of("orders", Column(None, [{"a": 1}]), partitions=[0], offsets=[0]))
+    refused = refusing(task)
+    task.put(Records.of("orders", Column(None, [{"a": 1}]), partitions=[0], offsets=[0]))
+    [(offset, text)] = refused
+    assert offset == 0 and "orders-0 offset 0: format avro needs structs with a schema" in text
+    task.put(records(1, 1))
+    assert task.flush({}) == {WHERE: 2}
+
+
+def test_records_that_no_file_takes_are_reported_alone(tmp_path: Path) -> None:
+    by_country = {"partitioner.class": "FieldPartitioner", "partition.field.name": "country"}
+    task = started_sink(HdfsSinkConnector, hdfs(tmp_path, **by_country, **{"flush.size": "3"}))
+    refused = refusing(task)
+    values = [{"id": n, "country": "DE"} for n in range(6)]
+    del values[2]["country"]
+    rows = Column(None, [*values[:4], None, values[5]])
+    task.put(Records.of("orders", rows, partitions=[0] * 6, offsets=list(range(6))))
+    assert [offset for offset, _ in refused] == [4, 2]
+    assert "has no value: behavior.on.null.values=ignore" in refused[0][1]
+    assert "no field 'country'" in refused[1][1]
+    task.put(Records.of("orders", Column(None, values[:2]), partitions=[0] * 2, offsets=[6, 7]))
+    assert task.flush({}) == {WHERE: 8}
+    assert written(tmp_path) == [0, 0, 1, 1, 3, 5]
+
+
+def test_bytes_that_are_none_are_reported_alone(tmp_path: Path) -> None:
+    task = started_sink(
+        HdfsSinkConnector, hdfs(tmp_path, **{"format.class": "ByteArrayFormat", "flush.size": "2"})
+    )
+    refused = refusing(task)
+    rows = Column(None, [b"a", "text", b"b"])
+    task.put(Records.of("orders", rows, partitions=[0] * 3, offsets=[0, 1, 2]))
+    assert [offset for offset, _ in refused] == [1]
+    [path] = tmp_path.rglob("*.bin")
+    assert path.read_bytes() == b"a\nb\n"
 
 
 def test_wrong_settings_are_named() -> None:

@@ -83,16 +83,33 @@ class Format:
         )
 
 
+def check_schema(form: Format, schema: Schema | None) -> None:
+    """ConnectError if the format cannot hold values of this schema."""
+    if form.name in ("parquet", "avro", "csv") and (schema is None or schema.type is not Type.STRUCT):
+        kind = "no schema" if schema is None else f"a schema of type {schema.type}"
+        raise ConnectError(
+            f"format {form.name} needs structs with a schema, but values have {kind}: use a converter"
+            " with schemas (JSON with schemas.enable=true, Avro), or format.class JSON"
+        )
+
+
+def check_values(form: Format, column: Column) -> None:
+    """ConnectError if the format does not take one of the values."""
+    check_schema(form, column.schema)
+    if form.name == "bytearray" and (column.schema is None or column.schema.type is not Type.BYTES):
+        check_bytes(column.pylist())
+
+
+def check_bytes(values: Sequence[Any]) -> None:
+    if not all(isinstance(value, bytes) for value in values):
+        raise ConnectError("format bytearray needs bytes: set the converter to ByteArrayConverter")
+
+
 class FileEncoder:
     """Writes one file piece by piece, so that it need not be in memory as a whole."""
 
     def __init__(self, form: Format, schema: Schema | None, out: Any) -> None:
-        if form.name in ("parquet", "avro", "csv") and (schema is None or schema.type is not Type.STRUCT):
-            kind = "no schema" if schema is None else f"a schema of type {schema.type}"
-            raise ConnectError(
-                f"format {form.name} needs structs with a schema, but values have {kind}: use a converter"
-                " with schemas (JSON with schemas.enable=true, Avro), or format.class JSON"
-            )
+        check_schema(form, schema)
         self._out: Any = gzip.GzipFile("", "wb", fileobj=out, mtime=0) if form.gzipped else out
         self._form = form
         self._writer: Any = None
@@ -132,8 +149,7 @@ class FileEncoder:
         return "".join(f"{value}\n" for value in values).encode()
 
     def _bytearray(self, values: list[Any]) -> bytes:
-        if not all(isinstance(value, bytes) for value in values):
-            raise ConnectError("format bytearray needs bytes: set the converter to ByteArrayConverter")
+        check_bytes(values)
         return b"".join(value + b"\n" for value in values)
 
     def close(self) -> None:

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
+from typing import Any, TypeAlias
 
 import pyarrow.compute as pc
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.connectors.objects.companions import header_column, key_column
 from barnabas.connect.connectors.objects.cutting import Cutter, OpenFile
+from barnabas.connect.connectors.objects.formats import check_values
 from barnabas.connect.connectors.objects.object_settings import KEYS, VALUES, Layout, layout_of
 from barnabas.connect.connectors.objects.spools import Spool, is_large
-from barnabas.connect.data import Records
-from barnabas.connect.plugins import ConnectError, SinkContext, SinkOffsets, SinkTask
+from barnabas.connect.data import DataError, Records
+from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, SinkOffsets, SinkTask
+
+Placed: TypeAlias = tuple[Records, Any, Any]  # records, the folder of each, the time of each
 
 
 class ObjectSinkTask(SinkTask):
@@ -52,23 +56,51 @@ class ObjectSinkTask(SinkTask):
         missing = records.values.is_null()
         if not pc.any(missing).as_py():
             return records
+        indices = [index for index, is_missing in enumerate(missing.to_pylist()) if is_missing]
         if self._layout.on_null == "fail":
-            offset = records.offsets[pc.index(missing, True).as_py()]
-            raise ConnectError(
-                f"the record at offset {offset} has no value:"
-                " behavior.on.null.values=ignore leaves out tombstones"
-            )
-        return records.take([index for index, is_missing in enumerate(missing.to_pylist()) if not is_missing])
+            text = "the record has no value: behavior.on.null.values=ignore leaves out tombstones"
+            self._refuse(records, indices, text)
+        gone = set(indices)
+        return records.take([index for index in range(len(records)) if index not in gone])
+
+    def _refuse(self, records: Records, indices: Sequence[int], text: str) -> None:
+        """Records that no file takes: `errors.tolerance` decides about them."""
+        for index in indices:
+            where = f"{records.topics[index].as_py()}-{records.partitions[index].as_py()}"
+            failure = ConnectError(f"{where} offset {records.offsets[index].as_py()}: {text}")
+            self.context.errant(records, [index], failure)
+
+    def _placed(self, records: Records) -> list[Placed]:
+        """Records with their folders and times. Those that have none, or that the format does not take, are
+        reported one by one."""
+        layout = self._layout
+        try:
+            for part, form in layout.parts.items():
+                if part == VALUES:
+                    check_values(form, records.values)
+                elif part == KEYS and records.keys.schema is None:
+                    key_column(records, form.name)
+            times = layout.extract(records) if layout.rules.rotate_interval_ms > 0 else None
+            return [(records, layout.encoder(records), times)]
+        except RetriableError:
+            raise
+        except (ConnectError, DataError) as error:
+            if len(records) == 1:
+                self._refuse(records, [0], str(error))
+                return []
+        middle = len(records) // 2
+        halves = (range(middle), range(middle, len(records)))
+        return [each for half in halves for each in self._placed(records.take(list(half)))]
 
     def _feed(self, where: TopicPartition, records: Records) -> None:
         cutter = self._cutters.setdefault(where, Cutter(self._layout.rules))
         if cutter.is_full:  # its files could not be written the last time
             self._write(where, cutter)
-        layout, done = self._layout, 0
-        if not len(records):
-            return
-        folders = layout.encoder(records)
-        times = layout.extract(records) if layout.rules.rotate_interval_ms > 0 else None
+        for each, folders, times in self._placed(records) if len(records) else ():
+            self._cut(where, cutter, each, folders, times)
+
+    def _cut(self, where: TopicPartition, cutter: Cutter, records: Records, folders: Any, times: Any) -> None:
+        done = 0
         while done < len(records):
             rest = records if done == 0 else records.take(list(range(done, len(records))))
             done += cutter.add(rest, folders[done:], None if times is None else times[done:])

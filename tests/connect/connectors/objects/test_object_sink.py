@@ -18,7 +18,7 @@ from tests.s3_server import running_s3
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.connectors.objects.connectors import HdfsSinkConnector, S3SinkConnector
 from barnabas.connect.data import INT64, STRING, TIMESTAMP, Column, Records, struct
-from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask
+from barnabas.connect.plugins import RetriableError, SinkTask
 
 SCHEMA = struct(name="Order", id=INT64, country=STRING)
 WHERE = TopicPartition("orders", 0)

@@ -25,6 +25,7 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest,
 from .scripted import SILENCE, ScriptedNetwork, cluster_of, metadata, run
 
 WHERE = TopicPartition("t", 3)
+NOT_ATTEMPTED = ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
 class Coordinator:
@@ -72,11 +73,14 @@ class Coordinator:
             nested = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
             partition = nested.TxnOffsetCommitResponsePartition(partition_index=3, error_code=code)
             return TxnOffsetCommitResponse(topics=[nested(name="t", partitions=[partition])])
+        assert isinstance(request, AddPartitionsToTxnRequest)
         topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(name="t")
         topic.results_by_partition = [
             AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
-                partition_index=3, partition_error_code=code
+                partition_index=index, partition_error_code=code if index == 3 or not code else NOT_ATTEMPTED
             )
+            for each in request.v3_and_below_topics
+            for index in each.partitions
         ]
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[topic])
 
@@ -106,6 +110,28 @@ def test_a_partition_is_added_once_and_the_next_transaction_adds_it_again() -> N
         run(transaction.end(commit=True))
     assert len(coordinator.network.requests(AddPartitionsToTxnRequest)) == 2
     assert len(coordinator.network.requests(EndTxnRequest)) == 2
+
+
+def test_partitions_are_added_with_one_request() -> None:
+    coordinator = Coordinator({})
+    transaction = coordinator.transaction()
+    run(transaction.add_all([WHERE, TopicPartition("u", 0), TopicPartition("t", 1)]))
+    run(transaction.add_all([WHERE, TopicPartition("u", 1)]))
+    asked = [
+        [(topic.name, topic.partitions) for topic in request.v3_and_below_topics]
+        for _, request in coordinator.network.requests(AddPartitionsToTxnRequest)
+    ]
+    assert asked == [[("t", [1, 3]), ("u", [0])], [("u", [1])]]
+
+
+def test_of_several_partitions_the_one_that_is_refused_is_told() -> None:
+    coordinator = Coordinator({AddPartitionsToTxnRequest: [ErrorCode.TOPIC_AUTHORIZATION_FAILED]})
+    transaction = coordinator.transaction()
+    with pytest.raises(KafkaError) as caught:
+        run(transaction.add_all([TopicPartition("t", 1), WHERE]))
+    assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    run(transaction.add_all([WHERE]))
+    assert len(coordinator.network.requests(AddPartitionsToTxnRequest)) == 2
 
 
 @pytest.mark.parametrize(

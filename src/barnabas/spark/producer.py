@@ -65,16 +65,18 @@ class BlockingProducer:
         timeout_ms: int,
         on_refused: OnRefused | None = None,
         on_missing: OnMissing | None = None,
+        queue: SendQueue[Encoded] | None = None,
     ) -> None:
         """With `on_refused` a record that the broker refuses is told and left out, and the others go on. With
-        `on_missing` a topic that was deleted is made again; else it is waited for."""
+        `on_missing` a topic that was deleted is made again; else it is waited for. A `queue` of an
+        earlier producer with the same id goes on with its sequences."""
         self._on_refused = on_refused
         self._on_missing = on_missing
         self._cluster = cluster
         self._encoder = encoder
         self._transaction = transaction
         self._timeout_ms = timeout_ms
-        self._queue: SendQueue[Encoded] = SendQueue(IN_FLIGHT_MAX)
+        self._queue: SendQueue[Encoded] = SendQueue(IN_FLIGHT_MAX) if queue is None else queue
         self._lanes: dict[ConnectionCore, Lane] = {}
 
     def write(self, batches: Iterable[Encoded]) -> None:
@@ -86,6 +88,11 @@ class BlockingProducer:
                 self.flush()
             else:
                 self._try(batch)
+
+    def send_filled(self) -> None:
+        """Send requests that are not full yet; `flush` waits for their responses."""
+        for lane in list(self._lanes.values()):
+            self._send(lane)
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Wait until everything is acknowledged; raises what cannot be written."""

@@ -21,7 +21,7 @@ from barnabas.streams.serdes.formats import serde_of
 from barnabas.streams.spark.conductor import Query
 from barnabas.streams.spark.jobs import run_one
 from barnabas.streams.spark.queries_of_plan import queries_of
-from barnabas.streams.spark.task_batches import write
+from barnabas.streams.spark.task_outputs import write
 from barnabas.streams.spark.task_port import TaskSettings
 from barnabas.streams.spark.task_records import read_range
 from barnabas.testing.broker import Broker

@@ -21,7 +21,7 @@ from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import LATEST, OffsetRange
 from barnabas.streams.spark.conductor import Conductor
 from barnabas.streams.spark.queries_of_plan import queries_of
-from barnabas.streams.spark.task_batches import write
+from barnabas.streams.spark.task_outputs import write
 from barnabas.streams.spark.task_port import InputRecord, TaskSettings
 from barnabas.streams.spark.task_records import read_range
 from barnabas.testing.broker import Broker

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -14,19 +15,24 @@ from tests.streams.spark.counting import Counted, Counting
 from tests.streams.spark.local import KEEPS_OLD_RECORDS
 
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
+from barnabas.client.admin.transactions import TransactionAdmin
 from barnabas.client.blocking import run
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Transaction
+from barnabas.protocol import KafkaError
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.basics.settings import ClientSettings
+from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.reading.fetcher import OffsetRange
 from barnabas.streams.spark import task_batches
-from barnabas.streams.spark.task_batches import run_task, write
+from barnabas.streams.spark.state_files import StateFile
+from barnabas.streams.spark.task_batches import run_task
+from barnabas.streams.spark.task_outputs import write
 from barnabas.streams.spark.task_port import InputRecord, TaskBatch, TaskId, TaskSettings
 from barnabas.streams.spark.task_records import merged, read_range
 from barnabas.testing.broker import Broker
 
-STEPS = ["init", "settled", "prepared", "written", "offsets", "committed", "applied"]
+STEPS = ["init", "settled", "sent", "prepared", "written", "offsets", "committed", "applied"]
 KEYS = [b"a", b"b", b"a", b"c", b"a"]
 
 
@@ -170,3 +176,52 @@ def test_offsets_that_a_tool_has_set_have_no_version() -> None:
         {"barnabas.version": "v"},
     ]
     assert task_batches.committed_facts(offsets) == ("v", "f")
+
+
+def test_at_least_once_keeps_its_producer_id_until_a_write_fails(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with World(broker, tmp_path, "one-id", exactly_once=False) as world:
+        settings = world.settings()
+
+        def make(state: StateFile, partition: int) -> Renamed:
+            return Renamed(Counting(state, partition), "one-id-out")
+
+        def flush_and_fail(self: BlockingProducer) -> None:
+            flush(self)
+            raise ConnectionError("the response is lost")
+
+        flush = BlockingProducer.flush
+        for count in range(1, 4):
+            world.produce(KEYS[:1])
+            run_task(settings, world.batch(count), make)
+        assert len(producer_ids(world)) == 1
+        world.produce(KEYS[:1])
+        with monkeypatch.context() as patch, pytest.raises(ConnectionError):
+            patch.setattr(BlockingProducer, "flush", flush_and_fail)
+            run_task(settings, world.batch(4), make)
+        run_task(settings, world.batch(4), make)
+        assert len(producer_ids(world)) == 2
+        assert world.results() == [(b"a", str(count).encode()) for count in (1, 2, 3, 4, 4)]
+
+
+def producer_ids(world: World) -> set[int]:
+    """Producers that have written results."""
+    place = TopicPartition(f"{world.name}-out", 0)
+    found = run(TransactionAdmin(world.cluster).describe_producers([place]))[place]
+    assert not isinstance(found, KafkaError)
+    return {each.producer_id for each in found}
+
+
+def test_a_task_reads_what_came_after_its_job_was_planned(broker: Broker, tmp_path: Path) -> None:
+    with World(broker, tmp_path, "late", exactly_once=True) as world:
+        world.produce(KEYS)
+
+        def make(state: StateFile, partition: int) -> Renamed:
+            return Renamed(Counting(state, partition), "late-out")
+
+        for records_max, position in ((0, 1), (3, 4), (100, 5)):
+            batch = replace(world.batch(1), records_max=records_max)
+            result = run_task(world.settings(), batch, make)
+            assert result.positions == {("late-in", 0): position}
+        assert world.results() == counts_of(KEYS)

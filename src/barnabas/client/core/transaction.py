@@ -13,7 +13,7 @@ from typing import TypeVar
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.coordinators import GROUP, TRANSACTION, Coordinators
 from barnabas.client.core.errors import check, error_of
-from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.core.topology import Node, TopicPartition, by_topic
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -106,16 +106,23 @@ class Transaction:
 
     async def add(self, topic_partition: TopicPartition) -> None:
         """The partition is about to be written to."""
-        if self.transactional_id is None or topic_partition in self._added:
+        await self.add_all((topic_partition,))
+
+    async def add_all(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Partitions are about to be written to: one request for those that the transaction has not."""
+        new = set(topic_partitions) - self._added
+        if self.transactional_id is None or not new:
             return
-        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
-            name=topic_partition.topic, partitions=[topic_partition.partition]
-        )
+        topic_class = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+        topics = [
+            topic_class(name=name, partitions=[each.partition for each in some])
+            for name, some in by_topic(sorted(new)).items()
+        ]
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
             v3_and_below_producer_epoch=self.producer_epoch,
-            v3_and_below_topics=[topic],
+            v3_and_below_topics=topics,
         )
         try:
             await self._ask(
@@ -124,13 +131,16 @@ class Transaction:
                 request,
                 AddPartitionsToTxnResponse,
                 ADD_PARTITIONS_VERSION_MAX,
-                lambda answer: (
-                    answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+                lambda answer: first_error(
+                    each.partition_error_code
+                    for topic in answer.results_by_topic_v3_and_below
+                    for each in topic.results_by_partition
+                    if each.partition_error_code != ErrorCode.OPERATION_NOT_ATTEMPTED
                 ),
             )
         except Missing as missing:
             raise missing.error from None
-        self._added.add(topic_partition)
+        self._added |= new
         self._is_open = True
 
     async def commit_offset(

@@ -18,7 +18,7 @@ from barnabas.sql.running.processing_log import LogSettings, ProcessingLog
 from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.plan_logic import MakePlanLogic, PlanLogic
 from barnabas.streams.spark.state_files import StateFile
-from barnabas.streams.spark.task_batches import table_of
+from barnabas.streams.spark.task_outputs import table_of
 from barnabas.streams.spark.task_port import InputRecord, OutputRecord, TaskCounts
 
 assert loading.FORMS  # imported for the forms that it registers

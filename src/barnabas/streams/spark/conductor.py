@@ -25,7 +25,7 @@ from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.planning import limited
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
-from barnabas.streams.spark.jobs import PickledLogic, run_batches
+from barnabas.streams.spark.jobs import PickledLogic, SparkJobs
 from barnabas.streams.spark.pace import Pace
 from barnabas.streams.spark.purging import PURGE_S, Purge
 from barnabas.streams.spark.starting import commit_positions, start_positions
@@ -93,10 +93,20 @@ class Query:
             asked = OffsetRange(place.topic, b"", place.partition, self.positions[place], stops[place])
             by_task.setdefault(place.partition, []).append(asked)
         ticks = {task for task, time_ms in self.timers.items() if time_ms <= now_ms}
-        return [
-            TaskBatch(TaskId(self.number, task), tuple(ranges), task in ticks)
+        due = {
+            task: ranges
             for task, ranges in by_task.items()
             if task in ticks or any(each.stop > each.start for each in ranges)
+        }
+        share = self.pace.limit // max(1, len(due))
+        return [
+            TaskBatch(
+                TaskId(self.number, task),
+                tuple(ranges),
+                task in ticks,
+                max(share, sum(each.stop - each.start for each in ranges)),
+            )
+            for task, ranges in due.items()
         ]
 
     def look_for_lost(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
@@ -140,7 +150,7 @@ class Conductor:
         launch: Launch | None = None,
     ) -> None:
         """Batches run as jobs of Spark, unless `launch` runs them elsewhere."""
-        self._launch: Launch = launch or (lambda *batch: run_batches(spark, *batch))
+        self._launch: Launch = launch or SparkJobs(spark)
         self._cluster = WorkerCluster(client)
         self._poll_s = poll_s
         self._purge = Purge(self._cluster, purge_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from barnabas.streams.spark.task_batches import run_task
 from barnabas.streams.spark.task_port import MakeLogic, TaskBatch, TaskResult, TaskSettings
 
 if TYPE_CHECKING:
+    from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
 LOGICS_KEPT_MAX = 64
@@ -49,17 +51,41 @@ class PickledLogic:
         return found
 
 
-def run_batches(
-    spark: SparkSession, settings: TaskSettings, logic: PickledLogic, batches: Sequence[TaskBatch]
-) -> list[TaskResult]:
-    """Run the batches on executors, each as a task of its own."""
+class SparkJobs:
+    """Runs the batches of queries on executors, each as a task of its own. A query's logic travels once, as a
+    broadcast: later jobs name it."""
 
-    def run_here(some: Iterable[TaskBatch]) -> Iterator[TaskResult]:
-        for batch in some:
-            yield run_one(settings, logic, batch)
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._broadcasts: dict[str, Broadcast[PickledLogic]] = {}
+        self._lock = threading.Lock()  # queries launch side by side
 
-    rows = spark.sparkContext.parallelize(batches, len(batches))
-    return rows.mapPartitions(run_here).collect()
+    def __call__(
+        self, settings: TaskSettings, logic: PickledLogic, batches: Sequence[TaskBatch]
+    ) -> list[TaskResult]:
+        rows = self._context.parallelize(batches, len(batches))
+        return rows.mapPartitions(RunHere(settings, self._broadcast(logic))).collect()
+
+    def _broadcast(self, logic: PickledLogic) -> Broadcast[PickledLogic]:
+        with self._lock:
+            found = self._broadcasts.pop(logic.digest, None)
+            if found is None:
+                found = self._context.broadcast(logic)
+                if len(self._broadcasts) >= LOGICS_KEPT_MAX:
+                    self._broadcasts.pop(next(iter(self._broadcasts))).unpersist()
+            self._broadcasts[logic.digest] = found
+            return found
+
+
+class RunHere:
+    """The code of a job: pickled by its name, so that it is a few hundred bytes."""
+
+    def __init__(self, settings: TaskSettings, logic: Broadcast[PickledLogic]) -> None:
+        self._settings, self._logic = settings, logic
+
+    def __call__(self, batches: Iterable[TaskBatch]) -> Iterator[TaskResult]:
+        for batch in batches:
+            yield run_one(self._settings, self._logic.value, batch)
 
 
 def run_one(settings: TaskSettings, logic: PickledLogic, batch: TaskBatch) -> TaskResult:

@@ -27,6 +27,8 @@ BYTES_WAITING_MAX = 64 * 1024 * 1024
 PART_BYTES = 16 * 1024 * 1024  # of a batch's changes in a row: SQLite takes no value of a gigabyte
 STEPS_MAX = 32
 BUSY_S = 30.0
+PAGE_BYTES = 16 * 1024  # of SQLite: a step of a batch is some hundred kilobytes in one row
+LOG_BYTES = 64 * 1024 * 1024  # of changes before SQLite copies them into the file, which a batch waits for
 KEYS_A_QUERY = 5_000
 NEW = ""  # the version of a file in which no batch has been committed
 RESTORING = "restoring"  # the version of a file whose pages are being brought back
@@ -55,7 +57,10 @@ class StateFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        self._db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # a file that is there keeps its own
         self._db.execute("PRAGMA journal_mode=WAL")
+        (page_bytes,) = self._db.execute("PRAGMA page_size").fetchone()
+        self._db.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // page_bytes}")
         # A killed process loses nothing; a machine without power may lose the last batches, which the
         # version shows: the state is then restored from the changelogs.
         self._db.execute("PRAGMA synchronous=NORMAL")

@@ -1,11 +1,10 @@
 """One batch of one task: records in, results, changelogs, offsets and state out, together.
 
 Steps: take over the transactional id; ask what the group has committed; bring the state to the committed
-version; process the records; prepare the new state; write outputs and offsets, the state's version as their
-metadata; commit; apply the state. A process that dies before the commit leaves nothing; one that dies after
-it leaves a prepared state that the next attempt applies
-(decision 0082). Does not know: Spark,
-what the logic computes.
+version; process the records; send the results; prepare the new state; write offsets, the state's version as
+their metadata; commit; apply the state. A process that dies before the commit leaves nothing; one that dies
+after it leaves a prepared state that the next attempt applies (decision 0082). Does not know: Spark, what the
+logic computes.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,15 +26,12 @@ from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.protocol import KafkaError
-from barnabas.records.compression import Compression
 from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
-from barnabas.spark.basics.settings import ClientSettings
-from barnabas.spark.producer import BlockingProducer
-from barnabas.spark.reading.columns import HEADER_TYPE
-from barnabas.spark.sink import PartitionCounts
-from barnabas.spark.writing.encoding import Encoder
+from barnabas.spark.planning import limited
+from barnabas.spark.reading.fetcher import LATEST, OffsetRange
 from barnabas.streams.columns.task import Part
 from barnabas.streams.spark.state_files import NEW, RESTORING, StateFile, StateLost, state_file
+from barnabas.streams.spark.task_outputs import TaskWriter, drop_writers, table_of, task_writer
 from barnabas.streams.spark.task_port import (
     ColumnLogic,
     Counts,
@@ -50,9 +45,8 @@ from barnabas.streams.spark.task_port import (
     TaskResult,
     TaskSettings,
 )
-from barnabas.streams.spark.task_records import US_A_MS, in_order, read_parts
+from barnabas.streams.spark.task_records import in_order, read_parts
 
-BATCH_BYTES = 1024 * 1024
 VERSION = "barnabas.version"
 FACTS = "barnabas.facts"
 log = logging.getLogger("barnabas.streams")
@@ -68,11 +62,8 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     """Process a batch and commit it. Whatever fails before the commit leaves the group where it stood."""
     began = time.monotonic()
     questions = shared_cluster(settings.client)
-    transactional_id = f"{settings.application_id}-{batch.task}" if settings.is_exactly_once else None
-    transaction = Transaction(
-        questions, transactional_id, timeout_ms=settings.transaction_timeout_ms, wait_ms=settings.wait_ms
-    )
-    run(transaction.init())
+    writer = task_writer(settings, batch.task)
+    transaction = standing(settings, batch.task, writer)
     step("init")
     places = [each.place for each in batch.ranges]
     committed = run(transaction.committed(settings.application_id, places))
@@ -83,6 +74,7 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         replace(each, start=committed[each.place][0]) if each.place in committed else each
         for each in batch.ranges
     ]
+    ranges = up_to_now(questions, ranges, batch.records_max)
     stops = {each.place: max(each.start, each.stop) for each in ranges}
     has_records = any(each.stop > each.start for each in ranges)
     if not has_records and not batch.is_tick:
@@ -95,13 +87,17 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         count = sum(part.records.num_rows for part in parts)
         outputs = results(logic, parts)
         version = uuid.uuid4().hex
-        state.prepare(version)
+        writer.send(transaction, outputs)
+        step("sent")
+        state.prepare(version)  # while brokers write the results
         step("prepared")
         facts = make.facts(state) if isinstance(make, Restores) else ""
-        offsets = with_metadata(stops, version, facts)
-        commit(settings, transaction, outputs, offsets, step)
+        writer.flush()
+        step("written")
+        commit_offsets(settings, transaction, with_metadata(stops, version, facts), step)
     except BaseException:
         state.drop_changes()
+        drop_writers(settings.client)  # responses may be under way
         with contextlib.suppress(Fenced, KafkaError, ClientError):
             run(transaction.end(commit=False))
         raise
@@ -111,6 +107,36 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     counts = logic.counts if isinstance(logic, Counts) else TaskCounts()
     rows, seconds = sum(table.num_rows for table in outputs), time.monotonic() - began
     return TaskResult(batch.task, count, rows, positions_of(stops), counts=counts, seconds=seconds)
+
+
+def standing(settings: TaskSettings, task: TaskId, writer: TaskWriter) -> Transaction:
+    """Exactly once: take over the task's transactional id, which ends what another attempt left. At least
+    once: the producer id of the last batch, or a new one after a failure."""
+    if writer.kept is not None:
+        return writer.kept
+    transaction = Transaction(
+        shared_cluster(settings.client),
+        f"{settings.application_id}-{task}" if settings.is_exactly_once else None,
+        timeout_ms=settings.transaction_timeout_ms,
+        wait_ms=settings.wait_ms,
+    )
+    run(transaction.init())
+    if not settings.is_exactly_once:
+        writer.kept = transaction
+    return transaction
+
+
+def up_to_now(cluster: WorkerCluster, ranges: list[OffsetRange], records_max: int) -> list[OffsetRange]:
+    """Read also the records that came while the job was started, up to so many in all."""
+    if not records_max:
+        return ranges
+    try:
+        newest = cluster.offsets({each.place: LATEST for each in ranges})
+    except (KafkaError, ClientError):
+        return ranges  # the fetch finds out what there is
+    starts = {each.place: each.start for each in ranges}
+    stops = limited(starts, {place: max(newest[place], at) for place, at in starts.items()}, records_max)
+    return [replace(each, stop=max(stops[each.place], each.start)) for each in ranges]
 
 
 def positions_of(stops: Mapping[TopicPartition, int]) -> dict[tuple[str, int], int]:
@@ -174,22 +200,8 @@ def with_metadata(stops: Mapping[TopicPartition, int], version: str, facts: str)
     return found
 
 
-def commit(
-    settings: TaskSettings,
-    transaction: Transaction,
-    outputs: Sequence[pa.Table],
-    offsets: Offsets,
-    step: Step,
-) -> None:
-    """Write outputs and offsets: in one transaction, or one after the other."""
-    cluster = _writers.pop(settings.client, None) or WorkerCluster(settings.client)
-    try:
-        write_tables(settings, cluster, transaction, outputs)
-    except BaseException:
-        run(cluster.close())  # responses may be under way
-        raise
-    _writers[settings.client] = cluster
-    step("written")
+def commit_offsets(settings: TaskSettings, transaction: Transaction, offsets: Offsets, step: Step) -> None:
+    """Commit offsets and, with them, the transaction; results are written."""
     group = settings.application_id
     if transaction.transactional_id is not None:
         run(transaction.commit_offsets(group, offsets))
@@ -202,45 +214,3 @@ def commit(
     for error in run(admin.alter_offsets(group, numbers, texts)).values():
         if error is not None:
             raise error
-
-
-_writers: dict[ClientSettings, WorkerCluster] = {}  # whose connections outlive batches
-
-
-def write(
-    settings: TaskSettings, cluster: WorkerCluster, transaction: Transaction, outputs: Sequence[OutputRecord]
-) -> None:
-    """Write records that are at hand one by one."""
-    write_tables(settings, cluster, transaction, [table_of(outputs)] if outputs else [])
-
-
-def write_tables(
-    settings: TaskSettings, cluster: WorkerCluster, transaction: Transaction, outputs: Sequence[pa.Table]
-) -> None:
-    if not outputs:
-        return
-    counts = PartitionCounts(cluster, settings.client.request_timeout_ms)
-    rng = random.Random()
-    encoder = Encoder(counts, compression=Compression.LZ4, batch_bytes=BATCH_BYTES, rng=rng, level=None)
-    producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=settings.wait_ms)
-    for table in outputs:
-        producer.write(encoder.batches(table, None, int(time.time() * 1000)))
-    producer.flush()
-
-
-def table_of(outputs: Sequence[OutputRecord]) -> pa.Table:
-    columns = {
-        "key": pa.array([each.key for each in outputs], pa.binary()),
-        "value": pa.array([each.value for each in outputs], pa.binary()),
-        "topic": pa.array([each.topic for each in outputs], pa.string()),
-        "timestamp": pa.array([each.timestamp * US_A_MS for each in outputs], pa.timestamp("us", tz="UTC")),
-    }
-    if any(each.partition is not None for each in outputs):
-        columns["partition"] = pa.array([each.partition for each in outputs], pa.int32())
-    if any(each.headers for each in outputs):
-        columns["headers"] = pa.array([pairs(each.headers) for each in outputs], pa.list_(HEADER_TYPE))
-    return pa.table(columns)
-
-
-def pairs(headers: Iterable[tuple[str, bytes | None]]) -> list[dict[str, str | bytes | None]] | None:
-    return [{"key": key, "value": value} for key, value in headers] or None

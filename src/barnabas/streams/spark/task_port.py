@@ -127,11 +127,13 @@ class TaskSettings:
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
     """Offsets that one task processes together. A range begins where the group stands; its own start counts
-    where the group has committed nothing. `is_tick`: timers by the wall clock are due, records or not."""
+    where the group has committed nothing. `is_tick`: timers by the wall clock are due, records or not. With
+    `records_max` the task reads on to the end that it finds, up to so many records."""
 
     task: TaskId
     ranges: tuple[OffsetRange, ...]
     is_tick: bool = False
+    records_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)

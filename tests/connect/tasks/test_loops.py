@@ -252,6 +252,34 @@ def test_poison_goes_to_the_dead_letters_with_its_coordinates(
     assert "offset 2" in str(progress.last_error)
 
 
+def test_dead_letters_have_a_topic_from_the_start_and_do_not_wait_for_a_commit(
+    barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    dead = f"{barnabas_topic}-dead"
+    letters = {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": dead,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    tasks = runner(barnabas_broker.bootstrap, tmp_path, offset_flush_interval_ms="3600000")
+    states = States()
+    try:
+        tasks.start("many", 0, sink_config(barnabas_topic, **letters), "STARTED", States())
+        admin = AdminClient({"bootstrap.servers": barnabas_broker.bootstrap})
+        until(lambda: dead in admin.list_topics(timeout=10).topics)
+        write(barnabas_broker.bootstrap, barnabas_topic, *["poison"] * 1200)
+        until(lambda: len(values_of(barnabas_broker.bootstrap, dead)) >= 1000)
+        assert tasks.progress()[0].commits == 0
+        letters["errors.deadletterqueue.topic.name"] = "other-dead"
+        letters["errors.deadletterqueue.topic.replication.factor"] = "7"
+        tasks.start("cannot", 0, sink_config(barnabas_topic, **letters), "STARTED", states)
+        until(lambda: states.last == "FAILED")
+        assert "topic other-dead cannot be created" in states.trace
+    finally:
+        tasks.stop_all()
+    assert len(values_of(barnabas_broker.bootstrap, dead)) == 1200
+
+
 def test_without_tolerance_the_error_names_the_record(
     tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
 ) -> None:

@@ -1,7 +1,7 @@
 """The dead letter queue of a sink: records that failed, as they were, with headers that say why.
 
 In: raw records and errors. Out: records in the topic, durable after `flush`, which comes before offsets are
-committed. Does not know: why records failed.
+committed. No more than 1,000 wait in memory. Does not know: why records failed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from threading import Event
 import pyarrow as pa
 
 from barnabas.client.admin.topics import NewTopic, TopicAdmin
+from barnabas.client.blocking import run
+from barnabas.client.core.errors import NoTopic
+from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.chain import HEADER_TYPE
 from barnabas.connect.tasks.errors import RawRecord, Stage, context_headers
 from barnabas.connect.tasks.producing import TaskProducer
@@ -20,7 +23,20 @@ from barnabas.connect.tasks.topic_creation import make_topic
 
 NAME = "errors.deadletterqueue.topic.name"
 REPLICATION = "errors.deadletterqueue.topic.replication.factor"
+WAITING_MAX = 1000  # records
+WAITING_BYTES_MAX = 4 * 1024 * 1024
 CONTEXT = "errors.deadletterqueue.context.headers.enable"
+
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def size_of(record: RawRecord, headers: Headers) -> int:
+    return (
+        len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(value or b"") for name, value in headers)
+    )
 
 
 class DeadLetterQueue:
@@ -33,11 +49,29 @@ class DeadLetterQueue:
         replication = int(config.get(REPLICATION, "3"))
 
         def prepare(admin: TopicAdmin, topic: str) -> None:
-            make_topic(admin, NewTopic(topic, 1, replication))
+            async def is_there() -> bool:
+                try:
+                    return bool(await admin.cluster.topics([topic]))
+                except NoTopic:
+                    return False
+
+            if not run(admin.cluster.retrying(is_there)):
+                make_topic(admin, NewTopic(topic, 1, replication))
 
         self._producer = TaskProducer(properties, stopping, prepare=prepare)
-        self._waiting: list[tuple[RawRecord, tuple[tuple[str, bytes | None], ...]]] = []
+        self._waiting: list[tuple[RawRecord, Headers]] = []
+        self._waiting_bytes = 0
         self._is_started = False
+
+    def start(self) -> None:
+        """Make the topic if it is missing, so that a queue that cannot work fails the task at its start."""
+        self._begin()
+        self._producer.ensure(self.topic)
+
+    def _begin(self) -> None:
+        if not self._is_started:
+            self._producer.start()
+            self._is_started = True
 
     def report(self, record: RawRecord, stage: Stage, where: str, error: BaseException) -> None:
         headers = record.headers
@@ -45,22 +79,26 @@ class DeadLetterQueue:
             progress = self._progress
             headers += context_headers(record, stage, where, error, progress.connector, progress.task)
         self._waiting.append((record, headers))
+        self._waiting_bytes += size_of(record, headers)
         self._progress.dead_letters += 1
+        if len(self._waiting) >= WAITING_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
+            self.flush()
 
     def flush(self) -> None:
         """Write what waits; errors end the task before the offsets of these records are committed."""
+        if self._producer.has_failed:
+            raise ConnectError(f"dead letters cannot be written to {self.topic}")
         if not self._waiting:
             return
         try:
-            if not self._is_started:
-                self._producer.start()
-                self._is_started = True
+            self._begin()
             self._producer.write([self._table()])
             self._producer.flush()
         except BaseException:
             self._progress.dead_letter_failures += len(self._waiting)
             raise
         self._waiting.clear()
+        self._waiting_bytes = 0
 
     def _table(self) -> pa.Table:
         records = [record for record, _ in self._waiting]

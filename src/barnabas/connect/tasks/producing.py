@@ -146,6 +146,11 @@ class TaskProducer:
         """Get a producer id. With a transactional id this fences the producer that had it before."""
         run(self._transaction.init())
 
+    def ensure(self, topic: str) -> None:
+        """Look up a topic, and make it if the producer may."""
+        with self._named():
+            self.partitions[topic]
+
     def renew(self) -> tuple[int, int]:
         """Begin a transaction that executors may join; an open one is aborted. Out: producer id and epoch.
         FencedError if another task has taken over the transactional id."""

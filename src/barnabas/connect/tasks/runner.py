@@ -285,6 +285,7 @@ class RunningTask:
             properties = self.properties("producer", client_id)
             dead_letters = DeadLetterQueue(self._config, properties, self.progress, self._stopping)
             self._closers.append(dead_letters.close)
+            dead_letters.start()
         chain = Chain.of(self._worker, self._config, self._plugins, self._errors(dead_letters))
         self._closers.append(chain.close)
         consumer = SinkConsumer(

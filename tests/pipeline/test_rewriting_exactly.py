@@ -166,6 +166,43 @@ def test_a_backfill_adds_no_record_of_another_time(
     assert done.rows_in == 2 and len(ids(spark, pipeline, "staging")) == 5
 
 
+def test_a_replay_keeps_records_that_a_person_mended(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, trusted={"rules": [in_range("amount", 0, 10)]})
+    produce(name, [order(1), order(2, amount="many"), order(3, amount="few"), order(400)])
+    SourceRunner(spark, pipeline, "orders").drain()
+    mended = json.dumps(order(2, amount=5.0))
+    spark.sql(
+        f"UPDATE {pipeline.lake_location.identifier(TableName(Zone.QUARANTINE, 'orders'))}"
+        f" SET value = CAST('{mended}' AS BINARY) WHERE offset = 1"
+    )
+    release(spark, pipeline, "orders")
+    seen: list[Preview] = []
+
+    def confirm(preview: Preview) -> bool:
+        seen.append(preview)
+        return True
+
+    loose = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 1000)])])
+    replay(spark, loose, "orders", confirm=confirm)
+    assert rows(spark, loose, "staging", "orders", "order_id", "amount") == [
+        ("o1", 1.0), ("o2", 5.0), ("o400", 400.0),
+    ]  # fmt: skip
+    assert ids(spark, loose, "trusted") == ["o1", "o2", "o400"]
+    waiting = pipeline.lake_location.read(spark, TableName(Zone.QUARANTINE, "orders"))
+    assert [row[0] for row in waiting.where("released_at IS NULL").select("offset").collect()] == [2]
+    assert list(seen[0].lines())[1:] == [
+        "staging.orders: 1 rows that raw does not bring back stay as they are",
+        "trusted.orders: 1 rows that raw does not bring back stay as they are",
+    ]
+    with pytest.raises(
+        NeedsDecision, match=r"staging\.orders: 1 rows that raw does not bring back are removed"
+    ):
+        replay(spark, pipeline, "orders", rebuild=True)
+
+
 class Killed(BaseException):
     """Stands for the end of the process."""
 

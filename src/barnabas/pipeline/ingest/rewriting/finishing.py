@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from barnabas.engine.errors import CommitConflict, classified
 from barnabas.engine.lease_status import check_lease
+from barnabas.engine.session import is_remote
 from barnabas.pipeline.ingest import raw_zone
 from barnabas.pipeline.ingest.judging.parsed_batch import ParsedBatch
 from barnabas.pipeline.ingest.results import RewriteResult, TableChange
@@ -83,6 +84,12 @@ def retrying(attempt: Callable[[], T], doing: str) -> T:
             if not isinstance(meaning, CommitConflict) or not left:
                 raise meaning from error
     raise AssertionError
+
+
+def fixed_copy(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The rows as they are now. Spark Connect loses checkpoints of cloned sessions, so there they are
+    copied."""
+    return spark.createDataFrame(rows.toArrow(), rows.schema) if is_remote(spark) else rows.localCheckpoint()
 
 
 def with_late(rows: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from barnabas.engine.errors import NeedsDecision
-from barnabas.engine.session import apart, is_remote
+from barnabas.engine.session import apart
 from barnabas.pipeline.ingest import quarantine, raw_zone
 from barnabas.pipeline.ingest.batch_parser import BatchParser, in_reading_order
 from barnabas.pipeline.ingest.results import RewriteResult
@@ -23,6 +23,7 @@ from barnabas.pipeline.ingest.rewriting.chunks import chunks, rows_per_chunk
 from barnabas.pipeline.ingest.rewriting.finishing import (
     epoch_of,
     finish,
+    fixed_copy,
     result_of,
     retrying,
     rewritten,
@@ -111,12 +112,6 @@ def waiting_rows(
         return waiting
     there = lake.read(spark, target).select(*COORDINATES).toDF(*raw_zone.COORDINATES)
     return waiting.join(there, list(raw_zone.COORDINATES), "left_anti").select(*waiting.columns)
-
-
-def fixed_copy(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """The rows as they are now. Spark Connect loses checkpoints of cloned sessions, so there they are
-    copied."""
-    return spark.createDataFrame(rows.toArrow(), rows.schema) if is_remote(spark) else rows.localCheckpoint()
 
 
 def release_of(

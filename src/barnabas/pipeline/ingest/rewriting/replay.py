@@ -32,6 +32,7 @@ from barnabas.pipeline.ingest.rewriting.finishing import (
     together,
     with_late,
 )
+from barnabas.pipeline.ingest.rewriting.mended import brought_back, mended
 from barnabas.pipeline.ingest.rewriting.progress import Progress
 from barnabas.pipeline.ingest.rewriting.replay_preview import (
     BATCH_MAX,
@@ -137,17 +138,26 @@ def replay_rows(
         return RewriteResult(what=REPLAY)
     what = f"replay of {source.name}"
     if checkpoint.merging is not Merging.INSERT_NEW:
-        return retrying(lambda: replay_last_rows(apart(spark), pipeline, source, whole, checkpoint), what)
+        return retrying(
+            lambda: replay_last_rows(
+                apart(spark), pipeline, source, whole, checkpoint, is_rebuild=foreseen.is_rebuild
+            ),
+            what,
+        )
+    without = None
     if foreseen.is_rebuild:
         foreseen = replace(foreseen, forgotten={})  # the tables are empty
-    replayed = replace(clamped(spark, pipeline, source, whole), with_forgotten=frozenset(foreseen.forgotten))
+    elif foreseen.forgotten:
+        without = mended(spark, pipeline, source.name, whole)
+    replayed = clamped(spark, pipeline, source, whole, without)
+    replayed = replace(replayed, with_forgotten=frozenset(foreseen.forgotten))
     parser = BatchParser(spark, pipeline, source)
     parser.open()
     results = []
-    for piece in pieces(spark, pipeline, source, replayed, progress.resumes_at or 0):
+    for piece in pieces(spark, pipeline, source, replayed, progress.resumes_at or 0, without):
 
         def attempt(piece: ReplayRange = piece) -> RewriteResult:
-            return replay_chunk(spark, pipeline, source, parser, piece)
+            return replay_chunk(spark, pipeline, source, parser, piece, without)
 
         results.append(retrying(attempt, what))
         results = [together(REPLAY, results)]
@@ -157,7 +167,12 @@ def replay_rows(
 
 
 def pieces(
-    spark: SparkSession, pipeline: Pipeline, source: Source, replayed: ReplayRange, from_batch: int
+    spark: SparkSession,
+    pipeline: Pipeline,
+    source: Source,
+    replayed: ReplayRange,
+    from_batch: int,
+    without: DataFrame | None,
 ) -> Iterator[ReplayRange]:
     """Chunks of the range that lie behind each other without gaps: rows of a zone may have batches that raw
     does not hold any more."""
@@ -174,20 +189,27 @@ def pieces(
     while chunk is not None:
         following = next(found, None)
         end = BATCH_MAX if following is None else chunk.end
-        yield piece_of(replayed, rows, Chunk(first, end, chunk.rows))
+        yield piece_of(replayed, rows, Chunk(first, end, chunk.rows), without)
         first, chunk = end, following
 
 
-def piece_of(replayed: ReplayRange, rows: DataFrame, chunk: Chunk) -> ReplayRange:
+def piece_of(replayed: ReplayRange, rows: DataFrame, chunk: Chunk, without: DataFrame | None) -> ReplayRange:
     piece = replace(replayed, batches=(chunk.first, chunk.end))
-    return piece.chunk((chunk.first, chunk.end), rows.where(piece.raw).select(*raw_zone.COORDINATES))
+    held = brought_back(rows.where(piece.raw), without).select(*raw_zone.COORDINATES)
+    return piece.chunk((chunk.first, chunk.end), held)
 
 
 def replay_chunk(
-    spark: SparkSession, pipeline: Pipeline, source: Source, parser: BatchParser, piece: ReplayRange
+    spark: SparkSession,
+    pipeline: Pipeline,
+    source: Source,
+    parser: BatchParser,
+    piece: ReplayRange,
+    without: DataFrame | None,
 ) -> RewriteResult:
     lake, table = pipeline.lake_location, TableName(Zone.RAW, source.name)
-    return written(parser, lake.read(spark, table).where(piece.raw), lake.version(spark, table), piece)
+    rows = brought_back(lake.read(spark, table).where(piece.raw), without)
+    return written(parser, rows, lake.version(spark, table), piece)
 
 
 def replay_last_rows(
@@ -196,6 +218,8 @@ def replay_last_rows(
     source: Source,
     whole: ReplayRange,
     checkpoint: raw_zone.RawCheckpoint,
+    *,
+    is_rebuild: bool,
 ) -> RewriteResult:
     """Replay change events or a snapshot: the last row of each key counts."""
     lake, table = pipeline.lake_location, TableName(Zone.RAW, source.name)
@@ -210,6 +234,8 @@ def replay_last_rows(
         # Keys that changed in the range have their last change there or later: earlier batches are not read.
         whole = range_of_batches(int(found[0]), None)
         rows = rows.where(whole.raw)
+        if not is_rebuild:
+            rows = brought_back(rows, mended(spark, pipeline, source.name, whole))
         whole = replace(whole, held=rows.select(*raw_zone.COORDINATES))
     parser = BatchParser(spark, pipeline, source)
     parser.open()

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from barnabas.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest import raw_zone, rewritten_rows
+from barnabas.pipeline.ingest.rewriting.mended import brought_back, mended
 from barnabas.pipeline.ingest.write_mode import ReplayRange, literal
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Source
@@ -28,7 +29,8 @@ BATCH_MAX = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`forgotten` counts rows of tables whose row in raw is gone. They stay, or go if `is_rebuild`.
+    """`forgotten` counts rows of tables whose row in raw is gone, or was mended since. They stay, or go if
+    `is_rebuild`.
 
     `resumes_at`: an earlier run of the command was interrupted before this batch, and is continued there."""
 
@@ -102,6 +104,7 @@ def preview(
     )
     if is_snapshot and (rows or not rebuild):
         return found  # a snapshot brings back every row
+    held = brought_back(held, mended(spark, pipeline, source, replayed))
     replayed = replace(replayed, held=held.select(*raw_zone.COORDINATES))
     forgotten = {}
     for table in tables_behind(pipeline, source):
@@ -123,11 +126,19 @@ def tables_behind(pipeline: Pipeline, source: str) -> Iterator[TableName]:
             yield TableName(Zone.TRUSTED, trusted.name)
 
 
-def clamped(spark: SparkSession, pipeline: Pipeline, source: Source, replayed: ReplayRange) -> ReplayRange:
-    """The range from the first row that raw holds, so that older rows of the zones are not even read."""
+def clamped(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    source: Source,
+    replayed: ReplayRange,
+    without: DataFrame | None = None,
+) -> ReplayRange:
+    """The range from the first row that raw holds, so that older rows of the zones are not even read.
+
+    `without` has the coordinates of rows that are not replayed."""
     lake = pipeline.lake_location
     rows = lake.read(spark, TableName(Zone.RAW, source.name)).where(replayed.raw)
-    held = rows.select(*raw_zone.COORDINATES)
+    held = brought_back(rows, without).select(*raw_zone.COORDINATES)
     lowest = F.min("batch") if replayed.column == "batch" else F.unix_micros(F.min("timestamp"))
     found = rows.agg(lowest).first()
     if found is None or found[0] is None:

@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.plans import expressions as e
 from barnabas.plans.windows import SessionWindows, TimeWindows
 from barnabas.sql.analysis.options import KAFKA_TYPES
-from barnabas.sql.analysis.serdes import ROW_BYTES, RowSerde
+from barnabas.sql.analysis.serdes import COUNT_BYTES, ROW_BYTES, RowSerde
 from barnabas.sql.analysis.stages import KeyPart, Stage, filtered
 from barnabas.sql.errors import SqlError
 from barnabas.sql.expressions.aggregating import AggregateCall, SqlAggregates
@@ -256,6 +256,7 @@ def _aggregated(stage: Stage, query: Query, known: Groups, logger: str, form: Fo
     )
     calls = SqlAggregates(tuple(call for _, call in known.calls), f"{logger}.Aggregate")
     serde = RowSerde(form, columns, True)
+    kept = COUNT_BYTES if calls.is_count else ROW_BYTES
     window = None
     flow: Any
     if isinstance(stage.flow, KStream):
@@ -275,12 +276,13 @@ def _aggregated(stage: Stage, query: Query, known: Groups, logger: str, form: Fo
             groups = groups.windowed_by(windows)
             if query.emit == "FINAL":
                 groups = groups.final()
-        flow = groups.aggregate_with(calls, value=ROW_BYTES, store=STORE)
+        flow = groups.aggregate_with(calls, value=kept, store=STORE)
     else:
         _check_undo(known, query)
         flow = stage.flow.group_by((key, row), key=serde, value=ROW_BYTES).aggregate_with(
-            calls, value=ROW_BYTES, store=STORE
+            calls, value=kept, store=STORE
         )
+    flow = replace(flow, value_serde=ROW_BYTES)  # that of the results
     key_parts = tuple(
         KeyPart(name, typed.kind, (group,)) for name, (group, typed) in zip(names, known.groups, strict=True)
     )

@@ -16,6 +16,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import math
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -151,4 +152,14 @@ def of_row_bytes(data: bytes) -> Any:
     return _rich(value) if b'"$' in data else value
 
 
+_COUNT = struct.Struct(">q")
 ROW_BYTES = PlainSerde("sql row", to_row_bytes, of_row_bytes)
+
+
+def _of_count_bytes(data: bytes) -> int:
+    if data[:1] == b"[":  # the list of one state, as earlier versions kept it: no count is so large
+        return int(of_row_bytes(data)[0])
+    return _COUNT.unpack(data)[0]  # type: ignore[no-any-return]
+
+
+COUNT_BYTES = PlainSerde("int64", _COUNT.pack, _of_count_bytes)  # the state of COUNT(*) alone

@@ -18,7 +18,7 @@ from barnabas.sql.expressions.aggregating import AggregateCall, SqlAggregates
 from barnabas.sql.functions.aggregates import Udaf, whole_of
 from barnabas.sql.types.sql_types import DOUBLE, WHOLE
 from barnabas.streams.columns import kernel
-from barnabas.streams.columns.aggregates import States, register_aggregate_form
+from barnabas.streams.columns.aggregates import Shape, States, counted, register_aggregate_form
 from barnabas.streams.columns.column import Column, Fields, Rows
 from barnabas.streams.columns.expressions import compile_column, cursor_of
 from barnabas.streams.columns.grouping import Groups
@@ -32,6 +32,7 @@ class ColumnAggregates:
 
     def __init__(self, aggregates: SqlAggregates) -> None:
         self._calls, self._logger = aggregates.calls, aggregates.logger
+        self._is_count = aggregates.is_count
         self._codes = [call.code() for call in aggregates.calls]
         self._arguments = [
             [compile_column(each) for each in call.arguments[: code.columns]]
@@ -40,6 +41,8 @@ class ColumnAggregates:
         self._steps = [step_of(call, code) for call, code in zip(self._calls, self._codes, strict=True)]
 
     def add(self, groups: Groups, rows: Rows, before: States) -> tuple[list[Any], Any]:
+        if self._is_count:  # its state is a number, no list
+            return counted(groups, rows, before)
         newest = np.fromiter((-1 if row is None else row[1] for row in before), np.int64, groups.count)
         kernel.max_by(groups.ids, rows.times, newest)
         columns = []
@@ -70,6 +73,8 @@ class ColumnAggregates:
         return states
 
     def results(self, states: list[Any]) -> Column:
+        if self._is_count:
+            states = [None if each is None else [each] for each in states]
         columns = []
         for place, (call, code) in enumerate(zip(self._calls, self._codes, strict=True)):
             result = code.result
@@ -185,4 +190,11 @@ def by_offset(is_latest: bool) -> Step:
     return step
 
 
-register_aggregate_form(SqlAggregates, ColumnAggregates, reasons_of)
+def count_shape(aggregates: SqlAggregates) -> Shape | None:
+    if not aggregates.is_count:
+        return None
+    names = [aggregates.calls[0].field]
+    return lambda numbers: Fields(names, [numbers], len(numbers), np.zeros(len(numbers), np.bool_))
+
+
+register_aggregate_form(SqlAggregates, ColumnAggregates, reasons_of, count_shape)

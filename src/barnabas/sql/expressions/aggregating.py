@@ -57,13 +57,28 @@ def user_aggregate(function: UserFunction, kind: SqlType) -> Udaf:
 
 @dataclass(frozen=True, slots=True)
 class SqlAggregates(TypedAggregate):
-    """All functions of a statement. The store keeps a list of their states; readers see a dict of their
-    results by `field`."""
+    """All functions of a statement. The store keeps a list of their states, of COUNT(*) alone the number;
+    readers see a dict of their results by `field`."""
 
     calls: tuple[AggregateCall, ...]
     logger: str = ""
 
+    @property
+    def is_count(self) -> bool:
+        """Whether COUNT(*) is the only function."""
+        only = self.calls[0]
+        return len(self.calls) == 1 and only.name == "COUNT" and only.user is None and not only.arguments
+
     def functions(self) -> Functions:
+        if self.is_count:
+            field = self.calls[0].field
+            return Functions(
+                lambda: 0,
+                lambda key, value, state, scope: state + 1,
+                lambda key, value, state, scope: state - 1,
+                lambda key, one, two: one + two,
+                lambda state: {field: state},
+            )
         codes = [call.code() for call in self.calls]
         names = [call.field for call in self.calls]
         parts = [

@@ -13,6 +13,7 @@ from decimal import Decimal as Number
 from typing import Any
 
 from barnabas.sql.errors import EvaluationError, SqlError
+from barnabas.sql.functions import distinct
 from barnabas.sql.functions.registry import row_named
 from barnabas.sql.types.sql_types import (
     BIGINT,
@@ -198,11 +199,9 @@ def collect_set(types: list[SqlType], literals: list[Any]) -> Udaf:
 
 @makes("COUNT_DISTINCT")
 def count_distinct(types: list[SqlType], literals: list[Any]) -> Udaf:
-    """Exact, by the values themselves."""
     if len(types) != 1:
         raise wrong("COUNT_DISTINCT", types)
-    both = lambda a, b: a + [each for each in b if each not in a]  # noqa: E731
-    return Udaf(BIGINT, list, lambda s, v: s if v in s else [*s, v], both, result=len)
+    return Udaf(BIGINT, distinct.no_values, distinct.added, distinct.merged, result=distinct.count_of)
 
 
 @makes("ATTR")

@@ -41,15 +41,21 @@ class Adding(Protocol):
     def results(self, states: list[Any]) -> Column: ...
 
 
+Shape = Callable[[Column], Column]  # results of numbers
 _ADDING: dict[type, Callable[[Any], Adding]] = {}
 _REASONS: dict[type, Callable[[Any], list[str]]] = {}
+_COUNTS: dict[type, Callable[[Any], Shape | None]] = {}
 
 
 def register_aggregate_form(
-    kind: type, make: Callable[[Any], Adding], why: Callable[[Any], list[str]]
+    kind: type,
+    make: Callable[[Any], Adding],
+    why: Callable[[Any], list[str]],
+    count: Callable[[Any], Shape | None],
 ) -> None:
-    """Give a kind of aggregate its form over columns. `why` says which of its functions run in Python."""
-    _ADDING[kind], _REASONS[kind] = make, why
+    """Give a kind of aggregate its form over columns. `why` says which of its functions run in Python;
+    `count` gives, of an aggregate that only counts records, the results of its numbers."""
+    _ADDING[kind], _REASONS[kind], _COUNTS[kind] = make, why, count
 
 
 def aggregate_reasons(aggregate: Any) -> list[str]:
@@ -67,6 +73,14 @@ def is_plain_count(aggregate: AnyAggregate) -> bool:
         return False
     built_in = aggregate.fields[0][1]
     return built_in.name == "count" and not built_in.arguments
+
+
+def count_shape(aggregate: AnyAggregate) -> Shape | None:
+    """Results of the numbers of an aggregate that only counts records; None for others."""
+    if is_plain_count(aggregate):
+        return lambda numbers: numbers
+    found = _COUNTS.get(type(aggregate))
+    return None if found is None else found(aggregate)
 
 
 def check_collapsing(task: ColumnTask, node: n.Node) -> None:
@@ -161,8 +175,8 @@ def stream_aggregate(task: ColumnTask, node: n.StreamAggregate) -> Step:
     if not isinstance(state, TableState):
         raise NotColumnar("a store of another kind")
     aggregate, needs_old = adding(node.aggregate), has_quiet_filter(task, node)
-    is_count = is_plain_count(node.aggregate) and not needs_old
-    counts = CountPages.of(task.task, state) if is_count else None
+    shape = None if needs_old else count_shape(node.aggregate)
+    counts = None if shape is None else CountPages.of(task.task, state)
 
     def run(rows: Rows) -> Results:
         rows = without_nulls(task, rows)
@@ -172,9 +186,9 @@ def stream_aggregate(task: ColumnTask, node: n.StreamAggregate) -> Step:
         groups = Groups(data)
         order, lasts = last_of_groups(groups)
         distinct, old = data.take(pa.array(groups.firsts)), None
-        if counts is not None:
+        if counts is not None and shape is not None:
             values, times = counts.add(task, distinct, groups, rows.times)
-            found = Column(pa.array(values[order]))
+            found = shape(Column(pa.array(values[order])))
         else:
             keys = distinct.to_pylist()
             before: States = state.get_many(keys)
@@ -213,7 +227,7 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
     store, state = node.store, task.task.state(node.store)
     assert isinstance(state, WindowState)
     aggregate, needs_old = adding(node.aggregate), has_quiet_filter(task, node)
-    has_numbers = is_plain_count(node.aggregate) and has_counts(state) and not needs_old
+    shape = count_shape(node.aggregate) if has_counts(state) and not needs_old else None
     numbers, clock = task.task.numbers, f"{node.name} time"
 
     def run(rows: Rows) -> Results:
@@ -234,10 +248,10 @@ def window_aggregate(task: ColumnTask, node: n.WindowAggregate) -> Step:
         groups = Groups(data, starts)
         order, lasts = last_of_groups(groups)
         old = None
-        if has_numbers:
+        if shape is not None:
             counts = WindowCounts(task, state, data, starts, rows.times, groups)
             task.pending.append(counts.write)
-            times, found = counts.times, Column(pa.array(counts.counts[order]))
+            times, found = counts.times, shape(Column(pa.array(counts.counts[order])))
         else:
             keys = data.take(pa.array(groups.firsts)).to_pylist()
             first_starts = starts[groups.firsts].tolist()

@@ -45,10 +45,13 @@ class CountPages:
         counts, newest = np.zeros(groups.count, np.int64), np.full(groups.count, -1, np.int64)
         there = [place for place, page in enumerate(stored) if page is not None]
         if there:
-            data = b"".join(page for page in stored if page is not None)
-            if len(data) != PAGE.itemsize * len(there):
+            found = [page for page in stored if page is not None]
+            data = b"".join(found)
+            if any(len(page) != PAGE.itemsize for page in found):
                 raise NotColumnar(f"a page of {self._store} is not a number of eight bytes")
             pages = np.frombuffer(data, PAGE)
+            if (pages["count"] >> 56).any():
+                raise NotColumnar(f"a page of {self._store} is no count")  # but text of an earlier version
             counts[there], newest[there] = pages["count"], pages["time"]
         counts += np.bincount(groups.ids, minlength=groups.count)
         kernel.max_by(groups.ids, times, newest)

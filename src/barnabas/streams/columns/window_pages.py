@@ -147,4 +147,6 @@ def _numbers(stored: Entries) -> Any:
     if (stored.sizes != COUNT_BYTES).any():
         raise NotColumnar("a window's value is not a number of eight bytes")
     data = stored.data[stored.at[:, None] + np.arange(COUNT_BYTES)[None, :]]
+    if data[:, 0].any():
+        raise NotColumnar("a window's value is no count")  # but text, from an earlier version of a query
     return data.reshape(-1).view(">i8").astype(np.int64)

@@ -144,6 +144,8 @@ def one_line(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, ProtocolError):
         return f"the broker's response cannot be decoded: {error}"
+    if isinstance(error, TimeoutError):
+        return str(error) or "no answer in time"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or str(error)).lower()}"
     return None

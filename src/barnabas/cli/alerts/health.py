@@ -9,6 +9,7 @@ is wrong.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.monitor.alerts.defaults import DEFAULTS
 from barnabas.monitor.alerts.rule import Finding, Rule, Severity, labels_of
-from barnabas.monitor.checks.cluster_checks import CHECKS, named
-from barnabas.monitor.checks.cluster_facts import ERRORS, ClusterFacts, read_cluster
+from barnabas.monitor.checks.cluster_checks import CHECKS, named, seen
+from barnabas.monitor.checks.cluster_facts import ERRORS, ClusterFacts, read_cluster, reason_of
 
 if TYPE_CHECKING:
     from barnabas.monitor.lag.group_lag import GroupLag
@@ -33,6 +34,7 @@ EXAMPLES = ("", "--bootstrap-server broker-1:9092", "--json")
 ORDER = [Severity.CRITICAL, Severity.WARNING, Severity.INFO]
 MARKS = {Severity.CRITICAL: "CRITICAL", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
 LAG_S_MAX = 300.0
+GROUPS_S_MAX = 20.0
 
 WITHOUT_MEMBERS = Rule(
     "GroupWithoutMembers",
@@ -90,16 +92,19 @@ async def run(options: argparse.Namespace, out: Output) -> int:
 
 async def read_groups(cluster: ClusterCore) -> tuple[list[GroupLag], dict[str, str]]:
     try:
-        return (await BrokerLag(cluster).look(None)).groups, {}
+        async with asyncio.timeout(GROUPS_S_MAX):
+            return (await BrokerLag(cluster).look(None)).groups, {}
+    except TimeoutError:
+        return [], {"groups": f"not all were read within {GROUPS_S_MAX:g} s: their coordinators may be away"}
     except ERRORS as error:
-        return [], {"groups": str(error) or type(error).__name__}
+        return [], {"groups": reason_of(error)}
 
 
 def cluster_problems(facts: ClusterFacts, words: tuple[tuple[str, str], ...]) -> Iterator[Problem]:
     rules = {rule.check: rule for rule in DEFAULTS if rule.check in CHECKS}
-    for name, check in CHECKS.items():
+    for name, findings in seen(facts):
         rule = rules[name]
-        for found in check(facts):
+        for found in findings:
             if rule.is_violated(found.value, is_firing=False):
                 yield problem(rule, found, words)
 

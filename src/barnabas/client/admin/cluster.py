@@ -121,12 +121,19 @@ class ClusterAdmin(AdminPart):
             ]
         return found
 
-    async def describe_quorum(self) -> Quorum:
-        """The metadata quorum as its leader sees it."""
+    async def describe_quorum(self, purpose: str = "") -> Quorum:
+        """The metadata quorum as its leader sees it. A broker holds the request back while the quorum has no
+        leader, and all that come behind it: with a `purpose` it goes once, by a connection of its own."""
         nested = DescribeQuorumRequest.TopicData
         asked = nested(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
         request = DescribeQuorumRequest(topics=[asked])
-        answer = await self.ask(request, DescribeQuorumResponse)
+        if purpose:
+            address = (await self.cluster.any_connection()).address
+            connection = await self.cluster.connection_to(address, purpose)
+            answer = await connection.send(request, DescribeQuorumResponse)
+            check(answer.error_code, answer.error_message)
+        else:
+            answer = await self.ask(request, DescribeQuorumResponse)
         if not answer.topics or not answer.topics[0].partitions:
             raise ClientError("the answer on the metadata quorum is empty")
         partition = answer.topics[0].partitions[0]

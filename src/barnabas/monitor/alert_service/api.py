@@ -21,6 +21,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from barnabas.monitor.alert_service.evaluator import Evaluator, TooManySilences, now_ms
+from barnabas.monitor.alert_service.idle_rules import why_idle
+from barnabas.monitor.alert_service.looking import place_text
+from barnabas.monitor.alerts.rule import Rule
 from barnabas.monitor.alerts.silences import Matcher, Silence, match_all, parse_matcher
 from barnabas.monitor.alerts.states import Alert, State
 from barnabas.monitor.targets.texts import at, iso
@@ -33,6 +36,7 @@ Json = dict[str, Any]
 History = Callable[[int, int], Awaitable[list[Json]]]
 HISTORY_LIMIT, HISTORY_LIMIT_MAX = 200, 10_000
 MATCHERS_MAX = 50
+PROBLEMS_MAX = 5  # that a rule shows
 PAGE_REFRESH_S = 15
 
 
@@ -118,11 +122,21 @@ class AlertsApi:
                     "keep_s": rule.keep_s,
                     "look_at": rule.look_at,
                     "command": rule.command,
-                    "problem": self._evaluator.unknown.get(rule.check),
+                    "problem": self._problem(rule),
                 }
                 for rule in self._evaluator.file.rules
             ]
         )
+
+    def _problem(self, rule: Rule) -> str | None:
+        """Why the rule looks at nothing, or where it could not look the last time."""
+        evaluator = self._evaluator
+        blind = [
+            f"{place_text(place)}: {reason}"
+            for place, reason in evaluator.unknown.items()
+            if place[0] == rule.check
+        ]
+        return why_idle(rule, evaluator.file) or "; ".join(blind[:PROBLEMS_MAX]) or None
 
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(page(self._evaluator))
@@ -244,7 +258,8 @@ def page(evaluator: Evaluator) -> str:
         )
     table = "".join(rows) or '<tr><td colspan="3">Nothing is wrong.</td></tr>'
     blind = "".join(
-        f"<li>{html.escape(check)}: {html.escape(reason)}</li>" for check, reason in evaluator.unknown.items()
+        f"<li>{html.escape(place_text(place))}: {html.escape(reason)}</li>"
+        for place, reason in evaluator.unknown.items()
     )
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Alerts</title>'

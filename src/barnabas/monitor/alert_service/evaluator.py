@@ -23,7 +23,7 @@ from typing import Protocol
 from barnabas.client.core.errors import ClientError
 from barnabas.monitor.alert_service.alert_topics import KeptState
 from barnabas.monitor.alert_service.file import AlertsFile
-from barnabas.monitor.alert_service.looking import Look, findings_for
+from barnabas.monitor.alert_service.looking import Look, Place, findings_for, place_text
 from barnabas.monitor.alerts.notices import Notice, Notices
 from barnabas.monitor.alerts.silences import Silence, covered_by
 from barnabas.monitor.alerts.states import Alert, AlertBook
@@ -70,7 +70,7 @@ class Evaluator:
         self.file = file
         self.book = AlertBook()
         self.silences: dict[str, Silence] = {}
-        self.unknown: dict[str, str] = {}  # checks that could not look the last time
+        self.unknown: dict[Place, str] = {}  # where checks could not look the last time, and why
         self.looks = self.deliveries = self.failures = 0
         self.looked_ms = 0
         self._eyes = eyes
@@ -132,12 +132,10 @@ class Evaluator:
         look = await self._eyes.look(now)
         changes = self.book.drop_other_rules(self.file.rules, now)
         for rule in self.file.rules:
-            findings = findings_for(look, rule.check, rule.options)
-            if findings is not None:
-                changes += self.book.observe(rule, findings, now)
-        for check, reason in look.unknown.items():
-            if check not in self.unknown:
-                log.warning("the check %s cannot look: %s", check, reason)
+            changes += self.book.observe(rule, findings_for(look, rule), now, look.blind_places(rule.check))
+        for place, reason in look.unknown.items():
+            if place not in self.unknown:
+                log.warning("the check %s cannot look: %s", place_text(place), reason)
         self.unknown = look.unknown
         self.looks += 1
         self.looked_ms = now

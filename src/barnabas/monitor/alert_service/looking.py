@@ -7,10 +7,12 @@ hangs changes nothing for the others. Does not know: rules' limits, states, targ
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import httpx
 
@@ -18,42 +20,56 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import Address
 from barnabas.monitor.alert_service.file import AlertsFile, ClusterSettings
-from barnabas.monitor.alerts.rule import Finding, Labels, labels_of
+from barnabas.monitor.alerts.rule import Finding, Labels, Rule, labels_of
 from barnabas.monitor.checks.certificates import certificate_days
-from barnabas.monitor.checks.cluster_checks import CHECKS, disk_full_hours
-from barnabas.monitor.checks.cluster_facts import ERRORS, read_cluster
+from barnabas.monitor.checks.cluster_checks import CHECKS, blind_checks, disk_full_hours, seen
+from barnabas.monitor.checks.cluster_facts import ERRORS, read_cluster, reason_of
 from barnabas.monitor.checks.disk_trend import DiskTrends
 from barnabas.monitor.checks.group_checks import group_findings
-from barnabas.monitor.checks.scraped_metrics import MetricHistory, Sample, samples_of
+from barnabas.monitor.checks.scraped_metrics import MetricHistory, samples_of
 from barnabas.monitor.checks.services import audit_alarms, failed_connectors
 from barnabas.monitor.lag_service.cluster_watch import ClusterWatch, WatchSettings
 from barnabas.runtime.pieces import Pieces
 
-T = TypeVar("T")
+log = logging.getLogger("barnabas.alerts")
 
 CLIENT_ID = "barnabas-alerts"
 ASK_S_MAX = 15.0
+PART_S_MAX = 40.0  # of the look: a cluster of which no part answers in time needs less
 PAGE_BYTES_MAX = 64 * 1024 * 1024
 METRIC_CHECKS = ("metric", "metric_increase")
+BLIND = "check_blind"
+Place = tuple[str, Labels]  # a check, and the labels of what it could not look at
 GROUP_CHECKS = ("group_status", "group_lag", "group_lag_seconds", "retention_hours")
 
 
 @dataclass(slots=True)
 class Look:
-    """The findings of each check. A check in `unknown` could not look, at least not everywhere: its alerts
-    stay as they are."""
+    """The findings of each check. In a place of `unknown` a check could not look: its alerts with these
+    labels stay as they are. `expected` has places whose reason is an alert of another check."""
 
     findings: dict[str, list[Finding]] = field(default_factory=dict)
-    unknown: dict[str, str] = field(default_factory=dict)
+    unknown: dict[Place, str] = field(default_factory=dict)
+    expected: dict[Place, str] = field(default_factory=dict)
 
     def add(self, check: str, findings: Iterable[Finding], labels: Labels = (), words: Labels = ()) -> None:
         known = self.findings.setdefault(check, [])
         for each in findings:
             known.append(replace(each, labels=tuple(sorted({*labels, *each.labels})), words=words))
 
-    def fail(self, checks: Iterable[str], reason: str) -> None:
+    def fail(self, checks: Iterable[str], labels: Labels, reason: str, *, is_expected: bool = False) -> None:
+        places = self.expected if is_expected else self.unknown
         for check in checks:
-            self.unknown[check] = reason
+            places[check, tuple(sorted(labels))] = reason
+
+    def blind_places(self, check: str) -> list[Labels]:
+        return [labels for found, labels in (*self.unknown, *self.expected) if found == check]
+
+
+def place_text(place: Place) -> str:
+    check, labels = place
+    where = " ".join(f"{name}={value}" for name, value in labels)
+    return f"{check} ({where})" if where else check
 
 
 class ClusterLook:
@@ -89,32 +105,41 @@ class ClusterLook:
         return labels_of(bootstrap=self.settings.bootstrap_text)
 
     async def look(self, look: Look, names: Sequence[str], now_ms: int) -> None:
+        await asyncio.gather(
+            attempt(
+                look,
+                ("unreachable", *CHECKS, "disk_full_hours"),
+                self.labels,
+                lambda: self._look_at_cluster(look, now_ms),
+            ),
+            attempt(look, GROUP_CHECKS, self.labels, lambda: self._look_at_groups(look, now_ms)),
+            scrape(look, self._metrics, self.settings.metrics, names, self.labels, self.words),
+        )
+
+    async def _look_at_cluster(self, look: Look, now_ms: int) -> None:
         try:
             facts = await read_cluster(self._admin)
         except ERRORS as error:
-            reason = str(error) or type(error).__name__
+            reason = reason_of(error)
             look.add("unreachable", [Finding(1, (), reason)], self.labels, self.words)
-            look.fail((*CHECKS, "disk_full_hours"), f"cluster {self.settings.name}: {reason}")
-        else:
-            look.add("unreachable", [Finding(0)], self.labels, self.words)
-            for name, check in CHECKS.items():
-                look.add(name, check(facts), self.labels, self.words)
-            look.add("disk_full_hours", disk_full_hours(facts, self._trends, now_ms), self.labels, self.words)
-        await self._look_at_groups(look, now_ms)
-        await self._look_at_metrics(look, names)
+            look.fail((*CHECKS, "disk_full_hours"), self.labels, reason, is_expected=True)
+            return
+        look.add("unreachable", [Finding(0)], self.labels, self.words)
+        for name, findings in seen(facts):
+            look.add(name, findings, self.labels, self.words)
+        look.add("disk_full_hours", disk_full_hours(facts, self._trends, now_ms), self.labels, self.words)
+        for blind in blind_checks(facts):
+            look.fail((blind.check,), self.labels + blind.labels, blind.reason, is_expected=blind.is_expected)
 
     async def _look_at_groups(self, look: Look, now_ms: int) -> None:
         if self._watch is None:
             return
         reason = self._watch.why_not_ready()
         if reason is not None:
-            look.fail(GROUP_CHECKS, reason)
+            look.fail(GROUP_CHECKS, self.labels, reason)
             return
         for name, findings in (await self._pieces.run(group_findings(self._watch.lag, now_ms))).items():
             look.add(name, findings, self.labels, self.words)
-
-    async def _look_at_metrics(self, look: Look, names: Sequence[str]) -> None:
-        await scrape(look, self._metrics, self.settings.metrics, names, self.labels, self.words)
 
 
 class Looking:
@@ -162,49 +187,43 @@ async def scrape(
     labels: Labels,
     words: Labels,
 ) -> None:
-    """Read the pages of some endpoints, and put what rules ask about into the look."""
-    if not urls or not names:
-        return
-    samples: list[Sample] = []
+    """Read the pages of some endpoints side by side, and put what rules ask about into the look."""
     wanted = frozenset(names)
-    for url in urls:
+
+    async def one(url: str) -> None:
         instance = httpx.URL(url).netloc.decode()
-        text = await attempt(look, METRIC_CHECKS, url, lambda url=url: get_text(url))  # type: ignore[misc]
-        if text is None:
-            continue
-        found = await attempt(
-            look,
-            METRIC_CHECKS,
-            url,
-            lambda text=text, instance=instance: asyncio.to_thread(  # type: ignore[misc]
-                samples_of, text, wanted, instance
-            ),
+        text = await get_text(url)
+        samples = await asyncio.to_thread(samples_of, text, wanted, instance)
+        history.take(instance, samples)
+        for name in names:
+            look.add(f"metric:{name}", history.values(name, instance), labels, words)
+            look.add(f"metric_increase:{name}", history.increases(name, instance), labels, words)
+
+    if names:
+        await asyncio.gather(
+            *(attempt(look, METRIC_CHECKS, labels + instance_of(url), partial(one, url)) for url in urls)
         )
-        samples += found or ()
-    history.take(samples)
-    for name in names:
-        look.add(f"metric:{name}", history.values(name), labels, words)
-        look.add(f"metric_increase:{name}", history.increases(name), labels, words)
+
+
+def instance_of(url: str) -> Labels:
+    return labels_of(instance=httpx.URL(url).netloc.decode())
 
 
 async def ask(look: Look, check: str, url: str, path: str, read: Callable[[Any, str], list[Finding]]) -> None:
-    async def findings() -> list[Finding]:
+    async def one() -> None:
         async with httpx.AsyncClient(timeout=ASK_S_MAX) as client:
             response = await client.get(url + path)
             response.raise_for_status()
-            return read(response.json(), url)
+            look.add(check, read(response.json(), url))
 
-    found = await attempt(look, (check,), url, findings)
-    if found is not None:
-        look.add(check, found)
+    await attempt(look, (check,), labels_of(url=url), one)
 
 
 async def look_at_certificate(look: Look, address: Address) -> None:
-    found = await attempt(
-        look, ("certificate_days",), str(address), lambda: asyncio.to_thread(certificate_days, address)
-    )
-    if found is not None:
-        look.add("certificate_days", [found])
+    async def one() -> None:
+        look.add("certificate_days", [await asyncio.to_thread(certificate_days, address)])
+
+    await attempt(look, ("certificate_days",), labels_of(address=address), one)
 
 
 async def get_text(url: str) -> str:
@@ -220,26 +239,31 @@ async def get_text(url: str) -> str:
 
 
 async def attempt(
-    look: Look, checks: Iterable[str], place: str, work: Callable[[], Awaitable[T]]
-) -> T | None:
+    look: Look, checks: Iterable[str], place: Labels, work: Callable[[], Awaitable[None]]
+) -> None:
+    """Run a part of the look. If it fails, its checks are blind at this place, and nowhere else."""
     try:
-        async with asyncio.timeout(2 * ASK_S_MAX):
-            return await work()
+        async with asyncio.timeout(PART_S_MAX):
+            await work()
     except (httpx.HTTPError, OSError, TimeoutError, ValueError) as error:
-        look.fail(checks, f"{place}: {error or type(error).__name__}")
-        return None
+        look.fail(checks, place, reason_of(error))
+    except Exception as error:
+        log.exception("a part of the look failed")
+        look.fail(checks, place, f"unexpected: {reason_of(error)}")
 
 
-def findings_for(look: Look, check: str, options: Mapping[str, object]) -> list[Finding] | None:
-    """The findings for a rule; None if the check could not look."""
-    if check in look.unknown:
-        return None
-    if check not in METRIC_CHECKS:
-        return look.findings.get(check, [])
-    match = options.get("match")
+def findings_for(look: Look, rule: Rule) -> list[Finding]:
+    if rule.check == BLIND:
+        return [
+            Finding(1, tuple(sorted({*labels, ("check", check)})), reason)
+            for (check, labels), reason in look.unknown.items()
+        ]
+    if rule.check not in METRIC_CHECKS:
+        return look.findings.get(rule.check, [])
+    match = rule.options.get("match")
     wanted = dict(match) if isinstance(match, Mapping) else {}
     return [
         each
-        for each in look.findings.get(f"{check}:{options['metric']}", [])
+        for each in look.findings.get(f"{rule.check}:{rule.options['metric']}", [])
         if wanted.items() <= dict(each.labels).items()
     ]

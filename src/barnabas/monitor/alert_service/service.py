@@ -26,7 +26,7 @@ from barnabas.monitor.alert_service.alert_topics import AlertTopics, StateFollow
 from barnabas.monitor.alert_service.api import AlertsApi
 from barnabas.monitor.alert_service.evaluator import HOST, Evaluator, now_ms
 from barnabas.monitor.alert_service.file import BOOTSTRAP, AlertsFile, alerts_file, read_file
-from barnabas.monitor.alert_service.looking import Looking
+from barnabas.monitor.alert_service.looking import Looking, place_text
 from barnabas.monitor.targets.texts import iso
 from barnabas.protocol import KafkaError
 from barnabas.services.app import Service
@@ -178,7 +178,9 @@ class AlertService:
             "leader": self._leadership.leader,
             "is_leader": self._leadership.is_leader,
             "problem": self._leadership.problem,
-            "checks_without_view": self.evaluator.unknown,
+            "checks_without_view": {
+                place_text(place): reason for place, reason in self.evaluator.unknown.items()
+            },
             "cluster": {"status": "ready" if self._has_memory else "settling", "peers": []},
             "versionInfo": {"version": "barnabas"},
             "uptime": iso(self._started_ms),
@@ -202,10 +204,12 @@ class AlertCollector(Collector):
             alerts.add_metric(list(key), count)
         yield alerts
         blind = GaugeMetricFamily(
-            "barnabas_alerts_check_failing", "1 for a check that could not look.", labels=["check"]
+            "barnabas_alerts_check_failing",
+            "Places at which a check could not look.",
+            labels=["check"],
         )
-        for check in evaluator.unknown:
-            blind.add_metric([check], 1)
+        for check, count in Counter(check for check, _ in evaluator.unknown).items():
+            blind.add_metric([check], count)
         yield blind
         tells = float(self._may_tell())
         yield GaugeMetricFamily("barnabas_alerts_leader", "1 if this process tells targets.", tells)

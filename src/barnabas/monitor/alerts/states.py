@@ -5,7 +5,7 @@
                                   └── good ──> inactive      └───────── violated ─────────────┘
 
 In: the findings of a rule and the time. Out: changes, for messages and the history. An object that is not
-found any more is good. A check that could not look changes nothing: its alerts stay as they are.
+found any more is good, unless the check could not look at it: then its alert stays as it is.
 Does not know: clocks, silences, targets.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -92,8 +92,11 @@ class AlertBook:
         self._rules: dict[str, Rule] = {}
         self.untracked: dict[str, int] = {}  # by rule: objects beyond the limit
 
-    def observe(self, rule: Rule, findings: Iterable[Finding], now_ms: int) -> list[Alert]:
-        """Take the findings of a rule. Returns the alerts that began to fire or ended."""
+    def observe(
+        self, rule: Rule, findings: Iterable[Finding], now_ms: int, blind: Collection[Labels] = ()
+    ) -> list[Alert]:
+        """Take the findings of a rule. Returns the alerts that began to fire or ended. Objects with all
+        labels of a `blind` place that are not found stay as they are: nobody could look at them."""
         self._rules[rule.name] = rule
         tracked = self._tracked.setdefault(rule.name, {})
         found = self._bounded(rule, tracked, findings)
@@ -111,7 +114,8 @@ class AlertBook:
                 state.finding = finding
                 changes += self._good(rule, tracked, labels, now_ms)
         for labels in [each for each in tracked if each not in found]:
-            changes += self._good(rule, tracked, labels, now_ms)
+            if not any(set(place) <= set(labels) for place in blind):
+                changes += self._good(rule, tracked, labels, now_ms)
         return changes
 
     def _bounded(

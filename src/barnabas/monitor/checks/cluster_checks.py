@@ -1,15 +1,16 @@
 """Findings about a cluster: partitions, brokers, quorum, log dirs, disks.
 
-In: `ClusterFacts`. Out: findings by the name of the check. Pure.
+In: `ClusterFacts`. Out: findings by the name of the check, and what could not be seen. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.monitor.alerts.rule import Finding, labels_of
-from barnabas.monitor.checks.cluster_facts import ClusterFacts
+from barnabas.monitor.alerts.rule import Finding, Labels, labels_of
+from barnabas.monitor.checks.cluster_facts import FENCED, QUORUM, SETTINGS, ClusterFacts, log_dirs_of
 from barnabas.monitor.checks.disk_trend import DiskTrends
 
 NAMED_MAX = 5  # objects that a message names
@@ -55,19 +56,20 @@ def under_min_isr(facts: ClusterFacts) -> list[Finding]:
 
 
 def no_controller(facts: ClusterFacts) -> list[Finding]:
-    """A broker answers requests for the quorum by forwarding them: if nobody leads it, the request fails."""
+    """A broker forwards requests for the quorum to its leader: if there is none, the request fails. The
+    metadata of a broker tell nothing, since they name any broker that is alive."""
     if facts.quorum is not None:
         return [Finding(float(facts.quorum.leader_id < 0), (), "the quorum elects no leader")]
-    if facts.controller_id != NO_BROKER:
-        return [Finding(0)]
-    return [Finding(1, (), facts.problems.get("quorum", "no broker knows it"))]
+    if facts.leaderless:
+        return [Finding(1, (), f"no leader of the quorum answers: {facts.leaderless}")]
+    return [Finding(float(facts.controller_id == NO_BROKER), (), "no broker knows a controller")]
 
 
 def brokers_gone(facts: ClusterFacts) -> list[Finding]:
     return counted(
         f"{each.id} ({each.host}:{each.port})"
         for each in facts.brokers.values()
-        if each.fenced or f"log dirs of broker {each.id}" in facts.problems
+        if each.fenced or each.id in facts.silent
     )
 
 
@@ -110,6 +112,48 @@ CHECKS: Mapping[str, Callable[[ClusterFacts], list[Finding]]] = {
     "offline_log_dirs": offline_log_dirs,
     "disk_free_percent": disk_free_percent,
 }
+
+
+DISK_CHECKS = ("offline_log_dirs", "disk_free_percent", "disk_full_hours")
+PARTS = {
+    FENCED: ("brokers_gone",),
+    SETTINGS: ("under_min_isr",),
+    QUORUM: ("quorum_lag", "no_controller"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """A check that could not look at everything: alerts with these labels stay as they are. `is_expected`:
+    another check finds the reason, a broker that is gone."""
+
+    check: str
+    labels: Labels
+    reason: str
+    is_expected: bool = False
+
+
+def blind_checks(facts: ClusterFacts) -> Iterator[Blind]:
+    """What the findings of `CHECKS` and `disk_full_hours` cannot know."""
+    for part, checks in PARTS.items():
+        for check in checks:
+            is_answered = check == "no_controller" and (facts.leaderless or facts.controller_id == NO_BROKER)
+            if part in facts.problems and not is_answered:
+                yield Blind(check, (), facts.problems[part], is_expected=bool(facts.leaderless))
+    for broker, node in facts.brokers.items():
+        if broker not in facts.log_dirs:
+            is_gone = node.fenced or broker in facts.silent
+            reason = "it is fenced" if node.fenced else facts.problems.get(log_dirs_of(broker), "not read")
+            for check in DISK_CHECKS:
+                yield Blind(check, labels_of(broker=broker), reason, is_expected=is_gone)
+
+
+def seen(facts: ClusterFacts) -> Iterator[tuple[str, list[Finding]]]:
+    """The findings of each check that could look."""
+    blind = {each.check for each in blind_checks(facts) if not each.labels}
+    for name, check in CHECKS.items():
+        if name not in blind:
+            yield name, check(facts)
 
 
 def disk_full_hours(facts: ClusterFacts, trends: DiskTrends, now_ms: int) -> list[Finding]:

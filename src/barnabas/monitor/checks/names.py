@@ -20,4 +20,5 @@ CHECK_NAMES = (
     "audit",
     "connector_failed",
     "certificate_days",
+    "check_blind",
 )

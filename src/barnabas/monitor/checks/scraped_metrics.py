@@ -36,32 +36,41 @@ def samples_of(text: str, names: Collection[str], instance: str) -> list[Sample]
     return found
 
 
+Values = dict[tuple[str, Labels], float]
+
+
 class MetricHistory:
-    """The last two looks at each endpoint."""
+    """The last two looks at each endpoint. One that is away for a while keeps its last values, so that what
+    its counters grew meanwhile is found when it is back."""
 
     def __init__(self) -> None:
-        self._now: dict[tuple[str, Labels], float] = {}
-        self._before: dict[tuple[str, Labels], float] = {}
+        self._now: dict[str, Values] = {}
+        self._before: dict[str, Values] = {}
 
-    def take(self, samples: Collection[Sample]) -> None:
-        self._before = self._now
-        self._now = {(each.name, each.labels): each.value for each in samples}
+    def take(self, instance: str, samples: Collection[Sample]) -> None:
+        known = self._now.get(instance)
+        if known is not None:
+            self._before[instance] = known
+        self._now[instance] = {(each.name, each.labels): each.value for each in samples}
 
-    def values(self, name: str) -> list[Finding]:
+    def values(self, name: str, instance: str) -> list[Finding]:
         return [
             Finding(value, labels, label_text(labels))
-            for (found, labels), value in self._now.items()
+            for (found, labels), value in self._now.get(instance, {}).items()
             if found == name
         ]
 
-    def increases(self, name: str) -> list[Finding]:
-        """How much each counter grew. One that is smaller than before began again at zero; one that was not
-        seen before is left out, since nobody knows when it grew."""
+    def increases(self, name: str, instance: str) -> list[Finding]:
+        """How much each counter grew. One that is smaller than before began again at zero, one that was not
+        there at the look before began at zero. Nobody knows when those of the first look grew."""
+        before = self._before.get(instance)
+        if before is None:
+            return []
         found = []
-        for key, value in self._now.items():
-            before = self._before.get(key)
-            if key[0] == name and before is not None:
-                grown = value if value < before else value - before
+        for key, value in self._now[instance].items():
+            if key[0] == name:
+                last = before.get(key, 0.0)
+                grown = value if value < last else value - last
                 found.append(Finding(grown, key[1], label_text(key[1])))
         return found
 

@@ -38,9 +38,13 @@ def first_line(trace: str) -> str:
 def audit_alarms(found: Any, url: str) -> list[Finding]:
     """From `GET /alarms` of the audit's service."""
     try:
-        alarms = found["alarms"]
         return [
-            Finding(1, labels_of(topic=each["topic"], tier=each["tier"]), audit_text(each)) for each in alarms
+            Finding(
+                1,
+                labels_of(topic=each["topic"], tier=each["tier"], bucket=each["bucket_ms"], url=url),
+                audit_text(each),
+            )
+            for each in found["alarms"]
         ]
     except (KeyError, TypeError):
         raise ValueError(f"{url} is not the audit's service: its alarms have another form") from None

@@ -134,7 +134,7 @@ class Blind:
 
 
 def blind_checks(facts: ClusterFacts) -> Iterator[Blind]:
-    """What the findings of `CHECKS` and `disk_full_hours` cannot know."""
+    """List the places that the findings of `CHECKS` and `disk_full_hours` know nothing of."""
     for part, checks in PARTS.items():
         for check in checks:
             is_answered = check == "no_controller" and (facts.leaderless or facts.controller_id == NO_BROKER)

@@ -50,6 +50,7 @@ SOURCE = textwrap.dedent(
             from dataclasses import replace
             return replace(records, values=Column.of([v.upper() for v in values], STRING))
 
+    GATES = {}
     class CountTask(SourceTask):
         """Numbers from the stored offset up to a limit, some in each poll."""
         def start(self, context):
@@ -63,6 +64,7 @@ SOURCE = textwrap.dedent(
             if stop == self.n:
                 self.context.stopping.wait(0.05)
                 return None
+            if self.context.connector in GATES: GATES[self.context.connector].wait()
             prefix = self.context.config.get("prefix", "")
             big = int(self.context.config.get("big", "-1"))  # the number of a record that is too large
             values = Column.of(
@@ -91,6 +93,8 @@ SOURCE = textwrap.dedent(
                 self.context.retry_after_ms(10)
                 raise RetriableError("not now")
             if self.seen.pop("put fails", False): raise OSError("no space")
+            gate = self.seen.pop("gate", None)
+            if gate is not None: gate.wait()
             rows = list(records.rows())
             self.seen.setdefault("sizes", []).append(len(rows))
             bad = [i for i, r in enumerate(rows) if r.value == "errant"]
@@ -121,6 +125,14 @@ def seen(connector: str) -> dict[str, Any]:
     import connect_test_parts  # type: ignore[import-not-found]
 
     found: dict[str, Any] = connect_test_parts.SEEN.get(connector, {"put": [], "opened": [], "closed": []})
+    return found
+
+
+def gates() -> dict[str, threading.Event]:
+    """Sources that wait in `poll` until their event is set."""
+    import connect_test_parts
+
+    found: dict[str, threading.Event] = connect_test_parts.GATES
     return found
 
 

@@ -91,6 +91,7 @@ class SparkRoad:
             prepare=TopicCreation(list(groups)) if groups else None,
             transactional_id=parts.transactional_id,
             on_away=parts.progress.waits_for_broker,
+            cancelled=parts.cancelled,
         )
         parts.closers.append(producer.close)
         producer.start()  # before offsets are read: it fences and ends an earlier transaction
@@ -119,6 +120,7 @@ class SparkRoad:
             parts.config.get("topics", ""),
             parts.config.get("topics.regex", ""),
             fetches=False,
+            cancelled=parts.cancelled,
         )
         parts.closers.append(consumer.close)
         consumer.start()

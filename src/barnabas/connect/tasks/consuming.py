@@ -25,6 +25,7 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.client.groups.membership import GroupSettings
 from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.client_properties import connection_settings
+from barnabas.connect.tasks.errors import Stopped
 from barnabas.connect.tasks.polled import Fetched, HeldBytes, Polled, read
 from barnabas.spark.reading.unpacking import Room
 
@@ -33,8 +34,8 @@ RELEASE_S = 60.0  # other members wait for the rebalance meanwhile
 CALL_S = 120.0
 POLL_SLACK_S = 1.0
 PARTITION_BYTES_MAX = 4 * 1024 * 1024  # columns of a megabyte cost a third more for each record
-COMMIT_S = 5.0  # offset.flush.timeout.ms
-LAST_COMMIT_S = 2.0  # of a task that must let go
+COMMIT_S = 5.0  # unless offset.flush.timeout.ms says otherwise
+LAST_COMMIT_S = 2.0  # at most, of a task that must let go
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -86,14 +87,23 @@ class SinkConsumer:
     """The same for a thread: every call waits for the loop."""
 
     def __init__(
-        self, properties: Mapping[str, str], group: str, topics: str, pattern: str, *, fetches: bool = True
+        self,
+        properties: Mapping[str, str],
+        group: str,
+        topics: str,
+        pattern: str,
+        *,
+        fetches: bool = True,
+        cancelled: threading.Event | None = None,
     ) -> None:
+        self._cancelled = cancelled or threading.Event()
         self._properties = properties
         self._fetches = fetches
         self.group = properties.get("group.id", group)
         self._topics = [each.strip() for each in topics.split(",") if each.strip()]
         self._pattern = pattern
         self._consumer: ReleasingConsumer | None = None
+        self._ending: ReleasingConsumer | None = None  # what is still to be closed
         self._cluster: Cluster | None = None
         self._polling: Future[list[Fetched]] | None = None
         self._ids: dict[str, bytes] = {}  # of the topics that are assigned
@@ -146,6 +156,7 @@ class SinkConsumer:
             ),
             HeldBytes,
         )
+        self._ending = self._consumer
         self._checks_crc = settings.check_crcs
         self._consumer.fetches = self._fetches
         if self._pattern:
@@ -219,6 +230,11 @@ class SinkConsumer:
         if polling is not None:
             polling.cancel()
 
+    def leave(self) -> None:
+        """From another thread: give the partitions to others although the task does not end."""
+        self.wake()
+        asyncio.run_coroutine_threadsafe(self._end(), client_loop())
+
     def position(self, partition: TopicPartition) -> int | None:
         return self._member.position(partition)
 
@@ -242,7 +258,10 @@ class SinkConsumer:
     def commit(
         self, offsets: Mapping[TopicPartition, int], timeout_s: float = COMMIT_S, metadata: str = ""
     ) -> None:
-        """TimeoutError when the coordinator does not take them in time, as for a topic that was deleted."""
+        """TimeoutError when the coordinator does not take them in time, as for a topic that was deleted.
+        Stopped when the worker no longer waits for the task."""
+        if self._cancelled.is_set():
+            raise Stopped
         wanted = {each: CommittedOffset(offset, metadata=metadata) for each, offset in offsets.items()}
         on_loop(asyncio.wait_for(self._member.commit(wanted), timeout_s))
 
@@ -283,13 +302,14 @@ class SinkConsumer:
         return {each: at.offset for each, at in found.items() if isinstance(at, FoundOffset)}
 
     def close(self) -> None:
-        async def end() -> None:
-            if self._consumer is not None:
-                self._consumer.is_closing = True
-                if self._consumer.releasing is not None:
-                    self._consumer.releasing.set()
-                await self._consumer.close()
-            if self._cluster is not None:
-                await self._cluster.close()
+        on_loop(self._end())
 
-        on_loop(end())
+    async def _end(self) -> None:
+        consumer, self._ending = self._ending, None
+        if consumer is not None:
+            consumer.is_closing = True
+            if consumer.releasing is not None:
+                consumer.releasing.set()
+            await consumer.close()
+        if self._cluster is not None:
+            await self._cluster.close()

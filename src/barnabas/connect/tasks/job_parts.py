@@ -28,6 +28,7 @@ class TaskParts:
     progress: Progress
     stopping: Event
     paused: Event
+    cancelled: Event  # the worker no longer waits for the task: it must write and commit nothing more
     tell: Callable[[str], None]  # a state
     used_topic: Callable[[str], None]
     reconfigure: Callable[[], None]

@@ -96,11 +96,14 @@ class TaskProducer:
         seed: str | None = None,
         on_refused: OnRefused | None = None,
         on_away: OnAway | None = None,
+        cancelled: Event | None = None,
     ) -> None:
         """`seed` decides about partitions of records without a key: a repeated task chooses the same.
         `on_refused` is told of single records that the broker refuses; without it they are errors. `on_away`
-        is told of brokers that cannot be reached, while the producer goes on trying."""
+        is told of brokers that cannot be reached, while the producer goes on trying. After `cancelled` is set
+        it writes nothing more: the task may run elsewhere already."""
         self._on_refused = on_refused
+        self.cancelled = cancelled or Event()
         client = connection_settings(properties)
         self._cluster = WorkerCluster(client)
         self._coordinators = WorkerCluster(client)
@@ -214,7 +217,8 @@ class _Named:
         self._producer = producer
 
     def __enter__(self) -> None:
-        return None
+        if self._producer.cancelled.is_set():
+            raise Stopped
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if error is not None:

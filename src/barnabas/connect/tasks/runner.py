@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,8 +45,9 @@ from barnabas.spark.producer import OnRefused
 log = logging.getLogger("barnabas.connect")
 
 OnStatus = Callable[[Any, str | None], None]  # a state by its name, and a trace; from any thread
-STOP_S = 5.0  # task.shutdown.graceful.timeout.ms
+STOP_MS = "5000"  # task.shutdown.graceful.timeout.ms
 FLUSH_MS = "60000"
+FLUSH_TIMEOUT_MS = "5000"
 
 
 class RunningTask:
@@ -75,6 +77,8 @@ class RunningTask:
         self._reconfigure = reconfigure
         self._used_topic = used_topic
         self._stopping = threading.Event()
+        self._cancelled = threading.Event()
+        self._leave: Callable[[], None] | None = None
         self._paused = threading.Event()
         if is_paused:
             self._paused.set()
@@ -97,12 +101,18 @@ class RunningTask:
         self._paused.clear()
         self._tell("RUNNING")
 
-    def stop(self, timeout_s: float = STOP_S) -> bool:
-        """Stop and wait. False: it did not end in time, and is left behind to end alone."""
+    def stop(self, timeout_s: float) -> bool:
+        """Stop and wait. False: it did not end in time. Then it is left behind: it gives its partitions to
+        others, and may write and commit nothing more when it goes on."""
         self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        if not self._thread.is_alive():
+            return True
+        self._cancelled.set()
+        if self._leave is not None:
+            self._leave()
+        return False
 
     def ask_to_stop(self) -> None:
         """Set the event and wake what waits elsewhere."""
@@ -178,6 +188,7 @@ class RunningTask:
             progress=self.progress,
             stopping=self._stopping,
             paused=self._paused,
+            cancelled=self._cancelled,
             tell=self._tell,
             used_topic=self._used_topic,
             reconfigure=self._reconfigure,
@@ -216,6 +227,9 @@ class RunningTask:
     def _flush_ms(self) -> int:
         return int(self._worker.get("offset.flush.interval.ms", FLUSH_MS))
 
+    def _flush_timeout_ms(self) -> int:
+        return int(self._worker.get("offset.flush.timeout.ms", FLUSH_TIMEOUT_MS))
+
     def producer(self) -> TaskProducer:
         """The task's producer; transactional where the worker has exactly-once sources enabled."""
         properties = self.properties("producer", f"connector-producer-{self.connector}-{self.task}")
@@ -228,6 +242,7 @@ class RunningTask:
             transactional_id=self._transactional_id(),
             on_refused=self._left_out(),
             on_away=self.progress.waits_for_broker,
+            cancelled=self._cancelled,
         )
         self._closers.append(producer.close)
         producer.start()
@@ -275,7 +290,8 @@ class RunningTask:
         self._tell("PAUSED" if self._paused.is_set() else "RUNNING")
         SourceLoop(
             task, chain, producer, store, self.progress, flush_interval_ms=self._flush_ms(),
-            boundary=boundary, transactions=transactions, used_topic=self._used_topic, audit=audit,
+            flush_timeout_ms=self._flush_timeout_ms(), boundary=boundary, transactions=transactions,
+            used_topic=self._used_topic, audit=audit,
         ).run(self._stopping, self._paused)  # fmt: skip
 
     def _sink(self, task: SinkTask, settings: Any) -> None:
@@ -293,9 +309,11 @@ class RunningTask:
             f"connect-{self.connector}",
             self._config.get("topics", ""),
             self._config.get("topics.regex", ""),
+            cancelled=self._cancelled,
         )
         self._closers.append(consumer.close)
         consumer.start()
+        self._leave = consumer.leave
         self._wake = consumer.wake
         context = SinkContext(
             self.connector, self.task, settings, self._config, self._stopping, self.progress.report
@@ -308,7 +326,8 @@ class RunningTask:
         loop = SinkLoop(
             task, context, chain, consumer, self.progress, dead_letters=dead_letters,
             flush_interval_ms=self._flush_ms(), used_topic=self._used_topic, audit=audit,
-            records_max=consumer.records_max,
+            records_max=consumer.records_max, commit_s=self._flush_timeout_ms() / 1000,
+            cancelled=self._cancelled,
         )  # fmt: skip
         self._closers.append(task.stop)
         task.start(context)
@@ -324,6 +343,7 @@ class TaskRunner:
         self._worker = worker
         self._plugins = plugins
         self._tasks: dict[tuple[str, int], RunningTask] = {}
+        self._stop_s = int(worker.get("task.shutdown.graceful.timeout.ms", STOP_MS)) / 1000
         self.attempts = 0  # of starting tasks
         self.attempts_failed = 0
 
@@ -355,8 +375,9 @@ class TaskRunner:
         self._tasks[connector, task] = running
         running.start()
 
-    def stop(self, connector: str, task: int, timeout_s: float = STOP_S) -> None:
+    def stop(self, connector: str, task: int, timeout_s: float | None = None) -> None:
         """Stop a task and wait until it ended, or its grace time is over."""
+        timeout_s = self._stop_s if timeout_s is None else timeout_s
         running = self._tasks.pop((connector, task), None)
         if running is not None and not running.stop(timeout_s):
             log.warning("task %s-%d did not end within %.0f s: it is left behind", connector, task, timeout_s)
@@ -382,11 +403,13 @@ class TaskRunner:
         """Reports of all tasks about themselves."""
         return [task.progress for _, task in sorted(self._tasks.items())]
 
-    def stop_all(self, timeout_s: float = STOP_S) -> None:
+    def stop_all(self, timeout_s: float | None = None) -> None:
+        """Stop all tasks, which have the grace time together."""
+        ends_at = time.monotonic() + (self._stop_s if timeout_s is None else timeout_s)
         for task in self._tasks.values():
             task.ask_to_stop()
         for connector, task_id in list(self._tasks):
-            self.stop(connector, task_id, timeout_s)
+            self.stop(connector, task_id, max(0.0, ends_at - time.monotonic()))
 
     def close(self) -> None:
         """End what tasks share: the session of Spark, if one was started."""

@@ -69,8 +69,13 @@ class SinkLoop:
         used_topic: Callable[[str], None] = lambda topic: None,
         audit: SinkAudit | None = None,
         records_max: int | None = None,
+        commit_s: float = COMMIT_S,
+        cancelled: Event | None = None,
     ) -> None:
-        """`records_max` is how many records one `put` gets; None: as many as came together."""
+        """`records_max` is how many records one `put` gets; None: as many as came together. After `cancelled`
+        is set the task gets no more, and nothing is committed: others have its partitions."""
+        self._commit_s = commit_s
+        self._cancelled = cancelled or Event()
         self._records_max = records_max
         self._audit = audit
         self._task = task
@@ -297,6 +302,7 @@ class SinkLoop:
         delay_ms = FIRST_DELAY_MS
         self._origin = origin
         while True:
+            self._check_cancelled()
             started = time.monotonic()
             try:
                 self._task.put(records)
@@ -328,8 +334,13 @@ class SinkLoop:
 
     # -- commits -------------------------------------------------------------------------------------
 
-    def commit(self, timeout_s: float = COMMIT_S) -> bool:
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise Stopped
+
+    def commit(self, timeout_s: float | None = None) -> bool:
         """Flush the task, then commit. A flush that fails rewinds: the records since come again."""
+        self._check_cancelled()
         self._committed_at = time.monotonic()
         self._wants_commit = False
         offsets = {where: offset for where, offset in self._delivered.items() if where in self._open}
@@ -353,7 +364,7 @@ class SinkLoop:
         if self._audit is not None:
             self._audit.flushed(changed, self._consumer.topic_ids())
         try:
-            self._consumer.commit(changed, timeout_s)
+            self._consumer.commit(changed, self._commit_s if timeout_s is None else timeout_s)
         except (KafkaError, ClientError, TimeoutError) as error:
             self._progress.commit_failures += 1
             self._note(
@@ -387,7 +398,7 @@ class SinkLoop:
         each goes on behind what was flushed, because `close` drops what the task held back."""
         if not self._open:
             return
-        self.commit(LAST_COMMIT_S)
+        self.commit(min(LAST_COMMIT_S, self._commit_s))
         starts = {where: self._start_of(where) for where in self._open}
         behind = {
             where: start

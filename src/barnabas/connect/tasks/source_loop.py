@@ -29,7 +29,7 @@ log = logging.getLogger("barnabas.connect")
 SMALL = 2000  # records of a poll that are sent at once, so that slow sources are seen without delay
 DELAY_MS_MAX = 60_000
 PAUSE_S = 0.2
-LAST_FLUSH_MS = 5_000  # of a task that fails: its brokers may be away
+LAST_FLUSH_MS = 5_000  # of a task that fails, unless offset.flush.timeout.ms says otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class SourceLoop:
         progress: Progress,
         *,
         flush_interval_ms: int = 60_000,
+        flush_timeout_ms: int = LAST_FLUSH_MS,
         boundary: Boundary | None = None,
         transactions: Transactions | None = None,
         used_topic: Callable[[str], None] = lambda topic: None,
@@ -82,6 +83,7 @@ class SourceLoop:
         self._producer = producer
         self._store = store
         self._progress = progress
+        self._flush_timeout_ms = flush_timeout_ms
         self._flush_interval_s = flush_interval_ms / 1000
         self._boundary = boundary
         self._transactions = transactions or Transactions()
@@ -135,7 +137,7 @@ class SourceLoop:
         if self._boundary is not None or self._producer.has_failed:
             return
         try:
-            self._producer.flush(LAST_FLUSH_MS)
+            self._producer.flush(self._flush_timeout_ms)
             self.commit()
         except Exception as error:
             log.warning(

@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from barnabas.client.core.cluster import ClusterCore
@@ -58,6 +59,7 @@ REBALANCING = (
 )
 Send = Callable[[str, str, bytes, dict[str, str]], Awaitable[None]]  # method, URL, body, headers
 Bytes = tuple[bytes, bytes | None]
+UNREAD = "The config topic was not read to its end within {} ms (worker.sync.timeout.ms)"
 FENCED = (
     "Failed to write to config topic; this may be due to a transient error and the request can be safely "
     "retried: another worker leads now"
@@ -120,9 +122,7 @@ class DistributedHerder(Herder):
             ],
             self._record,
         )
-        self._fencing = Fencing(
-            self.group, cluster, self.state, lambda: self._topics.read_to_end(CONFIG), self.write
-        )
+        self._fencing = Fencing(self.group, cluster, self.state, self._read_config, self.write)
         self._settings = GroupSettings(
             self.group,
             "connect",
@@ -193,6 +193,15 @@ class DistributedHerder(Herder):
         self.state.offset = record.offset + 1
         self.applied(key, value, is_old=not self._is_caught_up)
 
+    async def _read_config(self) -> None:
+        """Read the config topic to its end, for as long as `worker.sync.timeout.ms` allows."""
+        timeout_ms = int(self.worker.get("worker.sync.timeout.ms", "3000"))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._topics.read_to_end(CONFIG)
+        except TimeoutError:
+            raise Refused(500, UNREAD.format(timeout_ms)) from None
+
     def _status_record(self, key: str, value: Any) -> None:
         if key.startswith("status-topic-"):
             topic, _, name = key.removeprefix("status-topic-").rpartition(":connector-")
@@ -248,7 +257,8 @@ class DistributedHerder(Herder):
         mine = self._member.membership.member_id
         newest = max(each.offset for each in known.values())
         if self.state.offset < newest:
-            await self._topics.read_to_end(CONFIG)
+            with suppress(Refused):
+                await self._read_config()
         if self.state.offset < newest:
             failed = Assignment(CONFIG_MISMATCH, mine, self.url, newest)
             return dict.fromkeys(known, encode_assignment(version, failed))
@@ -283,7 +293,13 @@ class DistributedHerder(Herder):
         self._has_joined = True
         self.generation, self.leader_url = given.generation, assignment.leader_url
         if assignment.error or assignment.offset > self.state.offset:
-            await self._topics.read_to_end(CONFIG)
+            try:
+                await self._read_config()
+            except Refused as refused:  # by an old configuration nothing may run
+                self._held, self.leader_url = set(), ""
+                self._member.rejoin(str(refused))
+                self.wake()
+                return
         if assignment.error:
             self._member.rejoin("the leader has not read the newest configuration")
             return
@@ -418,7 +434,7 @@ class DistributedHerder(Herder):
         is_exact = self.worker.get("exactly.once.source.support", "disabled").lower() == "enabled"
         if is_exact and task.connector in self.state.fencing_due and self.kind(task.connector) == "source":
             await self.fence(task.connector)
-            await self._topics.read_to_end(CONFIG)
+            await self._read_config()
 
     async def fence(self, name: str) -> None:
         if self.is_leader:

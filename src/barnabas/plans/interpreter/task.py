@@ -149,6 +149,7 @@ class Task:
         self.stream_time: int = _TIME.unpack(stored)[0] if stored else -1
         stored = backend.get(TASK_STORE, NUMBERS)
         self.numbers: dict[str, int] = json.loads(stored) if stored else {}  # small state of nodes, by name
+        self._has_numbers = bool(self.numbers)
         # The record that is being processed, as processors see it.
         self.topic, self.offset, self.timestamp = "", -1, -1
         self.headers: Headers = ()
@@ -303,8 +304,15 @@ class Task:
             if topic is not None and spec.source_topic is None and not spec.is_global:
                 self.outputs += [Output(topic, k, v, t, (), self.partition, True) for k, v, t in changes]
         self.backend.put(TASK_STORE, TIME, _TIME.pack(self.stream_time))
-        if self.numbers:
+        if self.numbers or self._has_numbers:
+            self._has_numbers = True
             self.backend.put(TASK_STORE, NUMBERS, json.dumps(self.numbers).encode())
+
+    def begin_batch(self, now_ms: int) -> None:
+        """The task goes on after a batch that was committed: counts and results begin anew."""
+        self.now_ms, self.problems = now_ms, 0
+        self.dropped.clear()
+        self.outputs = []
 
     def forget(self) -> None:
         """Drop what is cached, after a flush: the next access reads the backend again."""

@@ -56,21 +56,21 @@ class SparkJobs:
     broadcast: later jobs name it."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context = spark.sparkContext
+        self._spark = spark
         self._broadcasts: dict[str, Broadcast[PickledLogic]] = {}
         self._lock = threading.Lock()  # queries launch side by side
 
     def __call__(
         self, settings: TaskSettings, logic: PickledLogic, batches: Sequence[TaskBatch]
     ) -> list[TaskResult]:
-        rows = self._context.parallelize(batches, len(batches))
+        rows = self._spark.sparkContext.parallelize(batches, len(batches))
         return rows.mapPartitions(RunHere(settings, self._broadcast(logic))).collect()
 
     def _broadcast(self, logic: PickledLogic) -> Broadcast[PickledLogic]:
         with self._lock:
             found = self._broadcasts.pop(logic.digest, None)
             if found is None:
-                found = self._context.broadcast(logic)
+                found = self._spark.sparkContext.broadcast(logic)
                 if len(self._broadcasts) >= LOGICS_KEPT_MAX:
                     self._broadcasts.pop(next(iter(self._broadcasts))).unpersist()
             self._broadcasts[logic.digest] = found

@@ -22,6 +22,7 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.plans.interpreter import loading
 from barnabas.plans.interpreter.records import Output, Record
 from barnabas.plans.interpreter.task import NUMBERS, TASK_STORE, TIME, Handlers, State, Task, state_of
+from barnabas.plans.nodes import Process
 from barnabas.plans.plan import Plan
 from barnabas.plans.stores import MemoryBackend
 from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
@@ -29,22 +30,25 @@ from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST, OffsetRange
 from barnabas.streams.columns.logic import run_by_columns
 from barnabas.streams.columns.task import Part
+from barnabas.streams.spark import kept_tasks
 from barnabas.streams.spark.restoring import restore_store
 from barnabas.streams.spark.state_files import StateFile
 from barnabas.streams.spark.task_port import InputRecord, TaskCounts
 from barnabas.streams.spark.task_records import read_range
 
 FACTS_CHARS_MAX = 3500  # brokers take 4096 bytes of metadata (offset.metadata.max.bytes)
+KeptFor = tuple[StateFile, object]  # the state of a task, and what makes its logic
 log = logging.getLogger("barnabas.streams")
 
 assert loading.OPERATORS  # imported for the operators that it registers
 
 
 class PlanLogic:
-    """One task of a sub-topology for one batch."""
+    """One task of a sub-topology for one batch. A task with processors of the user is `kept` for the next
+    one: they may have fields and timers."""
 
-    def __init__(self, make_task: Callable[[], Task]) -> None:
-        self._make_task = make_task
+    def __init__(self, make_task: Callable[[], Task], kept: KeptFor | None = None) -> None:
+        self._make_task, self._kept = make_task, kept
         self._newest: Task | None = None
 
     def _made(self) -> Task:
@@ -53,7 +57,21 @@ class PlanLogic:
 
     @cached_property
     def _task(self) -> Task:
-        return self._made()
+        found = None if self._kept is None else kept_tasks.take(*self._kept)
+        if found is None:
+            return self._made()
+        found.begin_batch(int(time.time() * 1000))
+        self._newest = found
+        return found
+
+    def committed(self) -> None:
+        if self._kept is not None and self._newest is not None:
+            self._newest.forget()
+            kept_tasks.keep(self._newest, *self._kept)
+
+    def failed(self) -> None:
+        if self._kept is not None and self._newest is not None:
+            kept_tasks.close(self._newest)
 
     @property
     def counts(self) -> TaskCounts:
@@ -63,7 +81,7 @@ class PlanLogic:
         return TaskCounts(dict(task.dropped), task.problems, task.next_wall_clock_ms)
 
     def process_parts(self, parts: Sequence[Part]) -> list[pa.Table] | None:
-        return run_by_columns(self._made, parts)
+        return run_by_columns(self._made, parts) if self._kept is None else None
 
     def process(self, topic: str, record: InputRecord) -> Sequence[Output]:
         self._task.feed(topic, Record(*record))
@@ -74,7 +92,8 @@ class PlanLogic:
         outputs = task.punctuate(int(time.time() * 1000)) if task.punctuations else []
         task.flush()
         outputs = [*task.take(), *outputs]
-        task.close()
+        if self._kept is None:
+            task.close()
         return outputs
 
 
@@ -102,7 +121,8 @@ class MakePlanLogic:
                 now_ms=int(time.time() * 1000),
             )
 
-        return PlanLogic(make_task)
+        has_processors = any(isinstance(node, Process) for node in subtopology.nodes)
+        return PlanLogic(make_task, (state, self) if has_processors else None)
 
     # -- a state that was lost ---------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from barnabas.streams.spark.task_outputs import TaskWriter, drop_writers, table_
 from barnabas.streams.spark.task_port import (
     ColumnLogic,
     Counts,
+    Lasting,
     MakeLogic,
     OutputRecord,
     Restores,
@@ -97,12 +98,16 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         commit_offsets(settings, transaction, with_metadata(stops, version, facts), step)
     except BaseException:
         state.drop_changes()
+        if isinstance(logic, Lasting):
+            logic.failed()
         drop_writers(settings.client)  # responses may be under way
         with contextlib.suppress(Fenced, KafkaError, ClientError):
             run(transaction.end(commit=False))
         raise
     step("committed")
     state.commit(version)
+    if isinstance(logic, Lasting):
+        logic.committed()
     step("applied")
     counts = logic.counts if isinstance(logic, Counts) else TaskCounts()
     rows, seconds = sum(table.num_rows for table in outputs), time.monotonic() - began

@@ -100,6 +100,17 @@ class Counts(Protocol):
     def counts(self) -> TaskCounts: ...
 
 
+@runtime_checkable
+class Lasting(Protocol):
+    """A `TaskLogic` whose parts may outlive the batch."""
+
+    def committed(self) -> None:
+        """The batch is committed, and the state is at its version."""
+
+    def failed(self) -> None:
+        """The batch failed: its state is that of the batch before."""
+
+
 class TaskId(NamedTuple):
     """Written as Kafka Streams does: `0_1`."""
 

@@ -14,9 +14,9 @@ from barnabas.plans.interpreter.processors import KeyValueStore
 from barnabas.plans.interpreter.records import Headers, Message, Output, Record
 from barnabas.plans.interpreter.task import Handlers, Task
 from barnabas.plans.nodes import Source
-from barnabas.plans.plan import Plan
+from barnabas.plans.plan import Plan, Subtopology
 from barnabas.plans.serdes import Serde
-from barnabas.plans.stores import MemoryBackend
+from barnabas.plans.stores import MemoryBackend, StateBackend
 from barnabas.streams.serdes.formats import JSON, STRING, serde_of
 
 HOPS_MAX = 100_000  # records that one record may lead to through internal topics
@@ -83,21 +83,34 @@ class TestDriver:
         self.written: dict[str, list[Output]] = {}
         self.changelog: list[Output] = []
         self._offsets: dict[str, int] = {}
+        self._handlers = handlers
         parts = sorted(plan.subtopologies, key=lambda part: not part.is_global)
-        states: dict[str, Any] = {}
+        self._global_states: dict[str, Any] = {}
         self.tasks: list[Task] = []
         for part in parts:
-            task = Task(
-                part,
-                MemoryBackend(),
-                application_id=plan.application_id,
-                handlers=handlers,
-                global_states=states,
-                now_ms=now_ms,
-            )
+            task = self._task(part, MemoryBackend())
             if part.is_global:
-                states.update(task.states)
+                self._global_states.update(task.states)
             self.tasks.append(task)
+
+    def _task(self, part: Subtopology, backend: StateBackend) -> Task:
+        return Task(
+            part,
+            backend,
+            application_id=self._plan.application_id,
+            handlers=self._handlers,
+            global_states=self._global_states,
+            now_ms=self.now_ms,
+        )
+
+    def rebuild(self) -> None:
+        """Make tasks and processors anew over their stores, as a worker does that takes a task over: fields
+        of processors begin anew."""
+        for place, task in enumerate(self.tasks):
+            if not task.subtopology.is_global:
+                task.close()
+                self.tasks[place] = self._task(task.subtopology, task.backend)
+                self.tasks[place].dropped = task.dropped
 
     def input(self, topic: str, key: Any = STRING, value: Any = JSON) -> InputTopic:
         return InputTopic(self, topic, serde_of(key), serde_of(value))

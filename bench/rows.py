@@ -106,6 +106,7 @@ ROWS = {
         Row("stall-times", "longest wait: largest timestamps", "ms", _less, STALL_MS_MAX, of_own=True),
         Row("stall-cold", "longest wait: logs out of the page cache", "ms", _less, STALL_MS_MAX, of_own=True),
         Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-fetch", "longest wait: a fetch of 10,000", "ms", _less, STALL_MS_MAX, of_own=True),
         Row(
             "stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, STALL_MS_MAX, of_own=True
         ),

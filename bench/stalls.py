@@ -28,7 +28,7 @@ from rich.table import Table
 
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
-from bench import frames, group_frames, group_stalls, loop_watch, machine, probe
+from bench import fetch_stalls, frames, group_frames, group_stalls, loop_watch, machine, probe
 from bench.brokers import (
     TOPIC_CONFIGS,
     USABLE_TIMEOUT_S,
@@ -291,6 +291,9 @@ def commit(stage: Stage) -> None:
         response = stage.ask(frame)
     if error := commit_error(response, next(iter(stage.topics))):
         raise LoadError(f"the offsets were refused with error {error}")
+
+
+fetch_stalls.register(row)
 
 
 @row("stall-delete")

@@ -221,7 +221,7 @@ RULES = (
     # -- fetch sessions
     sessions(
         "a request of another epoch is answered",
-        "if session.epoch != epoch:",
+        "if session.epoch != request.session_epoch:",
         "if False:",
         SESSION_TRANSCRIPTS,
     ),

@@ -1,5 +1,7 @@
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,9 +9,17 @@ from hypothesis import strategies as st
 
 from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.replication.fetch_sessions import FetchContext, FetchSessions, SessionPartition
+from barnabas.replication.fetch_sessions import (
+    PARTITIONS_A_STEP,
+    FetchContext,
+    FetchSessions,
+    SessionPartition,
+    parts_of,
+)
+from barnabas.runtime.pieces import at_once
 from replication.transcript import replay
 
+Open = Callable[..., FetchContext]
 HERE = Path(__file__).parent
 Data = FetchResponse.FetchableTopicResponse.PartitionData
 TOPIC_IDS = {name: name.encode().ljust(16, b".") for name in ("one", "two", "three", "gone")}
@@ -47,11 +57,16 @@ def fetch_request(
     )
 
 
+def open_in_steps(sessions: FetchSessions, *request: Any, privileged: bool = False) -> FetchContext:
+    return at_once(sessions.open_in_steps(*request, privileged=privileged))
+
+
 class Broker:
     """Partitions with an end and a start, and a client that fetches from them."""
 
-    def __init__(self, slots: int = 2) -> None:
+    def __init__(self, slots: int = 2, open_session: Open = FetchSessions.open) -> None:
         self.sessions = FetchSessions(slots, CountingRng())
+        self.open_session = open_session
         self.logs: dict[str, tuple[int, int]] = {}
         self.now_ms = 0
 
@@ -88,7 +103,9 @@ class Broker:
             [where for where in forget.split(",") if where],
             int(version),
         )
-        context = self.sessions.open(request, int(version), self.now_ms, privileged=by == "follower")
+        context = self.open_session(
+            self.sessions, request, int(version), self.now_ms, privileged=by == "follower"
+        )
         if context.error_code:
             return f"{ErrorCode(context.error_code).name}, session {context.session_id}"
         said = [f"session {context.session_id}:"]
@@ -122,9 +139,44 @@ class Broker:
         return f"{len(data.records or b'')} records hw={data.high_watermark} start={data.log_start_offset}"
 
 
+@pytest.mark.parametrize("opened", [FetchSessions.open, open_in_steps])
 @pytest.mark.parametrize("name", ["answers", "eviction"])
-def test_fetches_are_answered_as_written_down(name: str) -> None:
-    replay(HERE / "transcripts" / f"fetch_sessions_{name}.txt", Broker().answer)
+def test_fetches_are_answered_as_written_down(name: str, opened: Open) -> None:
+    replay(HERE / "transcripts" / f"fetch_sessions_{name}.txt", Broker(open_session=opened).answer)
+
+
+def test_a_session_that_is_opened_in_steps_is_found_when_it_is_complete() -> None:
+    sessions = FetchSessions(10, CountingRng())
+    request = fetch_request(0, 0, {f"many-{index}": 0 for index in range(3)})
+    steps = sessions.open_in_steps(request, 12, 0)
+    next(steps)
+    assert not len(sessions)
+    context = at_once(steps)
+    assert len(sessions) == 1 and context.session_id and len(context.partitions) == 3
+
+
+def test_no_two_requests_have_the_same_epoch_though_one_takes_steps() -> None:
+    sessions = FetchSessions(10, CountingRng())
+    session_id = open_session(sessions, {"one-0": 5}).session_id
+    steps = sessions.open_in_steps(fetch_request(session_id, 1, {"one-1": 5}), 12, 0)
+    next(steps)
+    again = sessions.open(fetch_request(session_id, 1, {"one-2": 5}), 12, 0)
+    assert again.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    later = sessions.open(fetch_request(session_id, 2, {}), 12, 0)
+    assert at_once(steps).superseded and not later.superseded
+
+
+def test_a_large_topic_is_split_into_parts() -> None:
+    partitions = [FetchRequest.FetchTopic.FetchPartition(partition=index) for index in range(100)]
+    topics = [
+        FetchRequest.FetchTopic(topic="one", partitions=partitions[:10]),
+        FetchRequest.FetchTopic(topic_id=TOPIC_IDS["two"], partitions=partitions),
+    ]
+    found = [part for parts in parts_of(topics) for part in parts]
+    assert max(len(part.partitions) for part in found) == PARTITIONS_A_STEP
+    assert [(part.topic, part.topic_id, each) for part in found for each in part.partitions] == [
+        (topic.topic, topic.topic_id, each) for topic in topics for each in topic.partitions
+    ]
 
 
 def open_session(sessions: FetchSessions, want: dict[str, int]) -> FetchContext:

@@ -16,7 +16,7 @@ request names, that are not settled (`mark_settled`), or that the broker has mar
 Does not know: topics, logs, waiting, the network, the clock.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +29,7 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0  # a full request that wants a session
 FINAL_EPOCH = -1  # a full request that wants none
 INT32_MAX = 2**31 - 1
+PARTITIONS_A_STEP = 32  # of `open_in_steps`
 TOPIC_IDS_SINCE_VERSION = 13
 EVICTION_MS = 120_000  # any new session may evict one that was unused for longer
 
@@ -193,6 +194,7 @@ class FetchContext:
         error_code: int = 0,
         marked: FetchSession | None = None,
         named: Sequence[SessionPartition] = (),
+        epoch: int | None = None,
     ) -> None:
         self.partitions = partitions
         self.named = named  # the partitions of a follower that this request names
@@ -202,7 +204,17 @@ class FetchContext:
         self._session = session
         # The session in which a follower's partitions are marked; without one, a session of this request.
         self.follower_session = session if session is not None and session.privileged else marked
-        self._epoch = session.epoch if session is not None else 0
+        if epoch is None:
+            epoch = session.epoch if session is not None else 0
+        self._epoch = epoch  # that the session has until the next request
+
+    @property
+    def size(self) -> int:
+        """The number of partitions to examine now."""
+        session = self._session
+        if session is None or not self.is_incremental:
+            return len(self.partitions)
+        return len(session.unsettled)
 
     def to_read(self) -> list[SessionPartition]:
         """The partitions to examine now."""
@@ -306,13 +318,9 @@ class FetchSessions:
         uses_topic_ids = api_version >= TOPIC_IDS_SINCE_VERSION
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             return self._open_full(request, uses_topic_ids, now_ms, privileged)
-        session = self._sessions.get(request.session_id)
-        if session is None:
-            return FetchContext([], error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.epoch != epoch:
-            return FetchContext([], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.uses_topic_ids != uses_topic_ids:
-            return FetchContext([], error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session = self._continued(request, uses_topic_ids)
+        if isinstance(session, FetchContext):
+            return session
         named = session.update_partitions(request.topics)
         if request.forgotten_topics_data:
             session.forget(request.forgotten_topics_data)
@@ -322,6 +330,59 @@ class FetchSessions:
         session.advance_epoch(now_ms)
         partitions = [] if session.privileged else session.ordered()
         return FetchContext(partitions, session, full=False, named=named)
+
+    def open_in_steps(
+        self, request: "FetchRequest", api_version: int, now_ms: int, *, privileged: bool = False
+    ) -> Generator[None, None, FetchContext]:
+        """Do the same as `open` for a request of many partitions, a few of them in each step.
+
+        The epoch advances first, so that no other request takes this one's place between two steps. A new
+        session is found by others when it is complete.
+        """
+        uses_topic_ids = api_version >= TOPIC_IDS_SINCE_VERSION
+        is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+        if is_full:
+            self._sessions.pop(request.session_id, None)
+        else:
+            session = self._continued(request, uses_topic_ids)
+            if isinstance(session, FetchContext):
+                return session
+            session.advance_epoch(now_ms)
+            epoch = session.epoch
+            named: list[SessionPartition] = []
+            for topics in parts_of(request.topics):
+                named += session.update_partitions(topics)
+                yield
+            for forgotten in parts_of(request.forgotten_topics_data):
+                session.forget(forgotten)
+                yield
+            if session.partitions:
+                partitions = [] if session.privileged else session.ordered()
+                return FetchContext(partitions, session, full=False, named=named, epoch=epoch)
+            if self._sessions.get(session.session_id) is session:
+                del self._sessions[session.session_id]
+        new = FetchSession(NO_SESSION, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+        named = []
+        for topics in parts_of(request.topics):
+            named += new.update_partitions(topics)
+            yield
+        is_kept = is_full and request.session_epoch != FINAL_EPOCH
+        if is_kept and self._has_slot(privileged, len(new.partitions), now_ms):
+            new.session_id = self._new_id()
+            self._sessions[new.session_id] = new
+            return FetchContext(new.ordered(), new, named=named)
+        return FetchContext(new.ordered(), marked=new if privileged else None, named=named)
+
+    def _continued(self, request: "FetchRequest", uses_topic_ids: bool) -> FetchSession | FetchContext:
+        """The session that the request continues, or the error that refuses it."""
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext([], error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return FetchContext([], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchContext([], error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        return session
 
     def is_next(self, session: FetchSession, epoch: int) -> bool:
         """Whether this epoch is the next one of the session, and the session is still open."""
@@ -334,7 +395,7 @@ class FetchSessions:
         if request.session_epoch == FINAL_EPOCH:
             return _without_session(request, uses_topic_ids, privileged)
         size = sum(len(topic.partitions) for topic in request.topics)
-        if len(self._sessions) >= self._slots and not self._evict_for_new(privileged, size, now_ms):
+        if not self._has_slot(privileged, size, now_ms):
             return _without_session(request, uses_topic_ids, privileged)
         session = FetchSession(
             self._new_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
@@ -342,6 +403,9 @@ class FetchSessions:
         named = session.update_partitions(request.topics)
         self._sessions[session.session_id] = session
         return FetchContext(session.ordered(), session, named=named)
+
+    def _has_slot(self, privileged: bool, size: int, now_ms: int) -> bool:
+        return len(self._sessions) < self._slots or self._evict_for_new(privileged, size, now_ms)
 
     def _evict_for_new(self, privileged: bool, size: int, now_ms: int) -> bool:
         """Evict a session for a new one: an unused one, or one of lower priority. False if there is none.
@@ -382,3 +446,15 @@ def _without_session(request: "FetchRequest", uses_topic_ids: bool, privileged: 
     session = FetchSession(NO_SESSION, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=0)
     named = session.update_partitions(request.topics)
     return FetchContext(session.ordered(), marked=session if privileged else None, named=named)
+
+
+def parts_of(topics: "Iterable[Any]") -> Iterator[list[Any]]:
+    """Split topics of a request into parts of a few partitions each."""
+    for topic in topics:
+        partitions = topic.partitions
+        if len(partitions) <= PARTITIONS_A_STEP:
+            yield [topic]
+            continue
+        for first in range(0, len(partitions), PARTITIONS_A_STEP):
+            some = partitions[first : first + PARTITIONS_A_STEP]
+            yield [type(topic)(topic=topic.topic, topic_id=topic.topic_id, partitions=some)]

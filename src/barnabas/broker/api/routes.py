@@ -46,6 +46,7 @@ class Endpoint:
     fallback: Handler | None = None  # handles unknown versions; its response is encoded as version 0
     unstable_max: int | None = None  # served only with `unstable.api.versions.enable`
     encoder: Encoder | None = None  # instead of the codec's, for responses with encoded parts
+    counts_errors: bool = True  # False if the encoded parts of a response hide its errors
 
     def last_version(self, serves_unstable: bool) -> int:
         if serves_unstable and self.unstable_max is not None:
@@ -86,7 +87,8 @@ class Route:
         encoder = endpoint.encoder
         response_class = apis.response_class(key)
         self.encode = encoder(version) if encoder else codec(response_class, version).encode
-        self._count_errors = count_nothing if encoder else error_counter(response_class)
+        counts_errors = endpoint.counts_errors
+        self._count_errors = error_counter(response_class) if counts_errors else count_nothing
         self._follower_times: ApiMetrics | None = None
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
@@ -120,7 +122,7 @@ class Route:
         return parts
 
 
-HOLDING_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH)
+HOLDING_RECORDS = (ApiKey.PRODUCE,)
 _endpoints: dict[str, dict[int, Endpoint]] = {"broker": {}, "controller": {}}  # by kind of listener
 
 
@@ -134,6 +136,7 @@ def handles(
     fallback: Handler | None = None,
     unstable_max: int | None = None,
     encoder: Encoder | None = None,
+    counts_errors: bool = True,
 ) -> Callable[[H], H]:
     """Declare the decorated function as the handler of `request` in `versions` ("0-4").
 
@@ -155,6 +158,7 @@ def handles(
             fallback=fallback,
             unstable_max=unstable_max,
             encoder=encoder,
+            counts_errors=counts_errors,
         )
         for kind in endpoint.listeners:
             _endpoints[kind][key] = endpoint

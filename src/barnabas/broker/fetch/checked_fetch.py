@@ -49,7 +49,7 @@ class CheckedFetch(ConsumerFetch):
     def find(self, asked: SessionPartition) -> Partition:
         name = asked.topic
         if not name and self._reads:
-            topic = self._broker.image.topics.by_id.get(asked.topic_id)
+            topic = self.broker.image.topics.by_id.get(asked.topic_id)
             if topic is None:
                 return super().find(asked)  # which says that the id is unknown
             name = topic.name

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.fetch.fetching import ColdRead, Fetching, Results
+from barnabas.broker.fetch.fetching import ColdRead, Fetching, Reading, Topics
 from barnabas.broker.fetch.partition_data import (
     EMPTY,
     NOT_KNOWN,
@@ -23,8 +23,10 @@ from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.runtime.shortage import Shortage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from barnabas.broker.api.context import RequestContext
-    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.partition import Partition, Waiter
     from barnabas.broker.quotas.client_quotas import FetchLimit
     from barnabas.broker.wire.channel import Channel
     from barnabas.protocol.messages.fetch import FetchRequest
@@ -51,13 +53,11 @@ class ConsumerFetch(Fetching):
         """Apply the client's quota: responses are smaller, and empty while the client is throttled."""
         self._limit, self._channel = limit, channel
         if limit is not None:
-            self._max_bytes = min(self._max_bytes, limit.bytes_max)
+            self.bytes_max = min(self.bytes_max, limit.bytes_max)
 
-    def cold(self) -> list[ColdRead]:
-        found: list[ColdRead] = []
-        is_committed = self._request.isolation_level == READ_COMMITTED
-        room = self._max_bytes
-        for asked in self._session.to_read():
+    def find_cold(self, to_read: Iterable[SessionPartition], room: int, found: list[ColdRead]) -> int:
+        is_committed = self.request.isolation_level == READ_COMMITTED
+        for asked in to_read:
             partition: Partition | None = asked.attachment
             if partition is None:
                 try:
@@ -75,14 +75,14 @@ class ConsumerFetch(Fetching):
                     found.append(
                         ColdRead(log, offset, size, upper, not has_loaded_aborted, not can_read_without_disk)
                     )
-        return found
+        return room
 
     def find(self, asked: SessionPartition) -> Partition:
         """The partition. The session remembers it: a consumer fetches the same ones again and again."""
         found: Partition | None = asked.attachment
         if found is None or not found.is_leader:
             asked.attachment = None
-            partitions = self._broker.partitions
+            partitions = self.broker.partitions
             if self._reads_followers:
                 found = partitions.replica(asked.topic, asked.topic_id, asked.index)
             elif asked.topic:
@@ -92,13 +92,11 @@ class ConsumerFetch(Fetching):
             asked.attachment = found
         return found
 
-    def response_if_ready(self, *, final: bool = False) -> FetchResponse | None:
-        request = self._request
-        results: Results = []
-        total = 0
-        is_urgent = final or request.max_wait_ms <= 0
-        can_wait = False
-        for asked in self._session.to_read():
+    def read(self, to_read: Iterable[SessionPartition], reading: Reading) -> None:
+        request = self.request
+        results, total = reading.results, reading.bytes_total
+        is_urgent, can_wait = reading.is_urgent, reading.can_wait
+        for asked in to_read:
             try:
                 partition = self.find(asked)
                 closest = self.closest(partition) if self._reads_followers and request.rack_id else None
@@ -109,7 +107,7 @@ class ConsumerFetch(Fetching):
                     data = read_partition(
                         partition,
                         asked.request,
-                        min(asked.request.partition_max_bytes, self._max_bytes - total),
+                        min(asked.request.partition_max_bytes, self.bytes_max - total),
                         request.isolation_level,
                         at_least_one=not total,
                     )
@@ -124,28 +122,31 @@ class ConsumerFetch(Fetching):
                 self._names_leaders = self._names_leaders or data.current_leader.leader_id >= 0
                 is_urgent = is_urgent or error.code not in NOT_KNOWN
             results.append((asked, data))
-        if can_wait and not is_urgent and total < request.min_bytes:
-            return None
-        return self.respond(results)
+        reading.bytes_total, reading.is_urgent, reading.can_wait = total, is_urgent, can_wait
 
     def closest(self, partition: Partition) -> int | None:
         """The closer replica that the consumer should read from instead; None if there is none."""
-        if not partition.is_leader or partition.state.has_no_followers or self._broker.select_replica is None:
+        if not partition.is_leader or partition.state.has_no_followers or self.broker.select_replica is None:
             return None
-        found = self._broker.select_replica(partition, self._request.rack_id, self._listener)
-        return found if found != self._broker.node_id else None
+        found = self.broker.select_replica(partition, self.request.rack_id, self._listener)
+        return found if found != self.broker.node_id else None
 
     def count(self, partition: Partition, size: int) -> None:
         partition.metrics.bytes_out += size
         partition.metrics.fetch_requests += 1
 
-    def respond(self, results: Results) -> FetchResponse:
-        if self._limit is not None and not self._session.superseded:
-            wait_ms = self._limit.wait_ms(response_size(results))
+    def refusal(self, reading: Reading) -> FetchResponse | None:
+        if self.session.superseded:
+            return self.superseded()
+        if self._limit is not None:
+            wait_ms = self._limit.wait_ms(response_size(reading))
             if wait_ms:
                 self._channel.mute(wait_ms)
-                return FetchResponse(throttle_time_ms=wait_ms, session_id=self._session.session_id)
-        response = super().respond(results)
+                return FetchResponse(throttle_time_ms=wait_ms, session_id=self.session.session_id)
+        return None
+
+    def response_of(self, topics: Topics) -> FetchResponse:
+        response = FetchResponse(session_id=self.session.session_id, responses=list(topics.values()))
         if self._names_leaders:
             self.add_endpoints(response)
         return response
@@ -161,14 +162,25 @@ class ConsumerFetch(Fetching):
         if leaders:
             response.node_endpoints = [
                 FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-                for node in self._broker.nodes(self._listener)
+                for node in self.broker.nodes(self._listener)
                 if node.id in leaders
             ]
 
     def watch(self) -> None:
-        self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
+        self._waiting_at = [asked.attachment for asked in self.session.partitions if asked.attachment]
         for partition in self._waiting_at:
             partition.wait(self.more)
+
+    def watch_some(self, read: Iterable[SessionPartition], more: Waiter) -> None:
+        for asked in read:
+            partition: Partition | None = asked.attachment
+            if partition is not None:
+                partition.wait(more)
+                self._waiting_at.append(partition)
+
+    def pop_watched(self) -> list[Partition]:
+        watched, self._waiting_at = self._waiting_at, []
+        return watched
 
     def unwatch(self) -> None:
         for partition in self._waiting_at:
@@ -188,6 +200,6 @@ def elsewhere(partition: Partition, replica_id: int) -> PartitionData:
     )
 
 
-def response_size(results: Results) -> int:
+def response_size(reading: Reading) -> int:
     """About what an answer takes: what surrounds the records is small beside them."""
-    return HEADER_BYTES + sum(len(data.records or b"") + PARTITION_BYTES for _, data in results)
+    return HEADER_BYTES + reading.bytes_total + len(reading.results) * PARTITION_BYTES

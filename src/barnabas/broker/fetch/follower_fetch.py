@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from barnabas.broker.fetch.fetching import ColdRead, Fetching, Results
+from barnabas.broker.fetch.fetching import ColdRead, Fetching, Reading
 from barnabas.broker.fetch.partition_data import (
     NOT_KNOWN,
     PartitionData,
@@ -25,7 +25,7 @@ from barnabas.replication.fetch_sessions import LOG_AGREES, NOT_SENT_YET
 from barnabas.runtime.shortage import Shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.fetch.followed_tail import FollowedTail
@@ -54,15 +54,18 @@ class FollowerFetch(Fetching):
         self._tail = tail  # set if the request took the shortcut
         self._unnoted: list[SessionPartition] = []
 
-    def begin(self) -> None:
-        self.note(self._session.named)
-        self._broker.followers_seen(self._follower)
+    def begin(self, *, notes: bool = True) -> None:
+        """`notes`: the progress at all named partitions is recorded now; if not, `note_progress` is called
+        later."""
+        if notes:
+            self.note_progress(self.session.named)
+        self.broker.followers_seen(self._follower)
 
-    def note(self, named: Iterable[SessionPartition]) -> None:
+    def note_progress(self, named: Iterable[SessionPartition]) -> None:
         """Record the follower's progress: it has every record below its fetch offset. A partition that is not
         led here yet is recorded later: it may be led here when the response is made, and then the follower
         sees no error and does not name it again."""
-        unnoted = []
+        unnoted = self._unnoted
         for asked in named:
             if not self._leads(asked):  # asked first, because a stopping node refuses thousands of partitions
                 unnoted.append(asked)
@@ -79,17 +82,21 @@ class FollowerFetch(Fetching):
                         self._follower,
                         request.fetch_offset,
                         request.log_start_offset,
-                        self._request.replica_state.replica_epoch,
+                        self.request.replica_state.replica_epoch,
                     )
                     asked.high_watermark = LOG_AGREES
             except KafkaError:
                 unnoted.append(asked)  # the read reports the error, if it persists
-        self._unnoted = unnoted
+
+    def pop_unnoted(self) -> list[SessionPartition]:
+        """Return and forget the partitions whose progress could not be recorded."""
+        unnoted, self._unnoted = self._unnoted, []
+        return unnoted
 
     def _leads(self, asked: SessionPartition) -> bool:
         found: Partition | None = asked.attachment
         if found is None:
-            partitions = self._broker.partitions
+            partitions = self.broker.partitions
             if asked.topic:
                 found = partitions.by_name.get((asked.topic, asked.index))
             else:
@@ -101,7 +108,7 @@ class FollowerFetch(Fetching):
         found: Partition | None = asked.attachment
         if found is None or not found.is_leader:
             asked.attachment = None
-            partitions = self._broker.partitions
+            partitions = self.broker.partitions
             if asked.topic:
                 found = partitions.leader(asked.topic, asked.index)
             else:
@@ -115,10 +122,8 @@ class FollowerFetch(Fetching):
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return found
 
-    def cold(self) -> list[ColdRead]:
-        found: list[ColdRead] = []
-        room = self._max_bytes
-        for asked in self._session.to_read():
+    def find_cold(self, to_read: Iterable[SessionPartition], room: int, found: list[ColdRead]) -> int:
+        for asked in to_read:
             partition: Partition | None = asked.attachment
             if partition is None or room <= 0:
                 continue
@@ -129,21 +134,26 @@ class FollowerFetch(Fetching):
                 room -= size
                 if not log.can_read_without_disk(offset, size):
                     found.append(ColdRead(log, offset, size, upper))
-        return found
+        return room
 
     def response_if_ready(self, *, final: bool = False) -> FetchResponse | None:
         if self._unnoted:
-            self.note(self._unnoted)
-        session, request = self._session, self._request
-        results: Results = []
-        unhurried: list[SessionPartition] = []
-        total = 0
-        is_urgent = final or request.max_wait_ms <= 0
-        can_wait = session.has_settled
+            self.note_progress(self.pop_unnoted())
+        return super().response_if_ready(final=final)
+
+    def begin_reading(self, final: bool) -> Reading:
+        is_urgent = final or self.request.max_wait_ms <= 0
+        return Reading(is_urgent, self.session.has_settled)
+
+    def read(self, to_read: Iterable[SessionPartition], reading: Reading) -> None:
+        session = self.session
+        results, unhurried, total = reading.results, reading.unhurried, reading.bytes_total
+        is_urgent, can_wait = reading.is_urgent, reading.can_wait
         results_max = RESULTS_MAX if session.is_incremental else None
-        for asked in session.to_read():
+        for asked in to_read:
             if len(results) == results_max:  # a node that stops has news of thousands of partitions
-                return self.respond(results)
+                reading.is_full = True
+                return
             if not session.full and has_all(asked):
                 can_wait = True
                 if asked.high_watermark == asked.attachment.state.high_watermark:
@@ -151,7 +161,7 @@ class FollowerFetch(Fetching):
                 else:
                     unhurried.append(asked)
                 continue
-            data = self.read(asked, total)
+            data = self.read_one(asked, total)
             if data.error_code:
                 is_urgent = is_urgent or data.error_code not in NOT_KNOWN
             else:
@@ -159,18 +169,19 @@ class FollowerFetch(Fetching):
                 total += len(data.records or b"")
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0 or starts_later(asked, data)
             results.append((asked, data))
-        if can_wait and not is_urgent and total < request.min_bytes:
-            return None
-        results += [(asked, self.read(asked, total)) for asked in unhurried]
-        return self.respond(results)
+        reading.bytes_total, reading.is_urgent, reading.can_wait = total, is_urgent, can_wait
 
-    def read(self, asked: SessionPartition, total: int) -> PartitionData:
+    def read_unhurried(self, unhurried: Iterable[SessionPartition], reading: Reading) -> None:
+        total = reading.bytes_total
+        reading.results += [(asked, self.read_one(asked, total)) for asked in unhurried]
+
+    def read_one(self, asked: SessionPartition, total: int) -> PartitionData:
         """One partition's part of a response that has `total` bytes so far."""
         partition = None
         try:
             partition = self.find(asked)
-            waits = self._broker.leader_throttle.must_wait(partition, self._follower)
-            room = min(asked.request.partition_max_bytes, self._max_bytes - total)
+            waits = self.broker.leader_throttle.must_wait(partition, self._follower)
+            room = min(asked.request.partition_max_bytes, self.bytes_max - total)
             return read_partition(
                 partition,
                 asked.request,
@@ -186,13 +197,13 @@ class FollowerFetch(Fetching):
 
     def count(self, partition: Partition, size: int) -> None:
         partition.metrics.replication_bytes_out += size
-        self._broker.leader_throttle.count(partition, size)
+        self.broker.leader_throttle.count(partition, size)
 
     # -- waiting -----------------------------------------------------------------------------------
 
     def more(self, partition: Partition | None = None) -> None:
         tail = self._tail
-        if tail is not None and not self._deferred.is_done and not self._session.superseded:
+        if tail is not None and not self._deferred.is_done and not self.session.superseded:
             try:
                 response: FetchResponse | bytes | None = tail.response()
             except Exception:
@@ -204,14 +215,25 @@ class FollowerFetch(Fetching):
 
     def watch(self) -> None:
         self._deferred.on_next = self.give_up  # the follower's next request waits behind this one
-        session = self._session.follower_session
+        session = self.session.follower_session
         assert session is not None
         session.on_change = self.more  # called when one of its partitions has changed
 
     def unwatch(self) -> None:
-        session = self._session.follower_session
+        session = self.session.follower_session
         assert session is not None
         if session.on_change == self.more:
+            session.on_change = None
+
+    def watch_session(self, more: Callable[[], None]) -> None:
+        session = self.session.follower_session
+        assert session is not None
+        session.on_change = more
+
+    def unwatch_session(self, more: Callable[[], None]) -> None:
+        session = self.session.follower_session
+        assert session is not None
+        if session.on_change == more:
             session.on_change = None
 
 

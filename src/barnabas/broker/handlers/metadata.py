@@ -42,7 +42,7 @@ NEEDS = (
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-@handles(MetadataRequest, "0-13", needs=NEEDS, encoder=encoder)
+@handles(MetadataRequest, "0-13", needs=NEEDS, encoder=encoder, counts_errors=False)
 def metadata(
     request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse | Awaitable[MetadataResponse]:

@@ -266,9 +266,13 @@ class Channel(ConnectionFlow):
 
     def learn_fetch(self, request: FetchRequest, session: FetchContext, follower: int) -> None:
         """Remember the follower's fetch that is being handled: the next may take a shortcut."""
+        self.learn_follower().learn(request, session, follower, self._route, self._frame, self._body_at)
+
+    def learn_follower(self) -> FollowerShortcut:
+        """Count the fetches of this connection as a follower's from now on."""
         if self.shortcut is None:
             self.shortcut = FollowerShortcut(self)
-        self.shortcut.learn(request, session, follower, self._route, self._frame, self._body_at)
+        return self.shortcut
 
     def _wait(self, route: Route, correlation_id: int, result: Any, started: int) -> None:
         """Wait for a handler that responds later. The channel handles no further request until then."""

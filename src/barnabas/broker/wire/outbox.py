@@ -27,6 +27,8 @@ CHUNK_BYTES = 1024 * 1024
 TURN_BYTES_MAX = 4 * CHUNK_BYTES  # sent by one channel before others have their turn
 DECRYPTED_BYTES_MAX = 96 * 1024  # at once; above 128 KiB the memory is new each time, and three times slower
 DECRYPTIONS_MAX = 4  # in a turn, each a quarter of a millisecond at most
+PART_BYTES_MIN = 8 * 1024  # sending a shorter part costs a call, too: it counts as this long
+SLICES_AT_ONCE_MAX = 256  # read into one write
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
 log = logging.getLogger("barnabas.channel")
 
@@ -135,7 +137,7 @@ class Outbox:
                     if budget <= 0:
                         raise BlockingIOError  # others first; a writable socket comes back at once
                     sent = self._send_plain(plain, part, is_slice)
-                    budget -= sent
+                    budget -= max(sent, PART_BYTES_MIN)
                 else:
                     sent = self._send_through(part, is_slice)
                 self._traffic.bytes_out += sent
@@ -244,11 +246,14 @@ def nothing() -> None:
 
 def small_enough(parts: list[Any]) -> bytes | None:
     """All parts as one bytes object; None if a slice is too long or likely not in the page cache, or if
-    there is much to decrypt."""
-    encrypted = 0
+    there are many of them, or much to decrypt."""
+    encrypted = slices = 0
     for index, part in enumerate(parts):
         if isinstance(part, LogSlice):
+            slices += 1
             encrypted += 0 if part.is_plain else len(part)
+            if slices > SLICES_AT_ONCE_MAX:
+                return None
             if max(len(part), encrypted) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
                 return None
             try:

@@ -21,7 +21,7 @@ from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.states import State
 from barnabas.connect.tasks.offsets import FileOffsets
 from barnabas.services.app import ServiceApp
-from connect.fakes import QuietPlugins, Recorder
+from connect.fakes import QuietConnector, QuietPlugins, Recorder
 
 CONFIG = {"connector.class": "Quiet", "topic": "t", "tasks.max": "2", "pass": "s3cret"}
 Story = Callable[[httpx.AsyncClient, Herder, Recorder], Awaitable[None]]
@@ -169,6 +169,22 @@ def test_what_references_stand_for_is_never_shown(tmp_path: Path) -> None:
         assert trace == f"Traceback: no topic {reference}, and no [hidden]"
 
     run(story, worker)
+
+
+def test_settings_without_effect_are_told_at_the_start(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = QuietConnector.CONFIG.copy().without_effect({"queue": ("8", "there is no queue")})
+    monkeypatch.setattr(QuietConnector, "CONFIG", definition)
+
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        await client.put("/connectors/a/config", json={**CONFIG, "queue": "9"})
+        await client.put("/connectors/b/config", json={**CONFIG, "queue": "8"})
+        await herder.settled()
+
+    run(story)
+    told = [each.getMessage() for each in caplog.records if "no effect" in each.getMessage()]
+    assert told == ["connector a: the setting queue has no effect: there is no queue"]
 
 
 def test_targets_and_restarts() -> None:

@@ -136,3 +136,24 @@ def test_recommended_values_and_hidden_settings() -> None:
     )
     assert found[1] == ConfigValue("table", "", ["a", "b"], [], False)
     assert found[2].errors == ["gone is referred in the dependents, but not defined."]
+
+
+def test_settings_without_effect_are_named_unless_they_are_as_by_default() -> None:
+    found = (
+        ConfigDef()
+        .define("size", "INT", 3)
+        .without_effect({"size": ("3", "nothing is large"), "queue": ("8", "there is none")})
+    )
+    assert found.ignored({"size": "3", "queue": "8"}) == {}
+    assert found.ignored({"size": "4", "queue": "9", "other": "x"}) == {
+        "size": "nothing is large",
+        "queue": "there is none",
+    }
+    assert found.keys["queue"].doc == "Has no effect here: there is none."
+
+
+def test_settings_that_are_not_built_are_refused_with_a_reason() -> None:
+    found = ConfigDef().refused({"tagging": ("false", "objects get no tags"), "acl": (None, "no lists")})
+    assert found.parse({"tagging": "FALSE"})["tagging"] == "FALSE"
+    with pytest.raises(ConfigError, match=r"objects get no tags\n.*no lists"):
+        found.parse({"tagging": "true", "acl": "private"})

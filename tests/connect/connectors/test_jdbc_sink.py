@@ -12,6 +12,7 @@ from tests.connect.connectors.jdbc_servers import Database, Sink, running
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.connectors.jdbc.sink import JdbcSinkConnector
+from barnabas.connect.connectors.jdbc.source import JdbcSourceConnector
 from barnabas.connect.data import (
     INT32,
     INT64,
@@ -258,3 +259,15 @@ def test_settings_that_do_not_fit_are_named() -> None:
     assert "pk.mode" in check({"delete.enabled": "true"})
     assert "pk.mode" in check({"insert.mode": "upsert"})
     assert "pk.fields" in check({"pk.mode": "kafka", "pk.fields": "a,b"})
+
+
+def test_settings_without_effect_are_named() -> None:
+    ignored = JdbcSinkConnector.CONFIG.ignored
+    assert ignored({"connection.attempts": "3", "trim.sensitive.log": "false"}) == {}
+    assert list(ignored({"connection.attempts": "9", "date.timezone": "UTC"})) == [
+        "connection.attempts",
+        "date.timezone",
+    ]
+    assert list(JdbcSourceConnector.CONFIG.ignored({"transaction.isolation.mode": "SERIALIZABLE"})) == [
+        "transaction.isolation.mode"
+    ]

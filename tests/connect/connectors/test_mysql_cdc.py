@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import threading
 import time
@@ -15,6 +16,7 @@ import pymysql
 import pytest
 from tests.connect.connectors.contexts import Offsets, started_source
 
+from barnabas.connect.config import ConfigError
 from barnabas.connect.connectors.mysql_cdc.connector import MariaDbConnector, MySqlConnector
 from barnabas.connect.plugins import ConnectError, Plugins, RetriableError
 from barnabas.testing import mysql
@@ -277,6 +279,45 @@ def test_the_envelope_is_debezium_s(server: mysql.MySqlServer, tmp_path: Path) -
     assert changes[1].value_schema.name == "env.shop.env_a.Envelope"
     assert changes[1].value_schema.field("source").name == "io.debezium.connector.mariadb.Source"
     assert {"file", "pos", "gtids", "ts_sec"} <= set(capture.offset)
+
+
+def test_columns_are_masked_and_cut(server: mysql.MySqlServer, tmp_path: Path) -> None:
+    execute(
+        server,
+        "CREATE TABLE mask_a (id int PRIMARY KEY, card varchar(40), mail varchar(40), note text)",
+        "INSERT INTO mask_a VALUES (1, '4000-1234', 'a@example.com', 'a long note'), (2, NULL, NULL, NULL)",
+    )
+    more = {
+        "column.mask.with.6.chars": "shop.mask_a.card",
+        "column.mask.hash.SHA-256.with.salt.pepper": r"shop\..*\.mail",
+        "column.truncate.to.6.chars": "shop.mask_a.note",
+    }
+    capture = Capture(config(server, "mask", tmp_path) | more)
+    capture.drain(2)
+    execute(server, "UPDATE mask_a SET note = 'another note' WHERE id = 1")
+    capture.drain(3)
+    capture.task.stop()
+    rows = [each.value["after"] for each in capture.records]
+    hashed = hashlib.sha256(b"peppera@example.com").hexdigest()
+    assert rows[0] == {"id": 1, "card": "******", "mail": hashed, "note": "a long"}
+    assert rows[1] == {"id": 2, "card": None, "mail": None, "note": None}
+    assert rows[2] == {**rows[0], "note": "anothe"}
+    assert capture.records[2].value["before"] == rows[0]
+
+
+def test_settings_that_are_not_built_are_refused(tmp_path: Path) -> None:
+    given = {"topic.prefix": "p", "database.hostname": "h", "database.user": "u"}
+    MariaDbConnector.CONFIG.parse(given | {"signal.enabled.channels": "source", "max.queue.size": "9"})
+    for name, value in (
+        ("provide.transaction.metadata", "true"),
+        ("signal.data.collection", "shop.signals"),
+        ("signal.enabled.channels", "source,kafka"),
+    ):
+        with pytest.raises(ConfigError, match=name):
+            MariaDbConnector.CONFIG.parse(given | {name: value})
+    wrong = "column.mask.hash.NO.with.salt.a"
+    assert wrong in MariaDbConnector().check({wrong: "b"})
+    assert "max.queue.size" in MariaDbConnector.CONFIG.ignored({"max.queue.size": "9"})
 
 
 def test_columns_change_while_the_task_runs_and_while_it_is_away(

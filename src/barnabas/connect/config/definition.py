@@ -10,9 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from barnabas.connect.config.errors import ConfigError
+from barnabas.connect.config.errors import ConfigError, invalid
 from barnabas.connect.config.settings import Settings
-from barnabas.connect.config.types import REQUIRED, ConfigType, Importance, Missing, Width, parse_type
+from barnabas.connect.config.types import (
+    REQUIRED,
+    ConfigType,
+    Importance,
+    Missing,
+    Width,
+    config_text,
+    parse_type,
+)
 from barnabas.connect.config.validators import Validator
 
 IMPORTANCES = list(Importance)
@@ -42,6 +50,7 @@ class ConfigKey:
     validator: Callable[[str, Any], None] | None = None
     dependents: tuple[str, ...] = ()
     recommender: Recommender | None = None
+    no_effect: str = ""  # the reason, for a setting that users know and that changes nothing here
 
     @property
     def is_required(self) -> bool:
@@ -94,6 +103,31 @@ class ConfigDef:
             Width(width.upper()), display_name or name, validator, tuple(dependents), recommender,
         )  # fmt: skip
         return self.add(key)
+
+    def without_effect(self, settings: Mapping[str, tuple[str | None, str]]) -> Self:
+        """Add settings that users bring along and that change nothing here: defaults and reasons."""
+        for name, (default, reason) in settings.items():
+            doc = f"Has no effect here: {reason}."
+            if (key := self.keys.get(name)) is not None:
+                self.keys[name] = replace(key, doc=doc, no_effect=reason)
+            else:
+                self.add(ConfigKey(name, ConfigType.STRING, default, Importance.LOW, doc, no_effect=reason))
+        return self
+
+    def refused(self, settings: Mapping[str, tuple[str | None, str]]) -> Self:
+        """Add settings that are not built: any value but the default is an error, which says the reason."""
+        for name, (default, reason) in settings.items():
+            self.define(name, "STRING", default, "LOW", f"Only the default: {reason}.",
+                        validator=only_default(default, reason))  # fmt: skip
+        return self
+
+    def ignored(self, given: Mapping[str, str | None]) -> dict[str, str]:
+        """Settings that are given, are not as by default, and have no effect; with the reasons."""
+        return {
+            name: key.no_effect
+            for name, key in self.keys.items()
+            if key.no_effect and given.get(name) not in (None, "", config_text(key.default))
+        }
 
     def add(self, key: ConfigKey) -> Self:
         """Add a definition; its default is parsed and checked."""
@@ -196,6 +230,14 @@ class ConfigDef:
         if key.type is ConfigType.LIST and "" in (result.value or ()):
             result.errors.append(f"Configuration '{key.name}' values must not be empty.")
         return result
+
+
+def only_default(default: str | None, reason: str) -> Validator:
+    def check(name: str, value: Any) -> None:
+        if (value or "").strip().lower() not in ("", (default or "").lower()):
+            raise invalid(name, value, reason)
+
+    return Validator(f"only {default or 'empty'}", check)
 
 
 def missing(name: str) -> str:

@@ -174,6 +174,8 @@ class Herder(Commands):
             found = connector_class(self.plugins, config.get("connector.class", ""))
             running = self.running[name] = RunningConnector(name, raw, config, found)
             log.info("connector %s starts with %s", name, masked(raw, found.CONFIG))
+            for setting, reason in found.CONFIG.ignored(config).items():
+                log.warning("connector %s: the setting %s has no effect: %s", name, setting, reason)
             started = running
             await self.startups.counted(
                 started.start(

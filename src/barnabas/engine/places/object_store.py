@@ -32,7 +32,8 @@ class ObjectStore(NamedTuple):
     prefix: str
 
 
-def open_store(url: str, settings: Mapping[str, str] | None = None) -> ObjectStore:
+def open_store(url: str, settings: Mapping[str, str] | None = None, **more: Any) -> ObjectStore:
+    """`more` goes to the client as it is."""
     scheme, _, rest = url.partition("://")
     if scheme not in SCHEMES:
         raise NoRecords(
@@ -46,7 +47,7 @@ def open_store(url: str, settings: Mapping[str, str] | None = None) -> ObjectSto
     root, _, prefix = rest.partition("/")
     options, connection = options_of(settings or {})
     address = f"{'s3' if scheme == 's3a' else scheme}://{root}"
-    return ObjectStore(client, stores.from_url(address, client_options=connection, **options), prefix)
+    return ObjectStore(client, stores.from_url(address, client_options=connection, **options, **more), prefix)
 
 
 def options_of(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:

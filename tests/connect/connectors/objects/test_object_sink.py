@@ -6,6 +6,9 @@ import gzip
 import io
 import json
 import random
+import threading
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ from tests.connect.connectors.contexts import started_sink
 from tests.s3_server import running_s3
 
 from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.config import ConfigError
 from barnabas.connect.connectors.objects.connectors import HdfsSinkConnector, S3SinkConnector
-from barnabas.connect.data import INT64, STRING, TIMESTAMP, Column, Records, struct
+from barnabas.connect.data import INT64, STRING, TIMESTAMP, Column, Records, decimal, struct
 from barnabas.connect.plugins import RetriableError, SinkTask
 
 SCHEMA = struct(name="Order", id=INT64, country=STRING)
@@ -206,6 +210,109 @@ def test_wrong_settings_are_named() -> None:
     assert "letter 'Q'" in connector.check(config)["path.format"][0]
     config = {"hdfs.url": "hdfs://x:9000", "format.class": "JsonFormat", "flush.size": "1"}
     assert "native client" in str(HdfsSinkConnector().check(config))
+
+
+def test_settings_that_a_store_cannot_follow_are_refused() -> None:
+    config = {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "1"}
+    check = S3SinkConnector().check
+    assert check(config | {"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "k"}) == {}
+    assert "needs s3.ssea.name=aws:kms" in check(config | {"s3.sse.kms.key.id": "k"})["s3.sse.kms.key.id"][0]
+    for name, value in (("s3.acl.canned", "private"), ("s3.ssea.name", "DES"), ("s3.object.tagging", "true")):
+        with pytest.raises(ConfigError):
+            S3SinkConnector.CONFIG.parse(config | {name: value})
+    ignored = S3SinkConnector.CONFIG.ignored({"s3.credentials.provider.class": "com.example.Mine"})
+    assert "aws.access.key.id" in ignored["s3.credentials.provider.class"]
+
+
+def test_decimals_and_bytes_are_written_as_settings_say(tmp_path: Path) -> None:
+    schema = struct(price=decimal(2))
+    rows = [{"price": Decimal("12345678901234567890.50")}, {"price": Decimal("-1.28")}]
+    texts = {}
+    for form in ("BASE64", "NUMERIC"):
+        folder = tmp_path / form
+        more = {"flush.size": "2", "json.decimal.format": form}
+        task = started_sink(HdfsSinkConnector, hdfs(folder, **more))
+        task.put(Records.of("orders", Column.of(rows, schema), partitions=[0, 0], offsets=[0, 1]))
+        [path] = folder.rglob("*.json")
+        texts[form] = path.read_text()
+    assert texts["NUMERIC"] == '{"price":12345678901234567890.50}\n{"price":-1.28}\n'
+    assert texts["BASE64"].endswith('{"price":"gA=="}\n')  # -128 as Java's BigInteger
+    more = {"format.class": "ByteArrayFormat", "flush.size": "2"}
+    more |= {"format.bytearray.extension": ".raw", "format.bytearray.separator": "||"}
+    task = started_sink(HdfsSinkConnector, hdfs(tmp_path / "bytes", **more))
+    task.put(Records.of("orders", Column(None, [b"a", b"b"]), partitions=[0, 0], offsets=[0, 1]))
+    [path] = tmp_path.rglob("*.raw")
+    assert path.read_bytes() == b"a||b||"
+    assert task._layout.form.decode(b"a||b||").pylist() == [b"a", b"b"]  # type: ignore[attr-defined]
+
+
+def test_requests_are_sent_again_as_often_as_the_setting_says() -> None:
+    seen: list[str] = []
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            seen.append(self.path)
+            self.send_response(503)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    pauses: list[int] = []
+    try:
+        config = {
+            "s3.bucket.name": "bucket",
+            "store.url": f"http://127.0.0.1:{server.server_port}",
+            "aws.access.key.id": "test",
+            "aws.secret.access.key": "test",
+            "format.class": "JsonFormat",
+            "flush.size": "1",
+            "s3.part.retries": "2",
+            "s3.retry.backoff.ms": "1",
+            "retry.backoff.ms": "77",
+        }
+        task = started_sink(S3SinkConnector, config, retry_after_ms=pauses.append)
+        with pytest.raises(RetriableError):
+            task.put(records(0, 1))
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert len(seen) == 3
+    assert pauses == [77]
+
+
+def test_a_store_is_told_how_to_encrypt() -> None:
+    boto3 = pytest.importorskip("boto3", reason="comes with moto")
+    with running_s3("bucket") as server:
+        client = boto3.client(
+            "s3", endpoint_url=server.address, region_name="us-east-1",
+            aws_access_key_id="test", aws_secret_access_key="test",
+        )  # fmt: skip
+        config = {
+            "s3.bucket.name": "bucket",
+            "store.url": server.address,
+            "aws.access.key.id": "test",
+            "aws.secret.access.key": "test",
+            "s3.region": "us-east-1",
+            "flush.size": "1",
+            "format.class": "JsonFormat",
+        }
+        found = []
+        for more in (
+            {"s3.ssea.name": "AES256"},
+            {"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "key-1"},
+        ):
+            task = started_sink(S3SinkConnector, {**config, **more})
+            task.put(records(0, 1))
+            name = "topics/orders/partition=0/orders+0+0000000000.json"
+            head = client.head_object(Bucket="bucket", Key=name)
+            found.append((head.get("ServerSideEncryption"), head.get("SSEKMSKeyId")))
+        assert found == [("AES256", None), ("aws:kms", "key-1")]
 
 
 def test_an_s3_store_gets_the_same_files_again() -> None:

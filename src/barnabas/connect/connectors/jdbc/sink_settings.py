@@ -37,16 +37,6 @@ CONFIG = (
         "Enable deletes",
     )
     .define(
-        "table.types",
-        "LIST",
-        "TABLE",
-        "LOW",
-        "Types of tables that are written.",
-        WRITES,
-        "MEDIUM",
-        "Table Types",
-    )
-    .define(
         "table.name.format",
         "STRING",
         "${topic}",
@@ -149,6 +139,18 @@ CONFIG = (
         WRITES,
         "MEDIUM",
         "Offsets Table",
+    )
+    .without_effect(
+        {
+            "table.types": ("TABLE", "the name of a table decides"),
+            "connection.attempts": ("3", "max.retries counts"),
+            "connection.backoff.ms": ("10000", "retry.backoff.ms counts"),
+            "timestamp.precision.mode": ("microseconds", "times have the digits of their schema"),
+            "timestamp.fields.list": (None, "columns have the types of the fields"),
+            "date.timezone": ("DB_TIMEZONE", "dates have no zone"),
+            "mssql.use.merge.holdlock": ("true", "there is no SQL Server"),
+            "trim.sensitive.log": ("false", "messages of the database are shown as they are"),
+        }
     )
 )
 

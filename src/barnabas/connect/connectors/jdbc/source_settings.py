@@ -255,17 +255,6 @@ CONFIG = (
         one_of(*GRANULARITIES),
     )
     .define(
-        "transaction.isolation.mode",
-        "STRING",
-        "DEFAULT",
-        "LOW",
-        "Isolation of queries.",
-        CONNECTOR,
-        "MEDIUM",
-        "Transaction Isolation Mode",
-        one_of("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE"),
-    )
-    .define(
         "barnabas.key.from.table",
         "BOOLEAN",
         False,
@@ -320,6 +309,16 @@ CONFIG = (
     )
     .define(
         "tables", "LIST", "", "LOW", "Tables of one task; set by the connector.", CONNECTOR, "LONG", "Tables"
+    )
+    .without_effect(
+        {
+            "transaction.isolation.mode": ("DEFAULT", "queries have the isolation of the database"),
+            "timestamp.columns.mapping": (None, "timestamp.column.name counts for all tables"),
+            "incrementing.column.mapping": (None, "incrementing.column.name counts for all tables"),
+            "date.calendar.system": ("LEGACY", "dates are those of the Gregorian calendar"),
+            "max.buffer.size": ("0", "batch.max.rows bounds what waits"),
+            "poll.linger.ms": ("5000", "rows are sent as they are read"),
+        }
     )
 )
 

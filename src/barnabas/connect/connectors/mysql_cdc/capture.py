@@ -8,6 +8,7 @@ from barnabas import __version__
 from barnabas.connect.config import Settings
 from barnabas.connect.connectors.debezium.envelope import SNAPSHOT, TableSchemas
 from barnabas.connect.connectors.debezium.filters import topic_name
+from barnabas.connect.connectors.debezium.masks import masked, masks_of
 from barnabas.connect.connectors.mysql_cdc.row_values import ABSENT
 from barnabas.connect.connectors.mysql_cdc.server import Wanted
 from barnabas.connect.connectors.mysql_cdc.tables import TableDef
@@ -42,7 +43,7 @@ class Table:
 
     def __init__(self, definition: TableDef, settings: Settings, wanted: Wanted, source: Schema) -> None:
         self.definition = definition
-        modes = Modes.of(settings)
+        modes, masks = Modes.of(settings), masks_of(settings.raw)
         database, name = definition.database, definition.name
         self.places: list[int] = []
         self.readers: list[Read] = []
@@ -52,7 +53,7 @@ class Table:
                 schema, read = typed(column, modes)
                 fields.append(Field(column.name, schema))
                 self.places.append(place)
-                self.readers.append(read)
+                self.readers.append(masked(f"{database}.{name}.{column.name}", schema, read, masks))
         names = {one.name for one in fields}
         keys = own_keys(settings, f"{database}.{name}") or list(definition.keys)
         topic = topic_name(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.connect.config import ConfigDef, at_least, one_of_any_case
+from barnabas.connect.connectors.debezium.masks import mask_errors
+from barnabas.connect.connectors.debezium.without_effect import COMMON
 
 SNAPSHOT_MODES = (
     "always", "initial", "initial_only", "no_data", "schema_only", "never", "when_needed", "recovery",
@@ -47,6 +49,30 @@ FLAGS = {
     "tombstones.on.delete": (True, "Send a tombstone after each delete"),
     "include.schema.changes": (True, "Send statements that change tables to the topic topic.prefix"),
 }
+WITHOUT_EFFECT = {
+    **COMMON,
+    "connect.timeout.ms": ("30000", "the driver's time to connect counts"),
+    "connect.keep.alive": ("true", "a connection that breaks is opened again"),
+    "connect.keep.alive.interval.ms": ("60000", "a connection that breaks is opened again"),
+    "gtid.source.includes": (None, "all GTIDs of the server count"),
+    "gtid.source.excludes": (None, "all GTIDs of the server count"),
+    "gtid.source.filter.dml.events": ("true", "all GTIDs of the server count"),
+    "include.query": ("false", "events do not have the statement"),
+    "inconsistent.schema.handling.mode": ("fail", "tables whose columns are unknown fail the task"),
+    "event.deserialization.failure.handling.mode": ("fail", "events that cannot be read fail the task"),
+    "enable.time.adjuster": ("true", "years with two digits are read as the server does"),
+    "min.row.count.to.stream.results": ("1000", "all tables are read as a stream"),
+    "schema.history.internal.skip.unparseable.ddl": ("false", "statements that are not understood are told"),
+    "schema.history.internal.store.only.captured.tables.ddl": ("false", "the connector decides"),
+    "schema.history.internal.store.only.captured.databases.ddl": ("true", "the connector decides"),
+    "use.nongraceful.disconnect": ("false", "connections are closed at once"),
+}
+REFUSED = {
+    "provide.transaction.metadata": ("false", "transactions are not sent: set it to false"),
+    "signal.data.collection": (None, "signals are not built for MySQL and MariaDB: remove the setting"),
+    "signal.enabled.channels": ("source", "signals are not built for MySQL and MariaDB: remove the setting"),
+    "signal.kafka.topic": (None, "signals are not built for MySQL and MariaDB: remove the setting"),
+}
 
 
 def definition() -> ConfigDef:
@@ -76,7 +102,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return found
+    return found.without_effect(WITHOUT_EFFECT).refused(REFUSED)
 
 
 CONFIG = definition()
@@ -84,7 +110,7 @@ CONFIG = definition()
 
 def setting_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     """Settings that do not fit together."""
-    errors: dict[str, list[str]] = {}
+    errors: dict[str, list[str]] = mask_errors(config)
     for name in LISTS:
         if config.get(f"{name}.include.list") and config.get(f"{name}.exclude.list"):
             text = f"{name}.include.list and {name}.exclude.list are exclusive: set one of them"

@@ -9,7 +9,7 @@ import base64
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -41,12 +41,16 @@ class Format:
     name: str
     codec: str = ""
     gzipped: bool = False
+    level: int = -1  # of gzip
+    numeric_decimals: bool = False  # JSON: decimals are numbers, not bytes in base64
+    own_extension: str = ""  # of bytes
+    separator: bytes = b"\n"  # of bytes
 
     @property
     def extension(self) -> str:
         if self.name == "parquet" and self.codec not in ("", "none"):
             return f".{self.codec}.parquet"
-        return EXTENSIONS[self.name] + (".gz" if self.gzipped else "")
+        return (self.own_extension or EXTENSIONS[self.name]) + (".gz" if self.gzipped else "")
 
     def encode(self, columns: Sequence[Column]) -> bytes:
         """A file of these values. Columns have the same schema; the first names it."""
@@ -73,7 +77,8 @@ class Format:
             return Column.of(list(found), schema)
         if self.name == "csv":
             return Column(None, [dict(row) for row in csv.DictReader(io.StringIO(data.decode()))])
-        lines = data.removesuffix(b"\n").split(b"\n") if data else []
+        end = self.separator if self.name == "bytearray" else b"\n"
+        lines = data.removesuffix(end).split(end) if data else []
         if self.name == "json":
             return Column(None, [orjson.loads(line) for line in lines])
         return (
@@ -110,7 +115,7 @@ class FileEncoder:
 
     def __init__(self, form: Format, schema: Schema | None, out: Any) -> None:
         check_schema(form, schema)
-        self._out: Any = gzip.GzipFile("", "wb", fileobj=out, mtime=0) if form.gzipped else out
+        self._out: Any = gzip.GzipFile("", "wb", form.level, out, 0) if form.gzipped else out
         self._form = form
         self._writer: Any = None
         if form.name == "parquet":
@@ -143,14 +148,15 @@ class FileEncoder:
         return csv_lines(["" if one is None else csv_cell(one) for one in value.values()] for value in values)
 
     def _json(self, values: list[Any]) -> bytes:
-        return b"".join(orjson.dumps(plain(value)) + b"\n" for value in values)
+        decimals = as_number if self._form.numeric_decimals else as_base64
+        return b"".join(orjson.dumps(plain(value, decimals)) + b"\n" for value in values)
 
     def _string(self, values: list[Any]) -> bytes:
         return "".join(f"{value}\n" for value in values).encode()
 
     def _bytearray(self, values: list[Any]) -> bytes:
         check_bytes(values)
-        return b"".join(value + b"\n" for value in values)
+        return b"".join(value + self._form.separator for value in values)
 
     def close(self) -> None:
         """End the file; what it was written into stays open."""
@@ -173,16 +179,28 @@ def csv_cell(value: Any) -> Any:
     return orjson.dumps(found).decode() if isinstance(found, dict | list) else found
 
 
-def plain(value: Any) -> Any:
+def as_number(value: Decimal) -> Any:
+    return orjson.Fragment(format(value, "f"))
+
+
+def as_base64(value: Decimal) -> str:
+    """The unscaled number as Java's bytes: big-endian, two's complement."""
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    length = (number + (number < 0)).bit_length() // 8 + 1
+    return base64.b64encode(number.to_bytes(length, "big", signed=True)).decode()
+
+
+def plain(value: Any, decimals: Callable[[Decimal], Any] = str) -> Any:
     """A value as Connect's JSON without schemas has it: times as numbers, bytes in base64."""
     if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(one, decimals) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(one, decimals) for one in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Decimal):
-        return str(value)
+        return decimals(value)
     if isinstance(value, datetime):
         return int(value.astimezone(UTC).timestamp() * 1000)
     if isinstance(value, date):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from barnabas.connect.config import ConfigDef, Settings, at_least, non_empty, one_of, one_of_any_case
+from barnabas.connect.config import ConfigDef, Settings, at_least, between, non_empty, one_of, one_of_any_case
 from barnabas.connect.connectors.objects import partitioners
 from barnabas.connect.connectors.objects.compatibility import LEVELS
 from barnabas.connect.connectors.objects.cutting import Rules
 from barnabas.connect.connectors.objects.formats import Format
-from barnabas.connect.connectors.objects.storage import Storage, storage_at
+from barnabas.connect.connectors.objects.storage import RETRIES, Storage, storage_at
 from barnabas.connect.plugins import ConnectError
 
 S3A = "spark.hadoop.fs.s3a"
@@ -32,6 +33,42 @@ PARTITIONERS = (
     "DailyPartitioner",
     "HourlyPartitioner",
 )
+WITHOUT_EFFECT = {
+    "locale": (None, "folders have numbers only"),
+    "shutdown.timeout.ms": ("3000", "the worker's task.shutdown.graceful.timeout.ms counts"),
+    "partitioner.max.open.files": ("-1", "open files beyond 8 MB lie on the disk"),
+}
+REFUSED = {
+    "directory.delim": ("/", "folders are divided by / only"),
+}
+S3_WITHOUT_EFFECT = {
+    "storage.class": ("io.confluent.connect.s3.storage.S3Storage", "it is always S3"),
+    "s3.credentials.provider.class": (
+        "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
+        "classes of Java are not loaded; keys come from aws.access.key.id or the environment",
+    ),
+    "enable.conditional.writes": ("true", "a file that is written again replaces itself"),
+    "s3.elastic.buffer.enable": ("false", "open files beyond 8 MB lie on the disk"),
+    "s3.http.send.expect.continue": ("true", "requests are sent without it"),
+}
+S3_REFUSED = {
+    "s3.acl.canned": (None, "access control lists are not set: give rights by the policy of the bucket"),
+    "s3.sse.customer.key": (None, "keys of customers are not built: take s3.ssea.name=aws:kms"),
+    "s3.object.tagging": ("false", "objects get no tags"),
+    "s3.proxy.url": (None, "proxies are not built"),
+    "s3.wan.mode": ("false", "accelerated endpoints are not built: set store.url"),
+    "tombstone.encoded.partition": (None, "tombstones are not written"),
+}
+HDFS_WITHOUT_EFFECT = {
+    "logs.dir": ("logs", "names of files tell the offsets"),
+    "hadoop.conf.dir": (None, "there is no Hadoop"),
+    "hadoop.home": (None, "there is no Hadoop"),
+    "storage.class": ("io.confluent.connect.hdfs.storage.HdfsStorage", "hdfs.url decides"),
+}
+HDFS_REFUSED = {
+    "hive.integration": ("false", "tables of Hive are not made"),
+    "hdfs.authentication.kerberos": ("false", "there is no Hadoop client"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +89,7 @@ class Layout:
     on_null: str
     schedule_ms: int
     zone: tzinfo
+    backoff_ms: int
 
     def extension_of(self, part: str) -> str:
         return f".{part}{self.parts[part].extension}" if part != VALUES else self.form.extension
@@ -84,7 +122,19 @@ def format_of(settings: Settings, name: str = "format.class") -> Format:
         "bytearray",
     )
     codec = {"parquet": "parquet.codec", "avro": "avro.codec"}.get(found)
-    return Format(found, settings.text(codec) if codec else "", gzipped)
+    own = settings.text("format.bytearray.extension") if found == "bytearray" else ""
+    if own and not re.fullmatch(r"\.[\w.-]+", own):
+        raise ConnectError(f"format.bytearray.extension {own!r} must be a dot and letters, as .bin")
+    separator = settings.raw.get("format.bytearray.separator")  # line ends and blanks count
+    return Format(
+        found,
+        settings.text(codec) if codec else "",
+        gzipped,
+        settings.integer("s3.compression.level") if "s3.compression.level" in settings else -1,
+        "json.decimal.format" in settings and settings.text("json.decimal.format").upper() == "NUMERIC",
+        own,
+        b"\n" if separator is None else separator.encode(),
+    )
 
 
 def layout_of(settings: Settings) -> Layout:
@@ -112,6 +162,7 @@ def layout_of(settings: Settings) -> Layout:
         on_null=settings.text("behavior.on.null.values"),
         schedule_ms=settings.integer("rotate.schedule.interval.ms"),
         zone=zone,
+        backoff_ms=settings.integer("retry.backoff.ms"),
     )
 
 
@@ -125,7 +176,25 @@ def storage_of(settings: Settings) -> Storage:
         f"{S3A}.path.style.access": str(settings.flag("s3.path.style.access.enabled")),
     }
     url = settings.text("hdfs.url") if "hdfs.url" in settings else f"s3://{settings.text('s3.bucket.name')}"
-    return storage_at(url, access, part_bytes)
+    return storage_at(url, access, part_bytes, encryption_of(settings), retries_of(settings))
+
+
+def encryption_of(settings: Settings) -> dict[str, str]:
+    """How the store encrypts objects, in the words of its client."""
+    if "s3.ssea.name" not in settings:
+        return {}
+    name, key = settings.text("s3.ssea.name"), settings.text("s3.sse.kms.key.id")
+    if key and not name.startswith("aws:kms"):
+        raise ConnectError("s3.sse.kms.key.id needs s3.ssea.name=aws:kms")
+    found = {"aws_server_side_encryption": name, "aws_sse_kms_key_id": key}
+    return {each: value for each, value in found.items() if value}
+
+
+def retries_of(settings: Settings) -> tuple[int, float]:
+    """How often a request to the store is sent again, and seconds before the first time."""
+    if "s3.part.retries" not in settings:
+        return RETRIES
+    return settings.integer("s3.part.retries"), settings.integer("s3.retry.backoff.ms") / 1000
 
 
 def zone_of(name: str) -> tzinfo:
@@ -181,12 +250,10 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
             doc="A folder, file:///…, or s3://bucket/….",
             validator=non_empty(),
         )
-        found.define("logs.dir", "STRING", "logs", "LOW", "Not needed here: names tell the offsets.")
+        found.without_effect(HDFS_WITHOUT_EFFECT).refused(HDFS_REFUSED)
     else:
         found.define("s3.bucket.name", "STRING", importance="HIGH", doc="The bucket.", validator=non_empty())
-        found.define(
-            "storage.class", "STRING", "io.confluent.connect.s3.storage.S3Storage", "LOW", "Always S3."
-        )
+        found.without_effect(S3_WITHOUT_EFFECT).refused(S3_REFUSED)
     found.define(
         "format.class",
         "CLASS",
@@ -225,7 +292,7 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
         "path.format", "STRING", "", "MEDIUM", "Folders of TimeBasedPartitioner: 'year'=YYYY/'month'=MM."
     )
     found.define("partition.duration.ms", "LONG", -1, "MEDIUM", "The period of TimeBasedPartitioner.")
-    found.define("locale", "STRING", "", "LOW", "Accepted; folders have numbers only.")
+    found.without_effect(WITHOUT_EFFECT).refused(REFUSED)
     found.define("timezone", "STRING", "UTC", "MEDIUM", "The zone of folders and schedules.")
     found.define("timestamp.extractor", "STRING", "Wallclock", "MEDIUM", "Wallclock, Record or RecordField.")
     found.define("timestamp.field", "STRING", "timestamp", "MEDIUM", "The field of RecordField.")
@@ -263,6 +330,14 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
         "gzip packs JSON, CSV, text and bytes.",
         validator=one_of("none", "gzip"),
     )
+    found.define("s3.compression.level", "INT", -1, "LOW", "The level of gzip; -1: its default.",
+                 validator=between(-1, 9))  # fmt: skip
+    found.define("json.decimal.format", "STRING", "BASE64", "MEDIUM",
+                 "Decimals in JSON: BASE64 (the unscaled number) or NUMERIC.",
+                 validator=one_of_any_case("BASE64", "NUMERIC"))  # fmt: skip
+    define_bytes(found)
+    found.define("retry.backoff.ms", "LONG", 5000, "LOW", "The pause before files are written again.",
+                 validator=at_least(0))  # fmt: skip
     found.define(
         "behavior.on.null.values",
         "STRING",
@@ -282,12 +357,28 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
     return define_store(found)
 
 
+def define_bytes(found: ConfigDef) -> ConfigDef:
+    """The format ByteArray."""
+    return found.define(
+        "format.bytearray.extension", "STRING", ".bin", "LOW", "Names of files of bytes."
+    ).define(
+        "format.bytearray.separator", "STRING", None, "LOW", "Behind each record of bytes; none: a line end."
+    )
+
+
 def define_store(found: ConfigDef, *, has_part_size: bool = True) -> ConfigDef:
     """Where an object store is, and the key to it."""
     found.define("s3.region", "STRING", "us-west-2", "MEDIUM", "The region.")
     if has_part_size:
         found.define("s3.part.size", "INT", 26214400, "HIGH", "Bytes of a part of an upload.",
                      validator=at_least(5 << 20))  # fmt: skip
+        found.define("s3.ssea.name", "STRING", "", "LOW", "How the store encrypts: AES256, aws:kms.",
+                     validator=one_of("", "AES256", "aws:kms", "aws:kms:dsse"))  # fmt: skip
+        found.define("s3.sse.kms.key.id", "STRING", "", "LOW", "The key of KMS; none: that of the bucket.")
+        found.define("s3.part.retries", "INT", 3, "MEDIUM", "How often a request is sent again.",
+                     validator=between(0, 100))  # fmt: skip
+        found.define("s3.retry.backoff.ms", "LONG", 200, "LOW", "The pause before the first of them.",
+                     validator=at_least(0))  # fmt: skip
     found.define("store.url", "STRING", "", "LOW", "The address of a store that is not Amazon's.")
     found.define("s3.path.style.access.enabled", "BOOLEAN", True, "LOW", "The bucket is in the path.")
     found.define("aws.access.key.id", "STRING", "", "HIGH", "The id of the key; else from the environment.")

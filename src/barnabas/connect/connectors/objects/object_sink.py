@@ -114,10 +114,12 @@ class ObjectSinkTask(SinkTask):
         for file in cutter.files.values():
             spools = self._spools_of(file)
             stem = self._stem(where, file)
-            for part, spool in reversed(
-                spools.items()
-            ):  # values last: a file of values has all its companions
-                spool.send(self._layout.storage, f"{stem}{self._layout.extension_of(part)}")
+            for part, spool in reversed(spools.items()):  # values last, when their companions are there
+                try:
+                    spool.send(self._layout.storage, f"{stem}{self._layout.extension_of(part)}")
+                except RetriableError:
+                    self.context.retry_after_ms(self._layout.backoff_ms)
+                    raise
         for file in cutter.files.values():
             self._drop(file)
         cutter.done()

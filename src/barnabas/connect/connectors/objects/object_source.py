@@ -167,7 +167,7 @@ class ObjectSourceTask(SourceTask):
             place = self._place(name)
             if place is not None:
                 lanes.setdefault(place, Lane(*place)).files.append(name)
-                by_stem[stem_of(name)] = name
+                by_stem[stem_of(name, plan.form.own_extension)] = name
         for name in names:
             found = COMPANION.search(name.rpartition("/")[2])
             if found and (value := by_stem.get(name[: name.rindex(found[0])])):
@@ -202,10 +202,10 @@ def decoded(form: Format, data: bytes, name: str) -> Column:
         raise ValueError(str(error)) from error
 
 
-def stem_of(name: str) -> str:
+def stem_of(name: str, own_extension: str = "") -> str:
     """A name without its extensions."""
     name = name.removesuffix(".gz")
-    for extension in EXTENSIONS.values():
+    for extension in filter(None, (own_extension, *EXTENSIONS.values())):
         if name.endswith(extension):
             name = name.removesuffix(extension)
             if extension == EXTENSIONS["parquet"]:

@@ -10,6 +10,7 @@ from barnabas.connect.connectors.objects.formats import EXTENSIONS, Format
 from barnabas.connect.connectors.objects.object_settings import (
     HEADERS,
     KEYS,
+    define_bytes,
     define_store,
     format_of,
     storage_of,
@@ -58,11 +59,16 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
                 validator=one_of_any_case("fail", "ignore"))
         .define("barnabas.keep.partitions", "BOOLEAN", True, "LOW",
                 "RESTORE_BACKUP: records go to the partition that they came from.")
-        .define("parquet.codec", "STRING", "snappy", "LOW", "Without effect: files tell.")
-        .define("avro.codec", "STRING", "null", "LOW", "Without effect: files tell.")
-        .define("s3.compression.type", "STRING", "none", "LOW", "Without effect: names tell.")
-        .define("s3.part.size", "INT", 26_214_400, "LOW", "Without effect.")
+        .without_effect(
+            {
+                "parquet.codec": ("snappy", "files tell it"),
+                "avro.codec": ("null", "files tell it"),
+                "s3.compression.type": ("none", "names of files tell it"),
+                "s3.part.size": ("26214400", "a file is read as a whole"),
+            }
+        )
     )  # fmt: skip
+    define_bytes(found)
     return define_store(found, has_part_size=False)
 
 
@@ -82,7 +88,7 @@ def plan_of(settings: Settings) -> SourcePlan:
             ) from None
     if is_generic and not generic:
         raise ConnectError("topic.regex.list is needed with mode=GENERIC: topic:expression")
-    extension = re.escape(EXTENSIONS[form.name])
+    extension = re.escape(form.own_extension or EXTENSIONS[form.name])
     return SourcePlan(
         storage=storage_of(settings),
         form=form,

@@ -9,7 +9,9 @@ import io
 import os
 import shutil
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from barnabas.connect.plugins import ConnectError, RetriableError
@@ -17,6 +19,8 @@ from barnabas.engine.places.object_store import NoRecords, open_store
 
 TEMPORARY = "+tmp"
 COPY_BYTES = 1 << 20
+RETRIES = (3, 0.2)  # of one request: how often, and seconds before the first
+BACKOFF_S_MAX = 15.0
 
 
 class Storage(Protocol):
@@ -69,11 +73,29 @@ class FolderStorage:
 
 
 class ObjectStorage:
-    def __init__(self, url: str, settings: Mapping[str, str], part_bytes: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: Mapping[str, str],
+        part_bytes: int,
+        options: Mapping[str, str],
+        retries: tuple[int, float],
+    ) -> None:
         self._url = url.rstrip("/")
         self._part_bytes = part_bytes
+        count, pause_s = retries
+        retry_config = {
+            "max_retries": count,
+            "backoff": {
+                "init_backoff": timedelta(seconds=pause_s),
+                "max_backoff": timedelta(seconds=max(pause_s, BACKOFF_S_MAX)),
+                "base": 2,
+            },
+        }
         try:
-            self._client, self._store, self._prefix = open_store(self._url, settings)
+            self._client, self._store, self._prefix = open_store(
+                self._url, settings, retry_config=retry_config, **options
+            )
         except NoRecords as error:
             raise ConnectError(str(error)) from None
 
@@ -112,7 +134,13 @@ def unavailable(root: str, name: str, error: Exception) -> RetriableError:
     return RetriableError(f"{root}/{name} cannot be used: {' '.join(str(error).split())[:300]}")
 
 
-def storage_at(url: str, settings: Mapping[str, str], part_bytes: int) -> Storage:
+def storage_at(
+    url: str,
+    settings: Mapping[str, str],
+    part_bytes: int,
+    options: Mapping[str, str] = MappingProxyType({}),
+    retries: tuple[int, float] = RETRIES,
+) -> Storage:
     """The storage at a folder, a `file://` URL or an object store's URL."""
     if url.startswith("hdfs://"):
         raise ConnectError(
@@ -121,4 +149,4 @@ def storage_at(url: str, settings: Mapping[str, str], part_bytes: int) -> Storag
         )
     if "://" not in url or url.startswith("file://"):
         return FolderStorage(Path(url.removeprefix("file://")).absolute())
-    return ObjectStorage(url, settings, part_bytes)
+    return ObjectStorage(url, settings, part_bytes, options, retries)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from barnabas.connect.config import ConfigDef, at_least, one_of_any_case
 from barnabas.connect.connectors.debezium.masks import mask_errors
 from barnabas.connect.connectors.debezium.signals import define_signals, signal_errors
+from barnabas.connect.connectors.debezium.without_effect import COMMON
 
 SNAPSHOT_MODES = ("always", "initial", "initial_only", "no_data", "never", "when_needed")
 TEXTS: dict[str, tuple[str | None, str]] = {
@@ -65,6 +66,23 @@ FLAGS = {
     "tombstones.on.delete": (True, "Send a tombstone after each delete"),
     "slot.drop.on.stop": (False, "Drop the slot when the task stops: changes after that are lost"),
 }
+WITHOUT_EFFECT = {
+    **COMMON,
+    "database.tcpKeepAlive": ("true", "connections are kept alive"),
+    "slot.failover": ("false", "the slot is made without it"),
+    "slot.max.retries": ("6", "a server that is away is asked again without end"),
+    "slot.retry.delay.ms": ("10000", "pauses between attempts grow by themselves"),
+    "slot.stream.params": (None, "pgoutput gets the publication only"),
+    "publish.via.partition.root": ("false", "a publication is made without it"),
+    "include.unknown.datatypes": ("false", "types that are not known are texts"),
+    "incremental.snapshot.watermarking.strategy": ("INSERT_INSERT", "windows are two rows"),
+    "read.only": ("false", "incremental snapshots write into the table of signals"),
+    "flush.lsn.source": ("true", "the slot follows stored offsets"),
+    "lsn.flush.mode": ("connector", "the slot follows stored offsets"),
+    "schema.refresh.mode": ("columns_diff", "the catalogue is asked for each relation"),
+    "snapshot.locking.mode": ("none", "a snapshot locks no tables"),
+    "xmin.fetch.interval.ms": ("0", "xmin is not read"),
+}
 
 
 def definition() -> ConfigDef:
@@ -93,7 +111,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return define_signals(found)
+    return define_signals(found).without_effect(WITHOUT_EFFECT)
 
 
 CONFIG = definition()

@@ -149,6 +149,19 @@ def creations_that_are_refused(talk: Talk) -> None:
     talk.ask("GET", "/connectors")
 
 
+def exactly_once_settings(talk: Talk) -> None:
+    without_file = {name: text for name, text in SOURCE.items() if name != "file"}
+    for config in (
+        {**SOURCE, "transaction.boundary": "connector"},
+        {**SOURCE, "transaction.boundary": "CONNECTOR", "exactly.once.support": "required"},
+        {**SOURCE, "transaction.boundary": "interval", "exactly.once.support": "REQUIRED"},
+        {**without_file, "exactly.once.support": "required"},
+        {**SOURCE, "transaction.boundary": "never"},
+    ):
+        talk.ask("POST", "/connectors", {"name": "x", "config": config})
+    talk.ask("GET", "/connectors")
+
+
 def states(talk: Talk) -> None:
     create(talk, "s", SOURCE)
     talk.ask("PUT", "/connectors/s/pause")
@@ -420,6 +433,7 @@ SCENARIOS: tuple[Callable[[Talk], None], ...] = (
     a_life,
     configurations,
     creations_that_are_refused,
+    exactly_once_settings,
     states,
     initial_states,
     restarts,

@@ -7,8 +7,9 @@ connector's own, client overrides. Secrets are hidden in the result.
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +30,22 @@ from barnabas.connect.herder.plugin_settings import (
 from barnabas.connect.plugins import Connector, Plugins
 from barnabas.connect.plugins.errors import ConnectError, UnknownPluginError
 
+log = logging.getLogger("barnabas.connect")
+
+SUPPORT, BOUNDARY = "exactly.once.support", "transaction.boundary"
+UNKNOWN_SUPPORT = (
+    "The connector does not implement the API required for preflight validation of exactly-once source "
+    "support. Please consult the documentation for the connector to determine whether it supports "
+    "exactly-once semantics, and then consider reconfiguring the connector to use the value "
+    '"requested" for this property '
+    "(which will disable this preflight check and allow the connector to be created)."
+)
+NO_SUPPORT = "The connector does not support exactly-once semantics with the provided configuration."
+NO_BOUNDARIES = (
+    "The connector does not support connector-defined transaction boundaries with the given configuration. "
+    "Please reconfigure it to use a different transaction boundary definition."
+)
+UNEXPECTED = "An unexpected error occurred during validation"
 NAMING = ("transforms", "predicates", "topic.creation.groups")  # settings whose words are parts of names
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
@@ -184,15 +201,33 @@ def check_kind(
     if found.KIND == "sink":
         check_sink(result, given)
         return
-    if given.get("exactly.once.support", "").lower() == "required":
-        once = worker.get("exactly.once.source.support", "disabled").lower()
-        if once != "enabled":
-            message = "This worker does not have exactly-once source support enabled."
-            result.add_error("exactly.once.support", message)
-        elif found().exactly_once_support(given) is not True:
-            message = "The connector cannot write exactly once with this configuration."
-            result.add_error("exactly.once.support", message)
+    check_exactly_once(result, found, given, worker)
     check_topic_creation(result, given)
+
+
+def check_exactly_once(
+    result: Validation, found: type[Connector], given: Mapping[str, str], worker: Mapping[str, str]
+) -> None:
+    if given.get(SUPPORT, "").strip().lower() == "required":
+        if worker.get("exactly.once.source.support", "disabled").strip().lower() != "enabled":
+            result.add_error(SUPPORT, "This worker does not have exactly-once source support enabled.")
+        judged = judgement(lambda: found().exactly_once_support(given))
+        if judged is not True:
+            result.add_error(SUPPORT, judged or (UNKNOWN_SUPPORT if judged is None else NO_SUPPORT))
+    if given.get(BOUNDARY, "").strip().lower() == "connector":
+        judged = judgement(lambda: found().defines_transactions(given))
+        if judged is not True:
+            result.add_error(BOUNDARY, judged or NO_BOUNDARIES)
+
+
+def judgement(ask: Callable[[], bool | None]) -> bool | str | None:
+    """The word of a connector about itself, or a text if asking fails."""
+    try:
+        return ask()
+    except Exception as error:
+        log.exception("a connector could not be asked about exactly-once support")
+        reason = str(error).strip()
+        return UNEXPECTED + (f": {reason}" if reason else "; please see the worker logs for more details.")
 
 
 def check_sink(result: Validation, given: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ class StoreKind(Enum):
 
     KEY_VALUE = "key value"  # plain values: stores of processors
     TIMESTAMPED = "timestamped key value"  # a value with its timestamp: tables
+    WINDOWED_TABLE = "windowed table"  # the same, with a window in the key: views of such tables
     VERSIONED = "versioned key value"  # the versions of a value, by time
     WINDOW = "window"  # a value with its timestamp for each window start
     JOIN_WINDOW = "join window"  # records of one side of a join, by time

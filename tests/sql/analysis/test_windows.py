@@ -97,3 +97,21 @@ def test_windows_that_cannot_be(query: str, message: str) -> None:
     with pytest.raises(SqlError) as error:
         SqlTestDriver(CLICKS).prepare(f"CREATE TABLE t AS {query};")
     assert message in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("window", "kept_ms"),
+    [
+        ("TUMBLING (SIZE 1 HOUR)", 86_400_000),
+        ("TUMBLING (SIZE 1 HOUR, RETENTION 7 DAYS)", 7 * 86_400_000),
+        ("HOPPING (SIZE 1 HOUR, ADVANCE BY 1 MINUTE, GRACE PERIOD 1 MINUTE)", 3_660_000),
+        ("SESSION (1 HOUR, RETENTION 2 DAYS, GRACE PERIOD 1 HOUR)", 2 * 86_400_000),
+    ],
+)
+def test_the_store_and_the_table_keep_windows_for_their_retention(window: str, kept_ms: int) -> None:
+    prepared = SqlTestDriver(CLICKS).prepare(
+        f"CREATE TABLE t AS SELECT who, COUNT(*) AS n FROM clicks WINDOW {window} GROUP BY who;"
+    )
+    [store] = prepared.work.plan.stores.values()
+    assert store.retention_ms == kept_ms
+    assert prepared.work.sink.window.retention_ms == kept_ms

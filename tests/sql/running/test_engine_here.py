@@ -244,7 +244,8 @@ def test_bounds_of_windows_are_a_range(broker: Broker, tmp_path: Path) -> None:
                 for key in (b"a", b"ab")
                 for start in range(0, 100_000, 1000)
             ]
-            await (await raw(found, topic, rows))
+            await (await raw(found, topic, [*rows, (b"ab", b"{}")]))  # a key without a window
+            assert len((await found.pull(pulled(rows_of(table)))).rows) == 200
             starts = Range(Bound(50_000, True), Bound(52_000, False))
             ends = Range(None, Bound(3_000, True))
             some = await found.pull(pulled(rows_of(table), "a", window_start=starts))
@@ -256,6 +257,36 @@ def test_bounds_of_windows_are_a_range(broker: Broker, tmp_path: Path) -> None:
                 1000,
                 2000,
             ]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("kind", "size"), [("TUMBLING", 1000), ("SESSION", None)])
+def test_windows_behind_the_retention_are_not_found(
+    broker: Broker, tmp_path: Path, kind: str, size: int | None
+) -> None:
+    topic = f"topic-{next(_numbers)}"
+    broker.create_topic(topic)
+    window = WindowedKeys(kind, size, 5_000)
+    table = source("T", topic, ID, COUNT, is_table=True, window=window)
+
+    def key(text: bytes, start: int) -> bytes:
+        end = b"" if size is not None else start.to_bytes(8, "big")
+        return text + end + start.to_bytes(8, "big")
+
+    def value(start: int) -> bytes:
+        return json.dumps({"CNT": start}).encode()
+
+    async def main() -> None:
+        async with engine(broker, tmp_path) as found:
+            some = [(key(b"a", start), value(start)) for start in range(0, 10_000, 1000)]
+            await (await raw(found, topic, [*some, (key(b"a", 8_000), None), (b"?", b"{}")]))
+            asked = pulled(rows_of(table), "a")
+            assert [row[1] for row in (await found.pull(asked)).rows] == [5_000, 6_000, 7_000, 9_000]
+            late = (key(b"a", 4_000), value(4_000))
+            await (await raw(found, topic, [late, (key(b"b", 11_000), value(11_000))]))
+            assert [row[1] for row in (await found.pull(asked)).rows] == [7_000, 9_000]
+            assert len((await found.pull(pulled(rows_of(table)))).rows) == 3
 
     asyncio.run(main())
 

@@ -34,6 +34,7 @@ from barnabas.plans.interpreter.records import (
 )
 from barnabas.plans.interpreter.state.buffers import BufferState, PayloadFormat
 from barnabas.plans.interpreter.state.tables import TableState, VersionedState
+from barnabas.plans.interpreter.state.windowed_tables import WindowedTableState
 from barnabas.plans.interpreter.state.windows import JoinState, SessionState, WindowState
 from barnabas.plans.nodes import Branch, Node, Source
 from barnabas.plans.plan import Subtopology
@@ -53,6 +54,7 @@ _TIME = struct.Struct(">q")
 _STATES: dict[StoreKind, Any] = {
     StoreKind.KEY_VALUE: TableState,
     StoreKind.TIMESTAMPED: TableState,
+    StoreKind.WINDOWED_TABLE: WindowedTableState,
     StoreKind.VERSIONED: VersionedState,
     StoreKind.WINDOW: WindowState,
     StoreKind.JOIN_WINDOW: JoinState,

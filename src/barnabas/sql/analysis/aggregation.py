@@ -154,12 +154,13 @@ def windows_of(window: Window) -> tuple[TimeWindows | SessionWindows, WindowedKe
             f"{window.retention.ms} ms, size + grace are {size + grace} ms. Lower the GRACE PERIOD or raise "
             "the RETENTION."
         )
+    kept = size + grace if window.retention is None else window.retention.ms
     if window.kind == "SESSION":
-        return SessionWindows(size, grace), WindowedKeys("SESSION")
+        return SessionWindows(size, grace), WindowedKeys("SESSION", None, kept)
     advance = window.advance.ms if window.advance is not None else size
     if not 0 < advance <= size:
         raise SqlError(f"A window of {size} ms cannot advance by {advance} ms: 1 to {size} ms are possible")
-    return TimeWindows(size, advance, grace), WindowedKeys(window.kind, size)
+    return TimeWindows(size, advance, grace), WindowedKeys(window.kind, size, kept)
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ def _aggregated(stage: Stage, query: Query, known: Groups, logger: str, form: Fo
             groups = stage.flow.map((key, row), key=serde, value=ROW_BYTES).group_by_key()
         if query.window is not None:
             windows, window = windows_of(query.window)
-            groups = groups.windowed_by(windows)
+            groups = groups.windowed_by(windows, retention_ms=window.retention_ms)
             if query.emit == "FINAL":
                 groups = groups.final()
         flow = groups.aggregate_with(calls, value=kept, store=STORE)

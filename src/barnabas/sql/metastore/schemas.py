@@ -85,10 +85,12 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class WindowedKeys:
-    """Keys with windows: `kind` is TUMBLING, HOPPING or SESSION; sessions have no size."""
+    """Keys with windows: `kind` is TUMBLING, HOPPING or SESSION; sessions have no size. `retention_ms`: how
+    long the query that makes them keeps a window, where there is one."""
 
     kind: str
     size_ms: int | None = None
+    retention_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ made when a table is first asked for. Does not know: statements, how tables come
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.plans.nodes import Source, TableSource
@@ -56,7 +57,7 @@ class Lenient:
         def read_or_null(data: bytes) -> Any:
             try:
                 return read(data)
-            except (BadBytes, ValueError, ArithmeticError, LookupError):
+            except (BadBytes, ValueError, ArithmeticError, LookupError, struct.error):
                 return None
 
         return read_or_null
@@ -113,6 +114,13 @@ def view_plan(table: TopicRows, keys: Serde, registry: RegistryPlace) -> Plan:
     values = Lenient(ColumnsSerde(table.value_format, table.schema.value, False, registry))
     source = Source(name="source", topics=(table.topic,), key_serde=keys, value_serde=values)
     store = StoreSpec(STORE, StoreKind.TIMESTAMPED, keys, values, source_topic=table.topic)
+    if table.window is not None and table.window.retention_ms is not None:
+        store = replace(
+            store,
+            kind=StoreKind.WINDOWED_TABLE,
+            retention_ms=table.window.retention_ms,
+            window_size_ms=table.window.size_ms or 0,
+        )
     nodes = (source, TableSource(name="table", parents=("source",), store=STORE))
     return Plan(nodes, {STORE: store}, application_id=f"view-of-{table.topic}")
 

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from barnabas.engine.backoff import Backoff
 from barnabas.sql.analysis.work import QueryWork
 from barnabas.sql.columns import loading
 from barnabas.sql.execution.port import Explanation, Prepared, QueryError, QueryState, QueryStatus
@@ -36,7 +37,8 @@ class RunningQuery:
     errors: deque[QueryError] = field(default_factory=lambda: deque(maxlen=ERRORS_KEPT_MAX))
     has_failed: bool = False
     retry_at: float = 0.0
-    retries: int = 0
+    began: float = 0.0  # when it was last started
+    backoff: Backoff = field(default_factory=Backoff)
     before: Counter[str] = field(default_factory=Counter)  # counts of earlier runs on this node
     dropped_before: Counter[str] = field(default_factory=Counter)
 
@@ -57,12 +59,13 @@ class RunningQuery:
         return next((each for each in self.parts or () if each.error is not None), None)
 
     def fail(self, message: str, now: float, first_ms: int, max_ms: int) -> None:
-        """It stops; it starts again after a time that doubles with each failure."""
+        """It stops; it starts again after a time that doubles with each failure. One that has run for a while
+        counts as whole: its failure is the first again."""
         kind = "USER" if any(word in message for word in USER_WORDS) else "SYSTEM"
         self.errors.append(QueryError(int(now * 1000), kind, message))
         self.has_failed = True
-        self.retry_at = now + min(first_ms * 2 ** min(self.retries, 20), max_ms) / 1000
-        self.retries += 1
+        self.backoff.first_s, self.backoff.most_s = first_ms / 1000, max_ms / 1000
+        self.retry_at = now + self.backoff.failed(now - self.began)
 
     def forget_parts(self) -> None:
         """Keep the counts of parts that run no more."""

@@ -222,7 +222,7 @@ class Runner:
         """Start a query where its group stands. What prevents it is an error of the query."""
         assert self._conductor is not None
         first_ms, max_ms = self._settings.retry_ms()
-        query.has_failed = False
+        query.has_failed, query.began = False, time.time()
         started: list[Query] = []
         try:
             for part in self._parts_of(query):
@@ -246,7 +246,7 @@ class Runner:
 
     def restart(self, query: RunningQuery) -> None:
         self._end_parts(query)
-        query.retries = 0
+        query.backoff.succeeded()
         if not query.is_paused:
             self.begin(query)
 

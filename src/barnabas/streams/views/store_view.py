@@ -26,7 +26,7 @@ from barnabas.streams.views.partition_view import Found, PartitionView
 from barnabas.streams.views.rows import Answer, Row, UnknownStore, WrongLookup
 
 FOREVER = (1 << 63) - 1
-TABLES = (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED, StoreKind.VERSIONED)
+TABLES = (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED, StoreKind.WINDOWED_TABLE, StoreKind.VERSIONED)
 PIECE_ROWS_MIN, PIECE_ROWS_MAX = 100, 5_000
 QUERYABLE = (*TABLES, StoreKind.WINDOW, StoreKind.SESSION)
 

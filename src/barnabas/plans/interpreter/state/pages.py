@@ -14,6 +14,7 @@ from barnabas.plans.stores import StateBackend
 
 P = TypeVar("P")
 KEYED, PAGED, SEGMENT, META = b"k", b"p", b"t", b"m"
+AFTER_KEYED = b"l"
 
 
 class Pages(Generic[P]):

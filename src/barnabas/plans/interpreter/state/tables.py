@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from barnabas.plans.interpreter.state.pages import KEYED, SEGMENT, Chunks
+from barnabas.plans.interpreter.state.pages import AFTER_KEYED, KEYED, Chunks
 from barnabas.plans.serdes import FromBytes, ToBytes
 from barnabas.plans.stores import StateBackend, StoreSpec
 
@@ -56,7 +56,7 @@ class TableState:
 
     def range(self, first: bytes | None, last: bytes | None) -> Iterator[tuple[bytes, Row]]:
         """Rows in the order of their keys' bytes, `last` not included; read as the caller gets to them."""
-        upper = SEGMENT if last is None else KEYED + last
+        upper = AFTER_KEYED if last is None else KEYED + last
         some = self._backend.range(self.spec.name, KEYED + (first or b""), upper)
         stored = ((key[1:], page) for key, page in some)
         unwritten = sorted(

@@ -290,6 +290,7 @@ class Runner:
                 tasks,
                 self._cluster,
                 offset_reset=settings.reset(properties),
+                creation=settings.creation(properties),
                 make_logic=lambda number: MakeSqlLogic(plan, number, settings.client, log),
             )
         except PlanError as error:

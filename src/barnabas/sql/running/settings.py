@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.client.core.address import Address, parse_bootstrap
-from barnabas.spark.basics.settings import ClientSettings, client_settings
+from barnabas.spark.basics.settings import ClientSettings, OptionError, client_settings
 from barnabas.sql.errors import SqlError
 from barnabas.sql.formats.registries import RegistryPlace
+from barnabas.streams.run.settings import REPLICAS, creation_of
+from barnabas.streams.spark.internal_topics import Creation
 
 STREAMS = "ksql.streams."
 GUARANTEES = {"at_least_once": False, "exactly_once": True, "exactly_once_v2": True}
@@ -100,6 +102,22 @@ class EngineSettings:
         if text not in RESETS:
             raise SqlError(f"{RESET} is {text!r}, it may be {' or '.join(RESETS)}")
         return text
+
+    def creation(self, properties: Mapping[str, str]) -> Creation:
+        """How changelogs and repartition topics are created: `ksql.streams.replication.factor`, else
+        `ksql.internal.topic.replicas` where that is more than one, else the brokers' default;
+        `ksql.streams.topic.…`."""
+        given = {
+            name.removeprefix(STREAMS): value
+            for some in (self.properties, properties)
+            for name, value in some.items()
+        }
+        if self.internal_replicas is not None and self.internal_replicas > 1:
+            given.setdefault(REPLICAS, str(self.internal_replicas))
+        try:
+            return creation_of(given)
+        except OptionError as error:
+            raise SqlError(str(error)) from None
 
     def fails_on_bad_bytes(self, properties: Mapping[str, str]) -> bool:
         return self.setting(FAILS_ON_BAD_BYTES, "false", properties).lower() == "true"

@@ -21,6 +21,7 @@ from barnabas.engine.supervisor import Program
 from barnabas.engine.upgrades import reset_query
 from barnabas.protocol import ErrorCode
 from barnabas.spark.basics.cluster import WorkerCluster
+from barnabas.streams.run.names import check_names
 from barnabas.streams.run.program import PROGRAM
 from barnabas.streams.run.serving import PROGRAM as SERVING
 from barnabas.streams.run.serving import http_settings
@@ -45,6 +46,8 @@ def run_streams(
     With a port, a second program answers interactive queries."""
     if port is not None:
         given = {f"{HTTP}listeners": f"http://127.0.0.1:{port}", **given}
+    for warning in check_names(given):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
     settings = streams_settings(application_id, servers, given)
     if port is not None:
         http_settings(settings, given)

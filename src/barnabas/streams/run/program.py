@@ -67,9 +67,14 @@ def queries(topology: str, settings: StreamsSettings) -> list[Query]:
     cluster = WorkerCluster(settings.tasks.client)
     try:
         plan = load_plan(topology, settings.tasks.application_id)
-        create_missing(settings.error_topics, cluster)
+        create_missing(settings.error_topics, cluster, settings.creation.replicas)
         return queries_of(
-            plan, settings.tasks, cluster, handlers=settings.handlers, offset_reset=settings.offset_reset
+            plan,
+            settings.tasks,
+            cluster,
+            handlers=settings.handlers,
+            offset_reset=settings.offset_reset,
+            creation=settings.creation,
         )
     finally:
         run(cluster.close())

@@ -17,6 +17,7 @@ from barnabas.plans.interpreter.task import Handlers
 from barnabas.spark.basics.settings import ClientSettings, OptionError, client_settings
 from barnabas.streams.run.error_records import DeadLetters, ProcessingLog, Sinks
 from barnabas.streams.run.topologies import TopologyError, load_attribute
+from barnabas.streams.spark.internal_topics import USUAL, Creation
 from barnabas.streams.spark.purging import PURGE_S
 from barnabas.streams.spark.task_port import TaskSettings
 
@@ -36,6 +37,10 @@ PRODUCTION = "production.exception.handler"
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 PROCESSING_LOG = "processing.log.topic"
 PURGE_INTERVAL = "repartition.purge.interval.ms"
+REPLICAS = "replication.factor"
+TOPIC = "topic."  # settings of internal topics
+METADATA_AGE = "metadata.max.age.ms"
+METADATA_AGE_S = 300.0
 MASTER = "spark.master"
 HTTP = "http."  # settings of the service that answers interactive queries
 OWN = {
@@ -46,6 +51,8 @@ OWN = {
     DEAD_LETTERS,
     PROCESSING_LOG,
     PURGE_INTERVAL,
+    REPLICAS,
+    METADATA_AGE,
     DESERIALIZATION,
     PROCESSING,
     PRODUCTION,
@@ -61,6 +68,8 @@ class StreamsSettings:
     spark: Mapping[str, str]
     error_topics: tuple[str, ...] = ()  # created at the start where they are missing
     purge_s: float = PURGE_S
+    creation: Creation = USUAL
+    metadata_age_s: float = METADATA_AGE_S
 
     @property
     def state_folder(self) -> Path:
@@ -94,14 +103,24 @@ def streams_settings(application_id: str, servers: str, given: Mapping[str, str]
     )
     error_topics = tuple(given[name] for name in (DEAD_LETTERS, PROCESSING_LOG) if name in given)
     master = spark.pop(MASTER, "local[*]")
-    return StreamsSettings(tasks, handlers, reset, master, spark, error_topics, purge_s_of(given))
+    return StreamsSettings(
+        tasks,
+        handlers,
+        reset,
+        master,
+        spark,
+        error_topics,
+        seconds_of(given, PURGE_INTERVAL, PURGE_S),
+        creation_of(given),
+        seconds_of(given, METADATA_AGE, METADATA_AGE_S),
+    )
 
 
 def client_of(servers: str, given: Mapping[str, str], *, is_exactly_once: bool) -> ClientSettings:
     options = {
         f"kafka.{name}": value
         for name, value in given.items()
-        if name.removeprefix("default.") not in OWN and not name.startswith(("spark.", HTTP))
+        if name.removeprefix("default.") not in OWN and not name.startswith(("spark.", HTTP, TOPIC))
     }
     isolation = "read_committed" if is_exactly_once else "read_uncommitted"
     return client_settings(
@@ -109,11 +128,20 @@ def client_of(servers: str, given: Mapping[str, str], *, is_exactly_once: bool) 
     )
 
 
-def purge_s_of(given: Mapping[str, str]) -> float:
-    text = given.get(PURGE_INTERVAL, str(int(PURGE_S * 1000)))
+def seconds_of(given: Mapping[str, str], name: str, default_s: float) -> float:
+    text = given.get(name, str(int(default_s * 1000)))
     if not text.isdecimal():
-        raise OptionError(f"{PURGE_INTERVAL} is {text!r}: a number of milliseconds is needed")
+        raise OptionError(f"{name} is {text!r}: a number of milliseconds is needed")
     return int(text) / 1000
+
+
+def creation_of(given: Mapping[str, str]) -> Creation:
+    """Replicas and settings of internal topics."""
+    text = given.get(REPLICAS, "-1")
+    if text != "-1" and not (text.isdecimal() and 0 < int(text) < 2**15):
+        raise OptionError(f"{REPLICAS} is {text!r}: a number of replicas is needed, or -1 for the brokers'")
+    configs = {name.removeprefix(TOPIC): value for name, value in given.items() if name.startswith(TOPIC)}
+    return Creation(int(text), configs)
 
 
 def handler(given: Mapping[str, str], name: str) -> Handler:

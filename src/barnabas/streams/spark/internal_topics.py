@@ -21,6 +21,7 @@ REPARTITION = {
     "segment.bytes": str(SEGMENT_BYTES),
     "message.timestamp.type": "CreateTime",
 }
+NOTHING: Mapping[str, str] = {}
 WINDOWED = (StoreKind.WINDOW, StoreKind.SESSION, StoreKind.JOIN_WINDOW)
 
 
@@ -31,10 +32,25 @@ class InternalTopic:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def internal_topics(plan: Plan, existing: Mapping[str, int]) -> list[InternalTopic]:
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """How internal topics are created: `replication.factor`, -1 for the brokers' default, and settings of
+    `topic.`, which replace those of the kind of topic. A store's own settings come last, as in Kafka
+    Streams."""
+
+    replicas: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+USUAL = Creation()
+
+
+def internal_topics(
+    plan: Plan, existing: Mapping[str, int], configs: Mapping[str, str] = NOTHING
+) -> list[InternalTopic]:
     """Repartition topics and changelogs of a plan; `existing` has the partitions of its source topics."""
     counts = repartition_counts(plan, existing)
-    found = [InternalTopic(name, count, REPARTITION) for name, count in counts.items()]
+    found = [InternalTopic(name, count, {**REPARTITION, **configs}) for name, count in counts.items()]
     known = {**existing, **counts}
     for subtopology in plan.subtopologies:
         if subtopology.is_global:
@@ -43,7 +59,7 @@ def internal_topics(plan: Plan, existing: Mapping[str, int]) -> list[InternalTop
         for store in subtopology.stores:
             name = store.changelog_topic(plan.application_id)
             if name is not None and store.source_topic is None:
-                found.append(InternalTopic(name, tasks, changelog_settings(store)))
+                found.append(InternalTopic(name, tasks, changelog_settings(store, configs)))
     return found
 
 
@@ -118,10 +134,12 @@ def match_copartitioned(
         counts.update({topic: wanted for topic in topics if topic in counts})
 
 
-def changelog_settings(store: StoreSpec) -> dict[str, str]:
+def changelog_settings(store: StoreSpec, configs: Mapping[str, str] = NOTHING) -> dict[str, str]:
     settings = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
     if store.kind in WINDOWED:
         settings["cleanup.policy"] = "compact,delete"
+    settings |= configs
+    if store.kind in WINDOWED:  # windows must not go before their store forgets them
         settings["retention.ms"] = str(min(store.retention_ms + DAY_MS, 2**63 - 1))
     if store.kind == StoreKind.VERSIONED:  # compaction must leave the history
         settings["min.compaction.lag.ms"] = str(store.history_ms + DAY_MS)

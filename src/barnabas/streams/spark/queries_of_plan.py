@@ -18,7 +18,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.reading.fetcher import EARLIEST, LATEST
 from barnabas.streams.spark.conductor import Query
-from barnabas.streams.spark.internal_topics import internal_topics
+from barnabas.streams.spark.internal_topics import USUAL, Creation, internal_topics
 from barnabas.streams.spark.jobs import PickledLogic
 from barnabas.streams.spark.plan_logic import MakePlanLogic
 from barnabas.streams.spark.task_port import MakeLogic, TaskSettings
@@ -34,11 +34,12 @@ def queries_of(
     handlers: Handlers | None = None,
     offset_reset: str = "earliest",
     make_logic: Callable[[int], MakeLogic] | None = None,
+    creation: Creation = USUAL,
 ) -> list[Query]:
     """Create what is missing on the cluster, and make a query of each sub-topology. `make_logic` gives the
     logic of a sub-topology by its number; by default it is the interpreter's."""
     existing = partitions_of_sources(plan, cluster)
-    counts = {**existing, **create_internal_topics(plan, existing, cluster)}
+    counts = {**existing, **create_internal_topics(plan, existing, cluster, creation)}
     found = []
     for number, subtopology in enumerate(plan.subtopologies):
         if subtopology.is_global:
@@ -85,24 +86,27 @@ def partitions_of_sources(plan: Plan, cluster: WorkerCluster) -> dict[str, int]:
     return {topic: known[topic] for topic in sorted(wanted)}
 
 
-def create_missing(topics: Iterable[str], cluster: WorkerCluster) -> None:
+def create_missing(topics: Iterable[str], cluster: WorkerCluster, replicas: int = USUAL.replicas) -> None:
     """Create topics with one partition and the brokers' settings, where they do not exist."""
     admin = TopicAdmin(cluster)
     for name in topics:
         try:
-            run(admin.create_topic(NewTopic(name, 1)))
+            run(admin.create_topic(NewTopic(name, 1, replicas)))
         except KafkaError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
 
 
-def create_internal_topics(plan: Plan, existing: Mapping[str, int], cluster: WorkerCluster) -> dict[str, int]:
+def create_internal_topics(
+    plan: Plan, existing: Mapping[str, int], cluster: WorkerCluster, creation: Creation = USUAL
+) -> dict[str, int]:
     """Create repartition topics and changelogs that are missing; the partitions of all of them."""
     admin = TopicAdmin(cluster)
     found = {}
-    for topic in internal_topics(plan, existing):
+    for topic in internal_topics(plan, existing, creation.configs):
+        new = NewTopic(topic.name, topic.partitions, creation.replicas, configs=dict(topic.settings))
         try:
-            run(admin.create_topic(NewTopic(topic.name, topic.partitions, configs=dict(topic.settings))))
+            run(admin.create_topic(new))
         except KafkaError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import crc32c
@@ -21,6 +21,7 @@ LIST_OFFSETS_VERSION = 5
 METADATA_VERSION = 8
 CLIENT_ID = b"bench"
 VALUE_BYTES = 100
+UNCOMPRESSED = 0  # in the attributes of a batch
 SIZE_BYTES = 4
 CORRELATION_BYTES = 4
 CRC_AT, COVERED_AT, PRODUCER_AT, SEQUENCE_AT = 17, 21, 43, 53  # in a batch
@@ -28,7 +29,7 @@ CRC_AT, COVERED_AT, PRODUCER_AT, SEQUENCE_AT = 17, 21, 43, 53  # in a batch
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One uncompressed record batch of records with keyless values of `VALUE_BYTES` bytes."""
+    """One record batch of records without keys."""
 
     content: bytes
     records: int
@@ -67,15 +68,22 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def batch_of(records: int, value_bytes: int = VALUE_BYTES) -> Batch:
+    return batch_with([bytes(ord("a") + i % 26 for i in range(value_bytes))] * records)
+
+
+def batch_with(
+    values: Sequence[bytes], codec: int = UNCOMPRESSED, compress: Callable[[bytes], bytes] = bytes
+) -> Batch:
     """A batch with the current time, because retention depends on it."""
     now_ms = int(time.time() * 1000)
-    value = bytes(ord("a") + i % 26 for i in range(value_bytes))
+    records = len(values)
     body = bytearray()
-    for delta in range(records):
+    for delta, value in enumerate(values):
         record = b"\0" + varint(0) + varint(delta) + varint(-1) + varint(len(value)) + value + varint(0)
         body += varint(len(record)) + record
-    # The part that the CRC covers, from the attributes on: no compression, no producer id.
-    covered = struct.pack(">hiqqqhii", 0, records - 1, now_ms, now_ms, -1, -1, -1, records) + body
+    # The part that the CRC covers, from the attributes on: no producer id.
+    covered = struct.pack(">hiqqqhii", codec, records - 1, now_ms, now_ms, -1, -1, -1, records)
+    covered += compress(bytes(body))
     head = struct.pack(">qiibI", 0, len(covered) + 9, -1, 2, crc32c.crc32c(covered))
     return Batch(head + covered, records)
 

@@ -120,5 +120,6 @@ ROWS = {
         Row(
             "stall-rebalance", "longest wait: 500 members share 5,000", "ms", _less, STALL_MS_MAX, of_own=True
         ),
+        Row("stall-validation", "longest wait: 880 KB recompressed", "ms", _less, STALL_MS_MAX, of_own=True),
     )
 }

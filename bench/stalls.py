@@ -28,7 +28,16 @@ from rich.table import Table
 
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
-from bench import fetch_stalls, frames, group_frames, group_stalls, loop_watch, machine, probe
+from bench import (
+    fetch_stalls,
+    frames,
+    group_frames,
+    group_stalls,
+    loop_watch,
+    machine,
+    probe,
+    validation_stalls,
+)
 from bench.brokers import (
     TOPIC_CONFIGS,
     USABLE_TIMEOUT_S,
@@ -371,6 +380,7 @@ def stalls(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 group_stalls.register(row)
+validation_stalls.register(row)
 TRIALS = (Trial(tuple(DISTURBANCES), stalls, warm_up=False, is_once=True, peer_may_fail=True),)
 HEADS = ("row", "longest wait", "idle: median", "longest", "longest turn", "its own", "processor", "took", "")
 

@@ -228,6 +228,37 @@ def test_the_heir_of_an_evaluator_tells_nothing_twice() -> None:
     assert len(notice.resolved) == 1
 
 
+def test_a_target_that_ends_alerts_by_itself_is_told_again_and_again() -> None:
+    due = Notices(FAST, [Route(("mail", "am"))], {"am": 30.0})
+    due.take([alert("a")], 0)
+    for notice in due.due(10_000, nobody):
+        due.sent(notice, 10_000)
+    assert due.due(39_999, nobody) == []
+    told = 10_000
+    for now_ms in range(40_000, 400_000, 1_000):
+        if now_ms == 200_000:
+            due.take([alert("b")], now_ms)  # repetitions must not put changes off
+        for notice in due.due(now_ms, nobody):
+            due.sent(notice, now_ms)
+            if notice.target == "am":
+                assert now_ms - told <= 30_000
+                told = now_ms
+                assert len(notice.firing) == (1 if now_ms < 200_000 else 2)
+    assert told >= 370_000
+
+
+def test_a_failure_of_such_a_target_is_tried_again_as_often() -> None:
+    due = Notices(FAST, [Route(("am",))], {"am": 30.0})
+    due.take([alert("a")], 0)
+    attempts, now_ms = [], 10_000
+    while len(attempts) < 12:
+        for notice in due.due(now_ms, nobody):
+            attempts.append(now_ms)
+            due.failed(notice, now_ms)
+        now_ms += 1_000
+    assert max(second - first for first, second in pairwise(attempts)) == 30_000
+
+
 def test_the_first_route_that_fits_names_the_targets_unless_the_rule_does() -> None:
     routes = [Route(("pager",), (Matcher("severity", "critical"),)), Route(("mail",))]
     due = Notices(FAST, routes)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -13,7 +14,7 @@ import pytest
 
 from barnabas.monitor.alerts.notices import Notice
 from barnabas.monitor.alerts.states import Alert, State
-from barnabas.monitor.targets.alertmanager import Alertmanager
+from barnabas.monitor.targets.alertmanager import REFRESH_S, Alertmanager
 from barnabas.monitor.targets.mail import Mail
 from barnabas.monitor.targets.pagerduty import PagerDuty
 from barnabas.monitor.targets.slack import Slack
@@ -130,7 +131,9 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         program = "prometheus-alertmanager"  # Debian's name
         needs(program)
     folder: Path = tmp_path_factory.mktemp("alertmanager")
-    (folder / "am.yml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+    (folder / "am.yml").write_text(
+        "global: {resolve_timeout: 2s}\nroute: {receiver: none}\nreceivers: [{name: none}]\n"
+    )
     address = f"127.0.0.1:{free_ports(1)[0]}"
     process = subprocess.Popen(
         [
@@ -166,6 +169,8 @@ def test_a_real_alertmanager_takes_alerts_and_their_end(alertmanager: str) -> No
     (found,) = httpx.get(url).json()
     assert found["labels"]["alertname"] == "OfflinePartitions"
     assert found["annotations"]["summary"].startswith("2 partitions")
+    ends_ms = datetime.fromisoformat(found["endsAt"].replace("Z", "+00:00")).timestamp() * 1000
+    assert ends_ms > now_ms + 3 * REFRESH_S * 1000  # Alertmanager's own timeout would be 2 s
     target.deliver(resolved(now_ms))
     wait_until(lambda: httpx.get(url).json() == [], 20)
     with pytest.raises(DeliveryFailed):

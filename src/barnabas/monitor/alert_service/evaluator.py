@@ -27,6 +27,7 @@ from barnabas.monitor.alert_service.looking import Look, Place, findings_for, pl
 from barnabas.monitor.alerts.notices import Notice, Notices
 from barnabas.monitor.alerts.silences import Silence, covered_by
 from barnabas.monitor.alerts.states import Alert, AlertBook
+from barnabas.monitor.targets.alertmanager import REFRESH_S, Alertmanager
 from barnabas.monitor.targets.target import DeliveryFailed
 from barnabas.protocol import KafkaError
 
@@ -77,7 +78,10 @@ class Evaluator:
         self._memory: Memory | None = None
         self._is_leader = is_leader
         self._clock = clock
-        self._notices = Notices(file.grouping, file.routes)
+        refreshed_s = {
+            name: REFRESH_S for name, target in file.targets.items() if isinstance(target, Alertmanager)
+        }
+        self._notices = Notices(file.grouping, file.routes, refreshed_s)
         self._unstored: deque[tuple[Alert, int]] = deque(maxlen=UNSTORED_MAX)
         self._told: set[str] = set()
         self._threads = ThreadPoolExecutor(DELIVERY_THREADS, "alert delivery")
@@ -198,9 +202,12 @@ class Evaluator:
         self.deliveries += 1
         now = self._clock()
         self._notices.sent(notice, now)
-        self._told |= {alert.fingerprint for alert in notice.firing}
-        self._told -= {alert.fingerprint for alert in notice.resolved}
-        if self._memory is not None:
+        told = self._told | {alert.fingerprint for alert in notice.firing}
+        told -= {alert.fingerprint for alert in notice.resolved}
+        # A mere refresh is not stored: the heir's messages to other targets follow the time that is.
+        is_refresh = told == self._told and notice.target in self._notices.refreshed_s
+        self._told = told
+        if self._memory is not None and not is_refresh:
             with contextlib.suppress(KafkaError, ClientError, OSError, TimeoutError):
                 async with asyncio.timeout(STORE_S_MAX):
                     await self._memory.record_told(sorted(self._told), now)

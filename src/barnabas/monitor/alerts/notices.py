@@ -2,13 +2,14 @@
 
 In: changes of alerts, silences, the time. Out: notices. Alerts with the same labels of `by` go to a target
 in one message: the first after `wait_s` (others may follow at once), changes after `interval_s`, and a
-firing alert again after `repeat_s`. A target that fails is tried again with growing pauses; it holds up no
-other. Does not know: how a target is reached.
+firing alert again after `repeat_s`. Some targets end an alert by themselves if they do not hear of it again:
+these are told more often. A target that fails is tried again with growing pauses; it holds up no other. Does
+not know: how a target is reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.monitor.alerts.rule import Labels
@@ -66,8 +67,12 @@ class Group:
 
 
 class Notices:
-    def __init__(self, grouping: Grouping, routes: Sequence[Route]) -> None:
+    def __init__(
+        self, grouping: Grouping, routes: Sequence[Route], refreshed_s: Mapping[str, float] | None = None
+    ) -> None:
+        """`refreshed_s`: how often some targets hear of what still fires."""
         self.grouping = grouping
+        self.refreshed_s = dict(refreshed_s or {})
         self._routes = tuple(routes)
         self._groups: dict[tuple[str, Labels], Group] = {}
 
@@ -121,7 +126,7 @@ class Notices:
             if group.underway is not None or now_ms < group.retry_ms:
                 continue
             firing = [alert for alert in group.firing.values() if not is_silent(alert)]
-            if not self._is_due(group, firing, now_ms):
+            if not self._is_due(target, group, firing, now_ms):
                 if not group.firing and not group.resolved:
                     del self._groups[target, key]
                 continue
@@ -131,14 +136,15 @@ class Notices:
             found.append(Notice(target, key, tuple(firing), tuple(group.resolved.values())))
         return found
 
-    def _is_due(self, group: Group, firing: Sequence[Alert], now_ms: int) -> bool:
+    def _is_due(self, target: str, group: Group, firing: Sequence[Alert], now_ms: int) -> bool:
         grouping = self.grouping
+        refreshed_s = self.refreshed_s.get(target, grouping.repeat_s)
         is_new = any(alert.fingerprint not in group.told for alert in firing)
         if is_new or group.resolved:
             if group.sent_ms is not None:
-                return now_ms - group.sent_ms >= grouping.interval_s * 1000
+                return now_ms - group.sent_ms >= min(grouping.interval_s, refreshed_s) * 1000
             return group.changed_ms is None or now_ms - group.changed_ms >= grouping.wait_s * 1000
-        return bool(firing) and now_ms - (group.sent_ms or 0) >= grouping.repeat_s * 1000
+        return bool(firing) and now_ms - (group.sent_ms or 0) >= refreshed_s * 1000
 
     def sent(self, notice: Notice, now_ms: int) -> None:
         group = self._groups[notice.target, notice.group]
@@ -155,4 +161,5 @@ class Notices:
         group.underway = None
         group.resolved = {mark: alert for mark, alert in group.resolved.items() if mark in group.told}
         group.failures += 1
-        group.retry_ms = now_ms + min(RETRY_MS << min(group.failures - 1, 10), RETRY_MS_MAX)
+        longest_ms = min(RETRY_MS_MAX, int(self.refreshed_s.get(notice.target, RETRY_MS_MAX) * 1000))
+        group.retry_ms = now_ms + min(RETRY_MS << min(group.failures - 1, 10), longest_ms)

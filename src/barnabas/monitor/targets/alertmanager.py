@@ -1,8 +1,10 @@
 """Alertmanager's API, version 2. It groups, silences and repeats by itself, so every notice goes to all of
-its nodes; firing alerts are posted again before they end by themselves."""
+its nodes. It ends an alert by itself at the time that the alert names: each post of a firing alert moves this
+time, and the evaluator posts it again every `REFRESH_S`."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,8 @@ from barnabas.monitor.targets.texts import iso
 from barnabas.monitor.targets.webhook import notes_of
 
 PATH = "/api/v2/alerts"
+REFRESH_S = 60.0
+REFRESHES_MISSED_MAX = 4  # then an alert ends by itself: nobody evaluates it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,11 @@ class Alertmanager:
             raise DeliveryFailed("; ".join(failures))
 
     def alert(self, alert: Alert) -> dict[str, Any]:
-        found = {
+        still_ms = int((time.time() + REFRESHES_MISSED_MAX * REFRESH_S) * 1000)
+        return {
             "labels": alert.all_labels,
             "annotations": notes_of(alert),
             "startsAt": iso(alert.fired_ms),
+            "endsAt": iso(alert.ended_ms if alert.state is State.RESOLVED else still_ms),
             "generatorURL": self.external_url,
         }
-        if alert.state is State.RESOLVED:
-            found["endsAt"] = iso(alert.ended_ms)
-        return found

@@ -42,6 +42,7 @@ CHANGED_GROUPS_MAX = 500  # described at once; the others wait for the next turn
 SOURCE_RETRY_S = 60.0
 NEW_TOPIC_RETRY_S = 5.0
 PLACES_A_STEP = 200
+ENDS, COMMITS, GROUPS = "ends", "commits", "groups"  # jobs
 AUTO, FROM_TOPIC, FROM_PROTOCOL = "auto", "topic", "protocol"
 REFUSED = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -101,14 +102,23 @@ class ClusterWatch:
         self._follow_after_s = 0.0  # when the topic is tried again
 
     def why_not_ready(self) -> str | None:
-        """A sentence while lag of this cluster cannot be told."""
+        """A sentence while lag of this cluster cannot be told, or was read too long ago."""
+        settings, name, stale = self.settings, self.lag.name, self.jobs.why_stale
         if not self._has_ends:
-            return f"cluster {self.lag.name}: {self.jobs.problems.get('ends', 'its topics are not read yet')}"
+            return f"cluster {name}: {self.jobs.problems.get('ends', 'its topics are not read yet')}"
         follower = self._follower
         if not (self._has_commits or (follower is not None and follower.is_caught_up)):
-            return f"cluster {self.lag.name}: its commits are not read yet"
+            return f"cluster {name}: its commits are not read yet"
         if not self._has_groups:
-            return f"cluster {self.lag.name}: its groups are not described yet"
+            return f"cluster {name}: its groups are not described yet"
+        for what, job, interval_s in (
+            ("ends of partitions", ENDS, settings.offset_refresh_s),
+            ("commits", COMMITS, settings.commits_poll_s),
+            ("groups", GROUPS, settings.groups_refresh_s),
+        ):
+            reason = stale(job, interval_s)
+            if reason is not None:
+                return f"cluster {name}: {what}: {reason}"
         return None
 
     def extras(self) -> Extras:
@@ -124,11 +134,11 @@ class ClusterWatch:
     def start(self) -> None:
         settings, start = self.settings, self.jobs.start
         start("topics", self._read_topics, settings.topic_refresh_s)
-        start("ends", self._read_ends, settings.offset_refresh_s)
+        start(ENDS, self._read_ends, settings.offset_refresh_s)
         start("starts", self._read_starts, settings.start_refresh_s, at_once=False)
-        start("groups", self._read_groups, settings.groups_refresh_s)
+        start(GROUPS, self._read_groups, settings.groups_refresh_s)
         start("changed groups", self._read_changed_groups, CHANGED_GROUPS_S, at_once=False)
-        start("commits", self._read_commits, settings.commits_poll_s)
+        start(COMMITS, self._read_commits, settings.commits_poll_s)
         start("offsets of share groups", self._read_share_groups, settings.commits_poll_s)
         start("timestamps", self._read_times, settings.offset_refresh_s)
         start("history", self._sample, settings.history_interval_s, at_once=False)
@@ -244,7 +254,7 @@ class ClusterWatch:
     async def _read_commits(self) -> None:
         """Follow the topic for as long as it can be read; else ask the coordinators once."""
         if not self._has_ends:  # commits before the first ends would have no lag
-            await self.jobs.run("ends", self._read_ends)
+            await self.jobs.run(ENDS, self._read_ends)
         if self._may_follow:
             try:
                 await self._follow()
@@ -267,6 +277,7 @@ class ClusterWatch:
             now_ms,
             from_latest=settings.from_latest,
             topic=settings.offsets_topic,
+            on_poll=lambda: self.jobs.note_success(COMMITS),
         )
         self._switch_to(FROM_TOPIC, "")
         try:

@@ -45,13 +45,16 @@ class OffsetsTopic:
         *,
         from_latest: bool = False,
         topic: str = TOPIC,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_poll` is called whenever the topic could be read, also if nothing was new."""
         self._cluster = cluster
         self._records = records
         self._pieces = pieces
         self._now_ms = now_ms
         self._start = OffsetSpec.LATEST if from_latest else OffsetSpec.EARLIEST
         self._topic = topic
+        self._on_poll = on_poll
         self.is_caught_up = False
         self.groups_changed: set[str] = set()  # the watch describes them anew and clears this
 
@@ -70,6 +73,7 @@ class OffsetsTopic:
                 except DamagedBatch as damaged:
                     consumer.assign({damaged.where: damaged.next_offset})
                     continue
+                self._on_poll()
                 if found:
                     await self._pieces.run(self._apply(found))
                 self._look_at(goals, consumer)

@@ -4,7 +4,7 @@ serve      run the alert service in the foreground
 list       alerts that fire now
 history    what began and ended, newest last
 silences   silences that hold; silence and unsilence begin and end one
-rules      the rules in force, with what to look at and the command to run
+rules      the rules in force, with what to look at, and those that look at nothing
 test       send a test alert to the targets of a file
 """
 
@@ -37,6 +37,7 @@ EXAMPLES = (
     'silence alertname=UnderReplicatedPartitions --for 2h --comment "disk of broker 2 is replaced"',
     "unsilence 7f0c1a52-6c1d-4d0e-9a1a-0e4f6f1f4d11",
     "rules --file alerts.yaml",
+    "rules --service http://localhost:8095",
     "test --file alerts.yaml --target ops-mail",
 )
 
@@ -74,7 +75,9 @@ def add_arguments(parser: ToolParser) -> None:
         elif name == "unsilence":
             command.add_argument("ids", nargs="+", metavar="ID")
     rules = commands.add_parser("rules", help="the rules in force")
-    rules.add_argument("--file", metavar="alerts.yaml")
+    places = rules.add_mutually_exclusive_group()
+    places.add_argument("--file", metavar="alerts.yaml", help="those of a file (default: the default rules)")
+    places.add_argument("--service", metavar="URL", help="those of a service, and what it cannot look at")
     rules.add_argument("--json", action="store_true", help="print JSON")
     test = commands.add_parser("test", help="send a test alert to the targets of a file")
     test.add_argument("--file", required=True, metavar="alerts.yaml")
@@ -211,20 +214,31 @@ def end_silences(options: argparse.Namespace, out: Output) -> int:
 
 
 def show_rules(options: argparse.Namespace, out: Output) -> int:
-    found = file_of(options.file)
+    found = ask(options, "/api/v1/rules") if options.service is not None else rules_of(options.file)
     if options.json:
-        out.line(json.dumps([rule_json(each) for each in found.rules], indent=2))
+        out.line(json.dumps(found, indent=2))
         return 0
     rows = []
-    for rule in found.rules:
-        limit = f"> {rule.above:g}" if rule.above is not None else f"< {rule.below:g}"
-        rows.append((rule.name, rule.severity, f"{rule.check} {limit}", f"{rule.for_s:g} s", rule.look_at))
+    for rule in found:
+        limit = f"> {rule['above']:g}" if rule["above"] is not None else f"< {rule['below']:g}"
+        condition = f"{rule['check']} {limit}"
+        rows.append((rule["name"], rule["severity"], condition, f"{rule['for_s']:g} s", rule["look_at"]))
     show_table(out, ("RULE", "SEVERITY", "CONDITION", "FOR", "LOOK AT"), rows)
+    problems = [(rule["name"], rule["problem"]) for rule in found if rule["problem"]]
+    if problems:
+        out.line("")
+        show_table(out, ("RULE", "PROBLEM"), problems)
     return 0
 
 
-def rule_json(rule: Any) -> dict[str, Any]:
-    return {name: getattr(rule, name) for name in rule.__slots__}
+def rules_of(path: str | None) -> list[dict[str, Any]]:
+    from barnabas.monitor.alert_service.idle_rules import why_idle
+
+    file = file_of(path)
+    return [
+        {name: getattr(rule, name) for name in rule.__slots__} | {"problem": why_idle(rule, file)}
+        for rule in file.rules
+    ]
 
 
 def send_test(options: argparse.Namespace, out: Output) -> int:

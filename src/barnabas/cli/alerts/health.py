@@ -1,9 +1,9 @@
 """health: one page on a cluster: what is wrong, why, and what to do.
 
-In: a cluster, and where given the metrics of its brokers and a file of alerts. Out: findings that violate
-a rule, the worst first, each with what to look at and the command to run. It looks once, so rules that
-need time (disks that fill, groups that stall) say what one look can tell. Status 1 if something critical
-is wrong.
+In: a cluster, or a file of alerts with its clusters, rules, connectors, certificates and metrics. Out:
+findings that violate a rule, the worst first, each with what to look at and the command to run. It looks
+once, so rules that need time (disks that fill, groups that stall, counters that grow) say what one look can
+tell. Status 1 if something critical is wrong.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.monitor.lag.group_lag import GroupLag
 
 NEEDS_ARGUMENTS = False
-EXAMPLES = ("", "--bootstrap-server broker-1:9092", "--json")
+EXAMPLES = ("", "--bootstrap-server broker-1:9092", "--file alerts.yaml", "--json")
 ORDER = [Severity.CRITICAL, Severity.WARNING, Severity.INFO]
 MARKS = {Severity.CRITICAL: "CRITICAL", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
 LAG_S_MAX = 300.0
@@ -68,10 +68,15 @@ class Problem:
 def add_arguments(parser: ToolParser) -> None:
     add_bootstrap(parser)
     add_command_config(parser)
+    parser.add_argument("--file", metavar="alerts.yaml", help="look at all that this file of alerts names")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def run(options: argparse.Namespace, out: Output) -> int:
+    if options.file is not None:
+        from barnabas.cli.alerts.health_of_file import run_file
+
+        return await run_file(options, out)
     bootstrap = str(options.bootstrap_server)
     words = labels_of(bootstrap=bootstrap, cluster=bootstrap)
     async with cluster_from(options) as cluster:
@@ -134,14 +139,22 @@ def page(
     unread: dict[str, str],
     bootstrap: str,
 ) -> Iterator[str]:
+    yield from head(facts, len(groups), bootstrap)
+    yield from body(problems, unread)
+
+
+def head(facts: ClusterFacts, groups: int, name: str) -> Iterator[str]:
     topics = len({name.topic for name in facts.partitions})
     brokers = len([each for each in facts.brokers.values() if not each.fenced])
-    yield f"Cluster {facts.cluster_id or '?'} at {bootstrap}"
+    yield f"Cluster {facts.cluster_id or '?'} at {name}"
     yield (
         f"{count(brokers, 'broker')}, {count(topics, 'topic')}, {count(len(facts.partitions), 'partition')}, "
-        f"{count(len(groups), 'group')}; "
+        f"{count(groups, 'group')}; "
         + (f"active controller {facts.quorum.leader_id}" if facts.quorum else "active controller unknown")
     )
+
+
+def body(problems: list[Problem], unread: Mapping[str, str]) -> Iterator[str]:
     yield ""
     if not problems:
         yield "Nothing is wrong."
@@ -167,15 +180,6 @@ def as_json(
         "brokers": sorted(facts.brokers),
         "partitions": len(facts.partitions),
         "groups": len(groups),
-        "problems": [
-            {
-                "severity": each.severity,
-                "rule": each.rule,
-                "summary": each.summary,
-                "look_at": each.look_at,
-                "command": each.command,
-            }
-            for each in problems
-        ],
+        "problems": [asdict(each) for each in problems],
         "not_seen": unread,
     }

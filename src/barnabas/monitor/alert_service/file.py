@@ -8,6 +8,7 @@ stands in it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import time
@@ -90,6 +91,22 @@ class GroupEntry(Strict):
     repeat_s: Duration = Field(default=Grouping().repeat_s, alias="repeat")
 
 
+class GroupsEntry(Strict):
+    """Patterns that group ids contain; without `allow` all groups are watched."""
+
+    allow: str | None = None
+    deny: str | None = None
+
+    @field_validator("allow", "deny")
+    @classmethod
+    def is_pattern(cls, given: str) -> str:
+        try:
+            re.compile(given)
+        except re.error as error:
+            raise ValueError(f"{given!r} is no pattern: {error}") from None
+        return given
+
+
 class MaintenanceEntry(Strict):
     name: NotEmpty
     since: time = Field(alias="from")
@@ -124,6 +141,7 @@ class FileModel(Strict):
     connect: list[HttpUrl] = []
     certificates: list[str] = []
     metrics: list[HttpUrl] = []
+    consumer_groups: GroupsEntry = GroupsEntry()
     targets: dict[str, TargetSettings] = {}
     routes: list[RouteEntry] = []
     group: GroupEntry = GroupEntry()
@@ -157,6 +175,15 @@ class AlertsFile:
     certificates: tuple[Address, ...] = ()
     metrics: tuple[str, ...] = ()  # endpoints that belong to no cluster
     external_url: str = ""
+    groups_allowed: re.Pattern[str] | None = None
+    groups_denied: re.Pattern[str] | None = None
+
+    def admits(self, group_id: str) -> bool:
+        """Whether the group is watched."""
+        allowed, denied = self.groups_allowed, self.groups_denied
+        if allowed is not None and allowed.search(group_id) is None:
+            return False
+        return denied is None or denied.search(group_id) is None
 
 
 def read_file(path: Path) -> AlertsFile:
@@ -199,6 +226,8 @@ def alerts_file(tree: Mapping[str, Any], place: str) -> AlertsFile:
             tuple(parse_bootstrap(each)[0] for each in model.certificates),
             tuple(map(str, model.metrics)),
             model.external_url,
+            pattern_of(model.consumer_groups.allow),
+            pattern_of(model.consumer_groups.deny),
         )
         check_file(found)
     except ValidationError as error:
@@ -232,7 +261,15 @@ def problems(error: ValidationError) -> str:
 def close_name(location: tuple[int | str, ...]) -> str:
     known = [
         name
-        for model in (FileModel, RuleEntry, ClusterEntry, MaintenanceEntry, RouteEntry, GroupEntry)
+        for model in (
+            FileModel,
+            RuleEntry,
+            ClusterEntry,
+            MaintenanceEntry,
+            RouteEntry,
+            GroupEntry,
+            GroupsEntry,
+        )
         for field, info in model.model_fields.items()
         for name in (info.alias or field,)
     ]
@@ -247,6 +284,10 @@ def cluster_of(entry: ClusterEntry) -> ClusterSettings:
         client_security(entry.properties),
         tuple(map(str, entry.metrics)),
     )
+
+
+def pattern_of(text: str | None) -> re.Pattern[str] | None:
+    return re.compile(text) if text is not None else None
 
 
 def matchers(texts: list[str]) -> tuple[Matcher, ...]:

@@ -23,11 +23,12 @@ from barnabas.monitor.alert_service.file import AlertsFile, ClusterSettings
 from barnabas.monitor.alerts.rule import Finding, Labels, Rule, labels_of
 from barnabas.monitor.checks.certificates import certificate_days
 from barnabas.monitor.checks.cluster_checks import CHECKS, blind_checks, disk_full_hours, seen
-from barnabas.monitor.checks.cluster_facts import ERRORS, read_cluster, reason_of
+from barnabas.monitor.checks.cluster_facts import ERRORS, ClusterFacts, read_cluster, reason_of
 from barnabas.monitor.checks.disk_trend import DiskTrends
 from barnabas.monitor.checks.group_checks import group_findings
 from barnabas.monitor.checks.scraped_metrics import MetricHistory, samples_of
 from barnabas.monitor.checks.services import audit_alarms, failed_connectors
+from barnabas.monitor.lag.cluster_lag import LagRules
 from barnabas.monitor.lag_service.cluster_watch import ClusterWatch, WatchSettings
 from barnabas.runtime.pieces import Pieces
 
@@ -51,6 +52,7 @@ class Look:
     findings: dict[str, list[Finding]] = field(default_factory=dict)
     unknown: dict[Place, str] = field(default_factory=dict)
     expected: dict[Place, str] = field(default_factory=dict)
+    facts: dict[str, ClusterFacts] = field(default_factory=dict)  # by cluster
 
     def add(self, check: str, findings: Iterable[Finding], labels: Labels = (), words: Labels = ()) -> None:
         known = self.findings.setdefault(check, [])
@@ -75,7 +77,8 @@ def place_text(place: Place) -> str:
 class ClusterLook:
     """One cluster under watch: its client, its disks over time, the lag of its groups."""
 
-    def __init__(self, settings: ClusterSettings, pieces: Pieces, *, with_groups: bool) -> None:
+    def __init__(self, settings: ClusterSettings, pieces: Pieces, rules: LagRules | None) -> None:
+        """`rules`: which groups to watch; None for no groups."""
         self.settings = settings
         self.client = Cluster(settings.bootstrap, client_id=CLIENT_ID, security=settings.security)
         self._admin = Admin(self.client)
@@ -83,8 +86,8 @@ class ClusterLook:
         self._pieces = pieces
         self._metrics = MetricHistory()
         self._watch: ClusterWatch | None = None
-        if with_groups:
-            watch = WatchSettings(settings.name, settings.bootstrap, settings.security, CLIENT_ID)
+        if rules is not None:
+            watch = WatchSettings(settings.name, settings.bootstrap, settings.security, CLIENT_ID, rules)
             self._watch = ClusterWatch(watch, pieces)
 
     def start(self) -> None:
@@ -124,6 +127,7 @@ class ClusterLook:
             look.add("unreachable", [Finding(1, (), reason)], self.labels, self.words)
             look.fail((*CHECKS, "disk_full_hours"), self.labels, reason, is_expected=True)
             return
+        look.facts[self.settings.name] = facts
         look.add("unreachable", [Finding(0)], self.labels, self.words)
         for name, findings in seen(facts):
             look.add(name, findings, self.labels, self.words)
@@ -145,12 +149,15 @@ class ClusterLook:
 class Looking:
     """`start`, then `look` from time to time; `stop` closes all connections."""
 
-    def __init__(self, file: AlertsFile) -> None:
+    def __init__(self, file: AlertsFile, *, with_groups: bool = True) -> None:
+        """`with_groups`: watch the groups if rules ask for them, which takes a while."""
         self._file = file
         pieces = Pieces(time.perf_counter)
         checks = {rule.check for rule in file.rules}
-        with_groups = not checks.isdisjoint(GROUP_CHECKS)
-        self.clusters = [ClusterLook(each, pieces, with_groups=with_groups) for each in file.clusters]
+        rules = None
+        if with_groups and not checks.isdisjoint(GROUP_CHECKS):
+            rules = LagRules(group_allowed=file.groups_allowed, group_denied=file.groups_denied)
+        self.clusters = [ClusterLook(each, pieces, rules) for each in file.clusters]
         self._names = sorted(
             {str(rule.options["metric"]) for rule in file.rules if rule.check in METRIC_CHECKS}
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.cli.alerts import health
+from barnabas.cli.alerts import health_page
 from barnabas.cli.main import main
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster as Client
@@ -35,7 +35,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def in_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_facts, "PART_S_MAX", 2.0)
-    monkeypatch.setattr(health, "GROUPS_S_MAX", 2.0)
+    monkeypatch.setattr(health_page, "GROUPS_S_MAX", 2.0)
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from barnabas.cli.alerts.health import ORDER, Problem, body, group_problems, head, problem, read_groups
+from barnabas.cli.alerts.health_page import ORDER, Problem, body, group_problems, head, problem, read_groups
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.monitor.alerts.rule import Severity

@@ -45,10 +45,9 @@ def run_worker(options: argparse.Namespace, out: Output, *, is_distributed: bool
         out.line(f"The worker is ready: {', '.join(map(str, listeners))}")
         out.flush()
 
-    required = workers.DISTRIBUTED if is_distributed else workers.STANDALONE
+    overrides = key_values(options.override)
     try:
-        found = workers.worker_properties(Path(options.properties), required)
-        worker = {**found, **key_values(options.override)}
+        worker = workers.worker_properties(Path(options.properties), overrides, is_distributed=is_distributed)
         settings = workers.http_settings(worker)
     except ValueError as error:
         raise ToolError(str(error)) from None

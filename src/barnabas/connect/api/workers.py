@@ -7,6 +7,7 @@ tasks, a herder, endpoints. SettingsError names a property that is missing.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,9 @@ from barnabas.connect.api.endpoints import Endpoints
 from barnabas.connect.api.metrics import progress_route, worker_metrics
 from barnabas.connect.api.service import ADMIN, NAME, service
 from barnabas.connect.api.sink_offsets import SinkGroups
+from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.config.providers import Providers
+from barnabas.connect.config.worker_settings import checked_worker, without_effect
 from barnabas.connect.herder.distributed.herder import DistributedHerder
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.herder import Herder
@@ -33,24 +36,31 @@ from barnabas.services.settings.loading import from_file, table_of
 from barnabas.services.settings.service_settings import ServiceSettings
 from barnabas.settings.errors import SettingsError
 
-REQUIRED = ("bootstrap.servers", "key.converter", "value.converter")
-STANDALONE = (*REQUIRED, "offset.storage.file.filename")
-DISTRIBUTED = (*REQUIRED, "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
+log = logging.getLogger("barnabas.connect")
+
 BASIC_AUTH = "BasicAuthSecurityRestExtension"
 HTTPS, ADMIN_HTTPS = "listeners.https.", "admin.listeners.https."
 ANY_HOST = ("0.0.0.0", "::", "")
 
 
-def worker_properties(path: Path, required: Sequence[str]) -> dict[str, str]:
-    """The properties of a file, with the values of config providers."""
-    found = from_file(path)
+def worker_properties(
+    path: Path, overrides: Mapping[str, str] | None = None, *, is_distributed: bool
+) -> dict[str, str]:
+    """The properties of a file and those that win over them, with the values of config providers;
+    SettingsError names everything that is wrong."""
+    found = {**from_file(path), **(overrides or {})}
     found = Providers(found).resolve(found)
-    for name in required:
-        if not found.get(name):
-            raise SettingsError(
-                f'Missing required configuration "{name}" which has no default value.', name=name
-            )
-    return found
+    try:
+        return checked_worker(found, is_distributed=is_distributed)
+    except ConfigError as error:
+        lines = error.message.splitlines()
+        head = f"{path} has {len(lines)} errors:\n" if len(lines) > 1 else ""
+        raise SettingsError(head + error.message, name=next(iter(error.errors))) from None
+
+
+def warn(worker: Mapping[str, str], *, is_distributed: bool) -> None:
+    for name, reason in without_effect(worker, is_distributed=is_distributed).items():
+        log.warning("the worker's setting %s has no effect: %s", name, reason)
 
 
 def http_settings(worker: Mapping[str, str]) -> ServiceSettings:
@@ -104,6 +114,7 @@ def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
     """The maker of a single worker with the connectors of these files."""
 
     def make(settings: ServiceSettings) -> Service:
+        warn(worker, is_distributed=False)
         plugins = plugins_of(worker)
         url = advertised_url(worker, settings)
         runner = runner_of(worker, plugins)
@@ -140,6 +151,7 @@ def distributed(worker: Mapping[str, str]) -> Make:
     """The maker of a worker of a cluster."""
 
     def make(settings: ServiceSettings) -> Service:
+        warn(worker, is_distributed=True)
         plugins = plugins_of(worker)
         url = advertised_url(worker, settings)
         messenger = Messenger(client_tls(worker) if url.startswith("https") else None)

@@ -345,7 +345,7 @@ class DistributedHerder(Herder):
         now_ms = int(time.time() * 1000)
         ttl_ms = int(self.worker.get("inter.worker.key.ttl.ms", "3600000"))
         if self._protocol == "sessioned" and signing.is_expired(self.state.session_key, now_ms, ttl_ms):
-            await self.write([(SESSION_KEY, signing.new_key(now_ms))])
+            await self.write([(SESSION_KEY, signing.key_of(self.worker, now_ms))])
 
     async def _keep_keys_fresh(self) -> None:
         """The leader renews the session key when its time is over, also between rebalances."""
@@ -426,7 +426,9 @@ class DistributedHerder(Herder):
 
     async def _ask_leader(self, method: str, path: str, body: bytes) -> None:
         key = self.state.session_key
-        headers = signing.signed(key, body) if key is not None and self._protocol == "sessioned" else {}
+        algorithm = self.worker.get("inter.worker.signature.algorithm", "HmacSHA256")
+        is_signed = key is not None and self._protocol == "sessioned"
+        headers = signing.signed(key, body, algorithm) if key is not None and is_signed else {}
         await self._send(method, self.leader_url + path, body, headers)
 
     async def before_task(self, task: TaskId) -> None:

@@ -16,12 +16,20 @@ from barnabas.connect.herder.errors import Refused
 SIGNATURE = "x-connect-authorization"
 ALGORITHM = "x-connect-request-signature-algorithm"
 DIGESTS = {"HmacSHA256": "sha256", "HmacSHA384": "sha384", "HmacSHA512": "sha512", "HmacSHA1": "sha1"}
-KEY_BYTES = 32
+KEY_BITS = {"HmacSHA1": 512, "HmacSHA256": 256, "HmacSHA384": 384, "HmacSHA512": 512}  # Java's
 
 
-def new_key(now_ms: int, algorithm: str = "HmacSHA256") -> dict[str, Any]:
-    key = base64.b64encode(os.urandom(KEY_BYTES)).decode()
+def new_key(now_ms: int, algorithm: str = "HmacSHA256", bits: int | None = None) -> dict[str, Any]:
+    """A random session key; `bits` None: as many as Java makes for the algorithm."""
+    key = base64.b64encode(os.urandom(((bits or KEY_BITS[algorithm]) + 7) // 8)).decode()
     return {"key": key, "algorithm": algorithm, "creation-timestamp": now_ms}
+
+
+def key_of(worker: Mapping[str, str], now_ms: int) -> dict[str, Any]:
+    """A session key as the worker's settings ask for it."""
+    size = worker.get("inter.worker.key.size")
+    algorithm = worker.get("inter.worker.key.generation.algorithm", "HmacSHA256")
+    return new_key(now_ms, algorithm, None if size is None else int(size))
 
 
 def is_expired(key: Mapping[str, Any] | None, now_ms: int, ttl_ms: int) -> bool:

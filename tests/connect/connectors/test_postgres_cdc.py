@@ -14,6 +14,7 @@ import pytest
 from tests.connect.connectors.contexts import Offsets, started_source
 
 from barnabas.connect.connectors.postgres_cdc.connector import PostgresConnector
+from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, Plugins, RetriableError
 from barnabas.pipeline.demo import postgres
 
@@ -58,6 +59,7 @@ class Capture:
         self.given = given
         self.offsets = Offsets()
         self.records: list[Any] = []
+        self.batches: list[Records] = []
         self.task: Any = started_source(PostgresConnector, given, self.offsets)
         self.task.context.poll_seconds = 0.05
 
@@ -66,6 +68,7 @@ class Capture:
         if found is None:
             return False
         self.records += list(found.rows())
+        self.batches.append(found)
         self.offsets.store(found)
         self.task.commit(found.positions)
         return True

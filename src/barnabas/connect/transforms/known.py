@@ -24,6 +24,11 @@ ONE = {
     "TimestampRouter": "routing",
     "ValueToKey": "fields",
 }
+DEBEZIUM = {
+    "ExtractNewRecordState": "change_events:ExtractNewRecordState",
+    "ByLogicalTableRouter": "change_events:ByLogicalTableRouter",
+    "outbox.EventRouter": "outbox:EventRouter",
+}
 PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 PLUGINS = (
     *(
@@ -34,6 +39,10 @@ PLUGINS = (
     *(
         Known(Kind.TRANSFORMATION, f"{PLACE}.{module}:{name}", (f"{APACHE}.{name}",))
         for name, module in ONE.items()
+    ),
+    *(
+        Known(Kind.TRANSFORMATION, f"{PLACE}.{target}", (f"io.debezium.transforms.{name}",))
+        for name, target in DEBEZIUM.items()
     ),
     *(
         Known(Kind.PREDICATE, f"{PLACE}.routing:{name}", (f"{APACHE}.predicates.{name}",))

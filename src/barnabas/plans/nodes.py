@@ -87,10 +87,12 @@ class Sink(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter(Node):
-    """`predicate(key, value)`."""
+    """`predicate(key, value)`. `vectorised`: it takes a whole pandas Series or Arrow array of values, and
+    gives a truth value for each."""
 
     predicate: Function
     is_negated: bool = False
+    vectorised: Vectorised | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,8 @@ class TableRepartition(Node):
 class Suppression:
     """When a suppressed table emits. `time_limit_ms` None: when the window closes (`grace_ms` after its end).
 
-    A full buffer emits early, or fails the task where `is_strict`."""
+    A full buffer, by its records or by the bytes of their keys and values, emits early, or fails the task
+    where `is_strict`."""
 
     time_limit_ms: int | None = None
     grace_ms: int = 0

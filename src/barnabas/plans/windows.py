@@ -1,12 +1,13 @@
 """Windows as values: how time is cut, how long late records are waited for, and keys of windows.
 
-In: sizes in milliseconds. Out: checked definitions, `Windowed` keys. Times are milliseconds everywhere.
-Does not know: records, stores.
+In: sizes in milliseconds, or as a `timedelta`. Out: checked definitions, `Windowed` keys. Times are
+milliseconds everywhere. Does not know: records, stores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 
@@ -20,6 +21,19 @@ class Windowed(NamedTuple):
 
 class WindowError(ValueError):
     """A size, an advance, a gap or a grace that cannot be."""
+
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(duration: Any) -> Any:
+    """A `timedelta` in milliseconds, anything else as it is."""
+    return duration // MILLISECOND if isinstance(duration, timedelta) else duration
+
+
+def _in_milliseconds(windows: Any, *names: str) -> None:
+    for name in names:
+        object.__setattr__(windows, name, milliseconds(getattr(windows, name)))  # it is frozen
 
 
 def _at_least(least: int, **values: int) -> None:
@@ -39,6 +53,7 @@ class TimeWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
+        _in_milliseconds(self, "size_ms", "advance_ms", "grace_ms")
         _at_least(1, size_ms=self.size_ms, advance_ms=self.advance_ms)
         _at_least(0, grace_ms=self.grace_ms)
         if self.advance_ms > self.size_ms:
@@ -46,8 +61,8 @@ class TimeWindows:
                 f"advance_ms {self.advance_ms} is larger than size_ms {self.size_ms}: records would be lost"
             )
 
-    def advance_by(self, advance_ms: int) -> TimeWindows:
-        return replace(self, advance_ms=advance_ms)
+    def advance_by(self, advance_ms: int | timedelta) -> TimeWindows:
+        return replace(self, advance_ms=milliseconds(advance_ms))
 
     @property
     def retention_ms(self) -> int:
@@ -62,6 +77,7 @@ class SlidingWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
+        _in_milliseconds(self, "difference_ms", "grace_ms")
         _at_least(0, difference_ms=self.difference_ms, grace_ms=self.grace_ms)
 
     @property
@@ -77,6 +93,7 @@ class SessionWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
+        _in_milliseconds(self, "gap_ms", "grace_ms")
         _at_least(1, gap_ms=self.gap_ms)
         _at_least(0, grace_ms=self.grace_ms)
 
@@ -92,6 +109,7 @@ class UnlimitedWindows:
     start_ms: int = 0
 
     def __post_init__(self) -> None:
+        _in_milliseconds(self, "start_ms")
         _at_least(0, start_ms=self.start_ms)
 
     @property
@@ -108,17 +126,19 @@ class JoinWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
+        _in_milliseconds(self, "before_ms", "after_ms", "grace_ms")
+        _at_least(-(1 << 62), before_ms=self.before_ms, after_ms=self.after_ms)
         _at_least(0, grace_ms=self.grace_ms)
         if self.before_ms + self.after_ms < 0:
             raise WindowError(
                 f"the join window ends before it starts: before_ms {self.before_ms}, after_ms {self.after_ms}"
             )
 
-    def before(self, before_ms: int) -> JoinWindows:
-        return replace(self, before_ms=before_ms)
+    def before(self, before_ms: int | timedelta) -> JoinWindows:
+        return replace(self, before_ms=milliseconds(before_ms))
 
-    def after(self, after_ms: int) -> JoinWindows:
-        return replace(self, after_ms=after_ms)
+    def after(self, after_ms: int | timedelta) -> JoinWindows:
+        return replace(self, after_ms=milliseconds(after_ms))
 
     @property
     def size_ms(self) -> int:

@@ -15,6 +15,10 @@ from barnabas.plans.interpreter.task import Process, Task, builds
 @builds(n.Filter)
 def filter_(task: Task, node: n.Filter, forward: Process) -> Process:
     passes, wanted = key_value_function(task, node.predicate), not node.is_negated
+    if node.vectorised is not None:
+        from barnabas.plans.interpreter.vectors import one_by_one
+
+        passes = one_by_one(node.predicate, node.vectorised)
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         task.node_name = node.name

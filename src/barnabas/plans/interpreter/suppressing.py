@@ -1,6 +1,7 @@
 """Suppress: changes wait until their window closes, or until a time limit.
 
-A full buffer emits the oldest change early, or stops the task where it is strict. Does not know: windows'
+A full buffer, by records or by bytes, emits the oldest change early, or stops the task where it is strict.
+The number of bytes is kept from batch to batch, and counted again where it was lost. Does not know: windows'
 kinds.
 """
 
@@ -10,17 +11,44 @@ from typing import Any
 
 from barnabas.plans import nodes as n
 from barnabas.plans.interpreter.records import Change, TaskError
+from barnabas.plans.interpreter.state.buffers import BufferState
 from barnabas.plans.interpreter.task import Process, Task, builds
 
 
 @builds(n.Suppress)
 def suppress(task: Task, node: n.Suppress, forward: Process) -> Process:
     buffer, write, rules = task.state(node.buffer), task.key_writer(node.buffer), node.suppression
-    clock = f"{node.name} time"
+    clock, size_name = f"{node.name} time", f"{node.name} bytes"
+    measures = rules.bytes_max is not None
+
+    def size() -> int:
+        """The bytes that wait."""
+        found = task.numbers.get(size_name)
+        if found is None:
+            found = task.numbers[size_name] = sum(buffer.size(data) for _, data in buffer.ordered())
+        return found
+
+    def remove(time: int, data: bytes) -> None:
+        if measures:
+            task.numbers[size_name] = size() - buffer.size(data)
+        buffer.remove(time, data)
+
+    def put(time: int, data: bytes, payload: Any) -> None:
+        if measures:
+            before = size() - buffer.size(data)
+            buffer.put(time, data, payload)
+            task.numbers[size_name] = before + buffer.size(data)
+        else:
+            buffer.put(time, data, payload)
+
+    def is_full() -> bool:
+        if rules.records_max is not None and len(buffer) > rules.records_max:
+            return True
+        return rules.bytes_max is not None and size() > rules.bytes_max
 
     def emit(time: int, data: bytes) -> None:
         _, key, change, timestamp, headers = buffer.get(data)
-        buffer.remove(time, data)
+        remove(time, data)
         outer, task.headers = task.headers, headers
         forward(key, change, timestamp)
         task.headers = outer
@@ -37,18 +65,25 @@ def suppress(task: Task, node: n.Suppress, forward: Process) -> Process:
         # A window that never came out needs no tombstone.
         if change.new is None and rules.time_limit_ms is None:
             if waiting is not None:
-                buffer.remove(first, data)
+                remove(first, data)
         else:
-            buffer.put(first, data, (first, key, Change(change.new, old), timestamp, task.headers))
+            put(first, data, (first, key, Change(change.new, old), timestamp, task.headers))
         for due, each in buffer.due(stream_time - wait):
             emit(due, each)
-        while rules.records_max is not None and len(buffer) > rules.records_max:
+        while is_full():
             if rules.is_strict:
-                raise TaskError(
-                    f"{node.name}: more than {rules.records_max} records wait; the buffer is strict"
-                )
+                raise TaskError(f"{node.name}: {full_text(buffer, rules, size() if measures else None)}")
             oldest = buffer.first()
             assert oldest is not None
             emit(*oldest)
 
     return process
+
+
+def full_text(buffer: BufferState, rules: n.Suppression, size: int | None) -> str:
+    parts = []
+    if rules.records_max is not None:
+        parts.append(f"{len(buffer)} of at most {rules.records_max} records")
+    if size is not None:
+        parts.append(f"{size} of at most {rules.bytes_max} bytes")
+    return f"{' and '.join(parts)} wait; the buffer is strict"

@@ -13,7 +13,13 @@ def one_by_one(function: Any, kind: str) -> Callable[[Any, Any, int], Any]:
     if kind == "pandas":
         import pandas  # type: ignore[import-untyped]
 
-        return lambda key, value, timestamp: function(pandas.Series([value])).tolist()[0]
+        return lambda key, value, timestamp: only(function(pandas.Series([value])).tolist())
     import pyarrow
 
-    return lambda key, value, timestamp: function(pyarrow.array([value])).to_pylist()[0]
+    return lambda key, value, timestamp: only(function(pyarrow.array([value])).to_pylist())
+
+
+def only(found: list[Any]) -> Any:
+    if len(found) != 1:
+        raise ValueError(f"a function over batches gave {len(found)} values for one")
+    return found[0]

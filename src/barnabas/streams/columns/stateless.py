@@ -124,7 +124,7 @@ def sink(task: ColumnTask, node: n.Sink) -> Step:
 
 @builds(n.Filter)
 def filter_(task: ColumnTask, node: n.Filter) -> Step:
-    passes = of_key_and_value(node.predicate)
+    passes = of_key_and_value(node.predicate) if node.vectorised is None else vectorised(node)
 
     def run(rows: Rows) -> Results:
         holds = truths(passes(rows))
@@ -174,23 +174,31 @@ def select_key(task: ColumnTask, node: n.SelectKey) -> Step:
 @builds(n.MapValues)
 def map_values(task: ColumnTask, node: n.MapValues) -> Step:
     if node.vectorised is not None:
-        return _vectorised(node)
+        values = vectorised(node)
+        return lambda rows: rows.with_values(values(rows))
     value_of = of_value(node.function, node.takes_key)
     return lambda rows: rows.with_values(value_of(rows))
 
 
-def _vectorised(node: n.MapValues) -> Step:
-    function: Any = node.function
+def vectorised(node: n.MapValues | n.Filter) -> Callable[[Rows], Column]:
+    """A function of the user over the values of a batch."""
+    function: Any = node.function if isinstance(node, n.MapValues) else node.predicate
     if node.vectorised == "pandas":
         import pandas  # type: ignore[import-untyped]
 
-        return lambda rows: rows.with_values(
-            Column(items=function(pandas.Series(rows.values.items)).tolist())
-        )
+        def of_values(rows: Rows) -> Column:
+            return Column(items=function(pandas.Series(rows.values.items)).tolist())
+    else:
 
-    def run(rows: Rows) -> Results:
-        found = function(rows.values.array)
-        return rows.with_values(Column(found if isinstance(found, pa.Array) else found.combine_chunks()))
+        def of_values(rows: Rows) -> Column:
+            found = function(rows.values.array)
+            return Column(found if isinstance(found, pa.Array) else found.combine_chunks())
+
+    def run(rows: Rows) -> Column:
+        found = of_values(rows)
+        if len(found) != len(rows):
+            raise ValueError(f"{node.name}: the function gave {len(found)} values for {len(rows)}")
+        return found
 
     return run
 

@@ -5,7 +5,6 @@ In: nodes. Out: a `Plan`. Does not know: the faces of the DSL.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -54,16 +53,17 @@ class Graph:
         return Plan(tuple(self.nodes), dict(self.stores), tuple(self.copartitioned), self.application_id)
 
 
-def milliseconds(duration: int | datetime.timedelta) -> int:
-    if isinstance(duration, datetime.timedelta):
-        return duration // datetime.timedelta(milliseconds=1)
-    return duration
-
-
-def checked(function: Any, what: str) -> Any:
-    """A function of the user; None and things that cannot be called are refused where the topology is
-    built."""
+def checked(function: Any, what: str, *, takes_batches: bool = False) -> Any:
+    """A function of the user; None and things that cannot be called are refused where the topology is built,
+    so are functions over batches (`pandas_function`, `arrow_function`) where single values are given."""
     from barnabas.plans.expressions import Expression
+
+    kind = getattr(function, "vectorised", None)
+    if kind is not None and not takes_batches:
+        raise TypeError(
+            f"{what} is a {kind}_function: such functions are for map_values (without with_key) and filter of"
+            " a KStream; give a function of single values"
+        )
 
     if function is None or not (callable(function) or isinstance(function, Expression | tuple)):
         raise TypeError(f"{what} is {function!r}: a function or an expression is needed")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from barnabas.plans import nodes as n
@@ -15,7 +16,7 @@ from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns
 from barnabas.plans.expressions import key as key_
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
-from barnabas.plans.windows import JoinWindows, SessionWindows, Windows
+from barnabas.plans.windows import JoinWindows, SessionWindows, Windows, milliseconds
 from barnabas.streams.dsl.cogroups import CogroupedStream
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.dsl.tables import KTable
@@ -42,13 +43,22 @@ class KStream:
         return {"name": self.graph.name(f"KSTREAM-{kind}-", name), "parents": (self.node,)}
 
     def filter(self, predicate: n.Function, *, name: str | None = None) -> KStream:
-        """Records for which `predicate(key, value)` holds."""
-        checked(predicate, "the predicate of filter")
-        return self._then(n.Filter(**self._name("FILTER", name), predicate=predicate))
+        """Records for which `predicate(key, value)` holds. A `pandas_function` or `arrow_function` gets a
+        batch of values, and gives a truth value for each."""
+        return self._filter(predicate, "the predicate of filter", name, False)
+
+    def _filter(self, predicate: n.Function, what: str, name: str | None, is_negated: bool) -> KStream:
+        checked(predicate, what, takes_batches=True)
+        node = n.Filter(
+            **self._name("FILTER", name),
+            predicate=predicate,
+            is_negated=is_negated,
+            vectorised=getattr(predicate, "vectorised", None),
+        )
+        return self._then(node)
 
     def filter_not(self, predicate: n.Function, *, name: str | None = None) -> KStream:
-        checked(predicate, "the predicate of filter_not")
-        return self._then(n.Filter(**self._name("FILTER", name), predicate=predicate, is_negated=True))
+        return self._filter(predicate, "the predicate of filter_not", name, True)
 
     def map(self, function: Any, *, key: Any = None, value: Any = None, name: str | None = None) -> KStream:
         """`function(key, value)` gives a pair. `key` and `value` are the formats of the new ones."""
@@ -61,8 +71,9 @@ class KStream:
     def map_values(
         self, function: n.Function, *, value: Any = None, with_key: bool = False, name: str | None = None
     ) -> KStream:
-        """`function(value)`, or `function(key, value)` with the key."""
-        checked(function, "the function of map_values")
+        """`function(value)`, or `function(key, value)` with the key. A `pandas_function` or `arrow_function`
+        gets a batch of values, without keys."""
+        checked(function, "the function of map_values", takes_batches=not with_key)
         node = n.MapValues(
             **self._name("MAPVALUES", name),
             function=function,
@@ -302,13 +313,14 @@ class GroupedStream:
     close_hook: Callable[[Any, Any], Any] | None = None
     retention_ms: int | None = None
 
-    def windowed_by(self, windows: Windows, *, retention_ms: int | None = None) -> GroupedStream:
+    def windowed_by(self, windows: Windows, *, retention_ms: int | timedelta | None = None) -> GroupedStream:
         """Group by windows too. Lookups find a window for `retention_ms`, by default until it is closed."""
-        if retention_ms is not None and retention_ms < windows.retention_ms:
+        kept_ms: int | None = milliseconds(retention_ms)
+        if kept_ms is not None and kept_ms < windows.retention_ms:
             raise ValueError(
-                f"retention_ms is {retention_ms}; the windows are needed for {windows.retention_ms} ms"
+                f"retention_ms is {kept_ms}; the windows are needed for {windows.retention_ms} ms"
             )
-        return replace(self, windows=windows, retention_ms=retention_ms)
+        return replace(self, windows=windows, retention_ms=kept_ms)
 
     def final(self) -> GroupedStream:
         """One result a window, when it closes."""
@@ -390,12 +402,35 @@ class GroupedStream:
         return KTable(graph, function, keys, serde, stream.sources, kept, windows)
 
 
-def until_window_closes() -> n.Suppression:
-    """One result a window, when stream time passes its end and the grace."""
-    return n.Suppression(is_strict=True)
+def until_window_closes(*, records_max: int | None = None, bytes_max: int | None = None) -> n.Suppression:
+    """One result a window, when stream time passes its end and the grace. A full buffer stops the task."""
+    return _suppression(None, records_max, bytes_max, True)
 
 
-def until_time_limit(limit_ms: int, *, records_max: int | None = None) -> n.Suppression:
-    """The last update of a key, `limit_ms` after the first one that waits; earlier where the buffer is
-    full."""
-    return n.Suppression(time_limit_ms=limit_ms, records_max=records_max)
+def until_time_limit(
+    limit_ms: int | timedelta,
+    *,
+    records_max: int | None = None,
+    bytes_max: int | None = None,
+    is_strict: bool = False,
+) -> n.Suppression:
+    """The last update of a key, `limit_ms` after the first one that waits. Where the buffer is full, the
+    oldest update goes on earlier; with `is_strict` the task stops."""
+    return _suppression(milliseconds(limit_ms), records_max, bytes_max, is_strict)
+
+
+def _suppression(
+    limit_ms: int | None, records_max: int | None, bytes_max: int | None, is_strict: bool
+) -> n.Suppression:
+    for name, least, value in (
+        ("limit_ms", 0, limit_ms),
+        ("records_max", 1, records_max),
+        ("bytes_max", 1, bytes_max),
+    ):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise ValueError(
+                f"{name} of a suppression is {value!r}: a whole number from {least} on is needed"
+            )
+    if is_strict and limit_ms is not None and records_max is None and bytes_max is None:
+        raise ValueError("is_strict needs records_max or bytes_max: without one the buffer is never full")
+    return n.Suppression(limit_ms, 0, records_max, bytes_max, is_strict)

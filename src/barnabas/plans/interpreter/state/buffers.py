@@ -57,6 +57,15 @@ class BufferState:
         page[:] = [time, None]  # its bytes are made when the batch ends
         self._changed[key] = time
 
+    def size(self, key: bytes) -> int:
+        """The bytes of a key that waits, and of its payload; 0 where none does."""
+        page = self._pages.of(key)
+        if not page:
+            return 0
+        if page[1] is None:
+            page[1] = self._form.write(key, self._payloads[key])
+        return _TIME.size + len(key) + len(page[1])
+
     def remove(self, time: int, key: bytes) -> None:
         self._pages.touch(key).clear()
         self._payloads.pop(key, None)

@@ -13,7 +13,7 @@ from barnabas.pipeline import Pipeline, Refined, Staging, TableName, TopicSource
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.refined import zone
 from barnabas.pipeline.refined.progress import newest_progress
-from barnabas.pipeline.spec.refined_ways import Way, update_of
+from barnabas.pipeline.spec.update_mode import UpdateMode, update_of
 
 pytestmark = pytest.mark.timeout(1800)
 ORDERS, CUSTOMERS = TableName.parse("trusted.orders"), TableName.parse("trusted.customers")
@@ -28,13 +28,13 @@ TABLES = {
     "pairs": "SELECT DISTINCT shop, customer FROM orders",
     "strange": "SELECT shop, row_number() OVER (ORDER BY shop, amount, customer, id) AS place FROM orders",
 }
-WAYS = {
-    "joined": Way.ROWS,
-    "inner_one": Way.ROWS,
-    "sums": Way.GROUPS,
-    "lands": Way.GROUPS,
-    "pairs": Way.GROUPS,
-    "strange": Way.WHOLE,
+MODES = {
+    "joined": UpdateMode.ROWS,
+    "inner_one": UpdateMode.ROWS,
+    "sums": UpdateMode.GROUPS,
+    "lands": UpdateMode.GROUPS,
+    "pairs": UpdateMode.GROUPS,
+    "strange": UpdateMode.WHOLE,
 }
 
 
@@ -125,7 +125,7 @@ def test_the_sql_decides_how_a_table_is_updated(name: str, tmp_path: Path) -> No
         refined=[refined],
     )
     update = update_of(pipeline, refined)
-    assert update.way is WAYS[name], update
+    assert update.mode is MODES[name], update
     assert bool(update.merged_by) is (name == "sums")
     assert ("because" in update.text) is (name == "strange")
 
@@ -159,7 +159,7 @@ def test_a_table_that_is_computed_as_a_whole_says_why(sql: str, reason: str, tmp
         refined=[refined],
     )
     update = update_of(pipeline, refined)
-    assert update.way is Way.WHOLE and reason in update.text, update.text
+    assert update.mode is UpdateMode.WHOLE and reason in update.text, update.text
 
 
 @pytest.mark.long

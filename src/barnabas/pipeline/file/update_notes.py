@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.pipeline.spec.model import Pipeline, View
-from barnabas.pipeline.spec.refined_ways import update_of
+from barnabas.pipeline.spec.update_mode import update_of
 from barnabas.pipeline.views.definition import DefinitionError, define, why_not_followed
 
 TITLE = "How tables and views follow changes:"

@@ -18,8 +18,8 @@ from barnabas.pipeline.increments.source_table import CHANGE, CHANGE_COLUMNS, IN
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Refined
-from barnabas.pipeline.spec.refined_ways import Update, Way
 from barnabas.pipeline.spec.star import Star, affected_sql
+from barnabas.pipeline.spec.update_mode import Update, UpdateMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +66,7 @@ class Incremental:
 
     def commit(self, target: Target) -> None:
         """Bring the table to the later state."""
-        if self._update.way is Way.GROUPS:
+        if self._update.mode is UpdateMode.GROUPS:
             self._groups(target)
         else:
             self._rows(target)

@@ -2,7 +2,7 @@
 
 In: trusted and refined tables. Out: commits. Tables that depend on new rows only are appended to batch by
 batch, each batch once. Others are updated in order of dependency: by increments where their SQL allows it
-(`spec.refined_ways`), else as a whole. Each commit says how far it has read its inputs.
+(`spec.update_mode`), else as a whole. Each commit says how far it has read its inputs.
 Does not know: views, schedules.
 """
 
@@ -27,9 +27,9 @@ from barnabas.pipeline.refined.incremental import Incremental, Target
 from barnabas.pipeline.refined.progress import Progress, fingerprint, newest_progress
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, Refined
-from barnabas.pipeline.spec.refined_ways import Update, Way, update_of
 from barnabas.pipeline.spec.source_locks import source_lock
 from barnabas.pipeline.spec.state_folder import state_folder
+from barnabas.pipeline.spec.update_mode import Update, UpdateMode, update_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,7 @@ def updated(
     progress = Progress(fingerprint(refined.sql or refined.python), versions, identities)
     update = update_of(pipeline, refined)
     there = lake.exists(spark, table)
-    before = newest_progress(spark, lake, table) if there and update.way is not Way.BATCHES else None
+    before = newest_progress(spark, lake, table) if there and update.mode is not UpdateMode.BATCHES else None
     if before == progress and update.is_steady:
         return False
     txn = commits.rewriting(spark, lake, table, writer_of(pipeline, refined), epoch)

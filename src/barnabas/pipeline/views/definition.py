@@ -20,8 +20,8 @@ from sqlglot.errors import SqlglotError
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.spec.refined_sql import readable
-from barnabas.pipeline.spec.refined_ways import is_unsteady
 from barnabas.pipeline.spec.star import NoStar, Star, star_of, written
+from barnabas.pipeline.spec.update_mode import is_unsteady
 from barnabas.pipeline.views import measures
 from barnabas.pipeline.views.decomposing import Decomposer, Hidden, NotDecomposable, aggregate_of
 from barnabas.pipeline.views.layout import MERGES, Computed, Merge

@@ -36,7 +36,7 @@ MERGED_BY: dict[type[exp.Expr], str] = {
 }
 
 
-class Way(StrEnum):
+class UpdateMode(StrEnum):
     BATCHES = "batches"  # each batch of its input is appended with that batch
     ROWS = "rows"  # rows that changed ones give are added and removed
     GROUPS = "groups"  # groups of changed rows are merged, or computed again
@@ -48,7 +48,7 @@ class Update:
     """How a table is updated. `keys` are columns that groups differ by; `merged_by` says how each other
     column of a group takes in added rows, and is empty if the group must be computed again."""
 
-    way: Way
+    mode: UpdateMode
     reason: str = ""
     star: Star | None = None
     keys: tuple[str, ...] = ()
@@ -58,21 +58,21 @@ class Update:
     @property
     def text(self) -> str:
         """For people, as in `plan`."""
-        match self.way:
-            case Way.BATCHES:
+        match self.mode:
+            case UpdateMode.BATCHES:
                 return "each batch is appended"
-            case Way.ROWS:
+            case UpdateMode.ROWS:
                 return "changed rows are replaced"
-            case Way.GROUPS if self.merged_by:
+            case UpdateMode.GROUPS if self.merged_by:
                 return "added rows are merged into their groups; groups of other changes are computed again"
-            case Way.GROUPS:
+            case UpdateMode.GROUPS:
                 return "groups with changed rows are computed again"
             case _:
                 return f"computed as a whole each time, because {self.reason}"
 
 
 def whole(reason: str, *, is_steady: bool = True) -> Update:
-    return Update(Way.WHOLE, reason, is_steady=is_steady)
+    return Update(UpdateMode.WHOLE, reason, is_steady=is_steady)
 
 
 def update_of(pipeline: Pipeline, refined: Refined) -> Update:
@@ -88,7 +88,7 @@ def update_of(pipeline: Pipeline, refined: Refined) -> Update:
     if refined.refresh is Refresh.FULL:
         return whole("the file says refresh: full")
     if refined_sql.appends(pipeline, refined):
-        return Update(Way.BATCHES)
+        return Update(UpdateMode.BATCHES)
     if not isinstance(tree, exp.Select):
         return whole("it is a UNION or another combination of queries")
     if reason := why_not_by_rows(tree):
@@ -101,7 +101,7 @@ def update_of(pipeline: Pipeline, refined: Refined) -> Update:
     for name in (star.name, *(each.name for each in star.joined)):
         if name not in known:
             return whole(f"{name} is no table of the lake")
-    return by_groups(tree, star) if is_grouped(tree) else Update(Way.ROWS, star=star)
+    return by_groups(tree, star) if is_grouped(tree) else Update(UpdateMode.ROWS, star=star)
 
 
 def is_unsteady(node: exp.Expr) -> bool:
@@ -138,7 +138,7 @@ def by_groups(tree: exp.Select, star: Star) -> Update:
     if tree.args.get("distinct"):
         if group is not None or tree.find(exp.AggFunc):
             return whole("it has DISTINCT and groups")
-        return Update(Way.GROUPS, star=star, keys=tuple(names))
+        return Update(UpdateMode.GROUPS, star=star, keys=tuple(names))
     keys: list[str] = []
     if group is not None:
         if any(group.args.get(word) for word in ("grouping_sets", "cube", "rollup", "all")):
@@ -152,7 +152,7 @@ def by_groups(tree: exp.Select, star: Star) -> Update:
     merged = {each.alias_or_name: merged_by(each.unalias()) for each in others}
     if tree.args.get("having") or not all(merged.values()) or not keys:
         merged = {}
-    return Update(Way.GROUPS, star=star, keys=tuple(keys), merged_by=merged)
+    return Update(UpdateMode.GROUPS, star=star, keys=tuple(keys), merged_by=merged)
 
 
 def selected_as(grouped: exp.Expr, tree: exp.Select) -> str:

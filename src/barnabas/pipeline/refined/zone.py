@@ -29,19 +29,21 @@ from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, Refined
 from barnabas.pipeline.spec.source_locks import source_lock
 from barnabas.pipeline.spec.state_folder import state_folder
-from barnabas.pipeline.spec.update_mode import Update, UpdateMode, update_of
+from barnabas.pipeline.spec.update_mode import Update, UpdateMode, known_columns, update_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_SCHEDULE = "*/5 * * * *"  # of tables that batches are not appended to
 LOG = logging.getLogger(__name__)
-# In messages of Delta and Spark about changes that are vacuumed, not recorded, or of another schema.
+# In messages of Delta and Spark about changes that are vacuumed, not recorded, of another schema, or that
+# cannot be merged.
 UNREADABLE = (
     "CHANGE_DATA",
     "CHANGE_FEED",
     "FILE_NOT_EXIST",
     "FileNotFound",
+    "MULTIPLE_SOURCE_ROW",  # several rows for a group: its keys do not tell groups apart
     "SCHEMA",
     "TIME_TRAVEL",
     "VERSION_NOT_FOUND",
@@ -91,6 +93,11 @@ def updated(
     identities = {name: each.identity() for name, each in tables.items()}
     progress = Progress(fingerprint(refined.sql or refined.python), versions, identities)
     update = update_of(pipeline, refined)
+    if update.aliases:
+        columns = [name for each in inputs.values() for name in lake.read(spark, each).columns]
+        update = known_columns(update, columns)
+        if update.mode is UpdateMode.WHOLE:
+            LOG.info("refined.%s is %s", refined.name, update.text)
     there = lake.exists(spark, table)
     before = newest_progress(spark, lake, table) if there and update.mode is not UpdateMode.BATCHES else None
     if before == progress and update.is_steady:
@@ -144,7 +151,7 @@ def incremented(
 
 
 def is_unreadable(problem: Exception) -> bool:
-    """Whether changes between two versions are gone or not recorded."""
+    """Whether changes between two versions are gone, not recorded, or cannot be merged."""
     text = str(problem)
     return any(word in text for word in UNREADABLE)
 

@@ -6,7 +6,7 @@ know: Spark, versions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -46,13 +46,15 @@ class UpdateMode(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Update:
     """How a table is updated. `keys` are columns that groups differ by; `merged_by` says how each other
-    column of a group takes in added rows, and is empty if the group must be computed again."""
+    column of a group takes in added rows, and is empty if the group must be computed again. `aliases` are
+    names in GROUP BY that mean terms of the SELECT only if no input has a column of that name."""
 
     mode: UpdateMode
     reason: str = ""
     star: Star | None = None
     keys: tuple[str, ...] = ()
     merged_by: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
     is_steady: bool = True  # the same inputs give the same rows
 
     @property
@@ -69,6 +71,17 @@ class Update:
                 return "groups with changed rows are computed again"
             case _:
                 return f"computed as a whole each time, because {self.reason}"
+
+
+def known_columns(update: Update, columns: Iterable[str]) -> Update:
+    """The update, once the columns of the inputs are known: Spark's GROUP BY prefers them to aliases."""
+    there = {name.lower() for name in columns}
+    hidden = [name for name in update.aliases if name.lower() in there]
+    return whole(means_the_input(hidden[0])) if hidden else update
+
+
+def means_the_input(name: str) -> str:
+    return f"GROUP BY {name} means the column {name} of an input, so several groups may show the same {name}"
 
 
 def whole(reason: str, *, is_steady: bool = True) -> Update:
@@ -140,6 +153,7 @@ def by_groups(tree: exp.Select, star: Star) -> Update:
             return whole("it has DISTINCT and groups")
         return Update(UpdateMode.GROUPS, star=star, keys=tuple(names))
     keys: list[str] = []
+    aliases: list[str] = []
     if group is not None:
         if any(group.args.get(word) for word in ("grouping_sets", "cube", "rollup", "all")):
             return whole("it has GROUPING SETS, CUBE, ROLLUP or GROUP BY ALL")
@@ -148,11 +162,15 @@ def by_groups(tree: exp.Select, star: Star) -> Update:
             if not key:
                 return whole(f"it groups by {each.sql(dialect='spark')}, which it does not select")
             keys.append(key)
+            if (hidden := alias_in(each, tree)) is not None:
+                if any(column.name.lower() == key.lower() for column in hidden.find_all(exp.Column)):
+                    return whole(means_the_input(key))
+                aliases.append(key)
     others = [each for each in tree.expressions if each.alias_or_name not in keys]
     merged = {each.alias_or_name: merged_by(each.unalias()) for each in others}
     if tree.args.get("having") or not all(merged.values()) or not keys:
         merged = {}
-    return Update(UpdateMode.GROUPS, star=star, keys=tuple(keys), merged_by=merged)
+    return Update(UpdateMode.GROUPS, star=star, keys=tuple(keys), merged_by=merged, aliases=tuple(aliases))
 
 
 def selected_as(grouped: exp.Expr, tree: exp.Select) -> str:
@@ -168,6 +186,19 @@ def selected_as(grouped: exp.Expr, tree: exp.Select) -> str:
             if each.alias_or_name == grouped.name and not each.find(exp.AggFunc):
                 return grouped.name
     return ""
+
+
+def alias_in(grouped: exp.Expr, tree: exp.Select) -> exp.Expr | None:
+    """The computed term of SELECT that a name in GROUP BY may mean; None if the term is a column, or a number
+    or the term itself stands in GROUP BY."""
+    if not isinstance(grouped, exp.Column) or any(each.unalias() == grouped for each in tree.expressions):
+        return None
+    for each in tree.expressions:
+        term: exp.Expr = each.unalias()
+        is_plain = isinstance(term, exp.Column) and term.name.lower() == grouped.name.lower()
+        if each.alias_or_name == grouped.name and not grouped.table and not is_plain:
+            return term
+    return None
 
 
 def merged_by(value: exp.Expr) -> str:

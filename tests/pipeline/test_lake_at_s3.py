@@ -25,12 +25,17 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from barnabas.engine.delta.log import newest_version, transactions_in
 from barnabas.engine.errors import NeedsDecision
+from barnabas.engine.spark_settings import SparkSettings
+from barnabas.pipeline import Pipeline, TopicSource
 from barnabas.pipeline.increments.source_table import SourceTable
+from barnabas.pipeline.ingest.audit_mark import AuditMark
+from barnabas.pipeline.ingest.complete_batch import CompleteBatch, CompleteBatches
+from barnabas.pipeline.ingest.rewriting.progress import Progress
 from barnabas.pipeline.lake import log_store
 from barnabas.pipeline.lake.log_store import check_store, with_log_store_settings
 from barnabas.pipeline.lake.table_files import answer, options_for, table_files
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
-from barnabas.pipeline.refined.progress import Progress, newest_progress
+from barnabas.pipeline.refined import progress as refined_progress
 from barnabas.pipeline.sources.listing import ListedPlace, found_files
 from barnabas.spark import jars
 from barnabas.testing.waiting import wait_until
@@ -91,7 +96,7 @@ def test_commits_of_a_table_behind_a_url_are_read_without_spark(s3: S3Server, tm
         lake = Lake.at(root, store=s3.settings)
         url = lake.path(name).replace("s3a://", "s3://")
         options = options_for(s3.settings, root)
-        progress = Progress("sql", {"orders": 3}, {"orders": "id"})
+        progress = refined_progress.Progress("sql", {"orders": 3}, {"orders": "id"})
         noted = CommitProperties(custom_metadata={"userMetadata": progress.text()})
         write_deltalake(
             url,
@@ -111,12 +116,37 @@ def test_commits_of_a_table_behind_a_url_are_read_without_spark(s3: S3Server, tm
         assert len(s3.requests()) == (1 if "://" in root else 0)
         assert table.only_adds(0, 2) is True
         assert table.is_commit(2, "shop", 2) and not table.is_commit(2, "shop", 1)
-        assert newest_progress(no_spark, lake, name) == progress
+        assert refined_progress.newest_progress(no_spark, lake, name) == progress
         append(lake.path(name), s3, 3, mode="overwrite")
         assert table.only_adds(0, 3) is False
         assert table.only_adds(3, 9) is None
         found = table.current()
         assert found is not None and found.version == 3
+
+
+def test_progress_of_commands_and_complete_batches_are_seen_from_another_host(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    found = []
+    for host in ("one", "two"):  # the folder of the file is a folder of the host
+        pipeline = Pipeline(
+            name="shop",
+            lake=f"s3a://lake/{tmp_path.name}",
+            sources=[TopicSource(name="orders", bootstrap_servers="nowhere", subscribe="orders")],
+            file=tmp_path / host / "pipeline.yaml",
+            spark=SparkSettings("local[1]", settings=s3.settings),
+        )
+        source = pipeline.source("orders")
+        progress, complete = Progress(pipeline, source, "replay"), CompleteBatches(pipeline, "orders")
+        found.append((progress.resumes_at, complete.last(), Progress(pipeline, source, "other").resumes_at))
+        if host == "one":
+            progress.note(7)
+            complete.note(CompleteBatch(9, "2026-01-01T00:00:00+00:00", AuditMark(8)))
+    known = CompleteBatch(9, "2026-01-01T00:00:00+00:00", AuditMark(8))
+    assert found == [(None, None, None), (7, known, None)]
+    progress.finish()
+    complete.forget()
+    assert Progress(pipeline, source, "replay").resumes_at is None and complete.last() is None
 
 
 def test_files_of_a_bucket_are_listed(s3: S3Server, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.spark_sessions import STARTS_FAST
 
+from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.consumer import Consumer, ConsumerSettings
 from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
@@ -182,6 +183,27 @@ def test_a_record_that_cannot_be_read_stops_a_query_that_wants_it(
             error = status(found, "STRICT").errors[0]
             assert error.kind == "USER" and f"{first}-0@1" in error.message
             assert await records(found, out) == []
+
+    asyncio.run(main())
+
+
+def test_new_partitions_are_found_while_a_query_runs(broker: Broker, tmp_path: Path) -> None:
+    first, out = topic(broker, 1), topic(broker, 1)
+    stream, copy = source("S", first, ID, V), source("C", out, ID, V)
+
+    async def main() -> None:
+        age = {"ksql.streams.metadata.max.age.ms": "50"}
+        async with engine(broker, object(), tmp_path, **age) as found:  # no batch runs
+            await found.carry_out(copied("WIDER", rows_of(stream), rows_of(copy), SERVICE))
+            query = found._queries["WIDER"]
+            await until(lambda: query.parts is not None, WAIT_S)
+            await TopicAdmin(found._cluster).create_partitions({first: 3})
+
+            def has_all() -> bool:
+                return [dict(part.topics) for part in query.parts or ()] == [{first: 3}]
+
+            await until(has_all, WAIT_S)
+            assert query.state is QueryState.RUNNING
 
     asyncio.run(main())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -58,13 +58,16 @@ class LocalApplication:
         """Write records of (key, value, timestamp)."""
         formats: list[Serde] = [serde_of(key), serde_of(value)]
         to_key, to_value = formats[0].serializer(topic, True), formats[1].serializer(topic, False)
-        producer = Transaction(self.cluster)
-        run(producer.init())
-        outputs = [
+        self.write(
             Output(topic, None if k is None else to_key(k), None if v is None else to_value(v), time)
             for k, v, time in records
-        ]
-        write(self.settings, self.cluster, producer, outputs)
+        )
+
+    def write(self, outputs: Iterable[Output]) -> None:
+        """Write records in bytes."""
+        producer = Transaction(self.cluster)
+        run(producer.init())
+        write(self.settings, self.cluster, producer, list(outputs))
 
     def run(self, folder: Path | None = None) -> None:
         """Run batches until there is nothing new."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,7 @@ class SparkEngine:
             await self._create_log_topic()
             if before is not None:  # CREATE OR REPLACE: it goes on, changed
                 query.is_paused = before.is_paused
-                await self._ordered(lambda: self._runner.replace(before))
+                await self._end_of(lambda: self._runner.replace(before))
             self._runner.order(lambda: self._runner.add(query))  # what prevents the start is in its status
         if prepared.drops_topics:
             await self._resources.delete_topics(prepared.drops_topics)
@@ -152,6 +153,12 @@ class SparkEngine:
 
     async def _ordered(self, action: Any) -> Any:
         return await asyncio.wrap_future(self._runner.order(action))
+
+    async def _end_of(self, action: Callable[[], Sequence[Future[Any]]]) -> None:
+        """Stop a query and wait until its batches have ended. The other queries go on meanwhile."""
+        batches = [asyncio.wrap_future(each) for each in await self._ordered(action)]
+        if batches:
+            await asyncio.wait(batches)
 
     # -- rows ----------------------------------------------------------------------------------------
 
@@ -225,12 +232,12 @@ class SparkEngine:
         query = self._queries.pop(query_id, None)
         if query is None or query.work.kind is not WorkKind.PERSISTENT:
             return
-        await self._ordered(lambda: self._runner.remove(query))
+        await self._end_of(lambda: self._runner.remove(query))
         await self._resources.delete_application(query.work.application_id)
 
     async def pause(self, query_id: str) -> None:
         query = self._persistent(query_id)
-        await self._ordered(lambda: self._runner.pause(query))
+        await self._end_of(lambda: self._runner.pause(query))
 
     async def resume(self, query_id: str) -> None:
         query = self._persistent(query_id)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.client.blocking import run
 from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
 from barnabas.engine.applications import lease_of, own_lock
 from barnabas.engine.lease import Timing
 from barnabas.engine.lock import LakeIsBusy, LakeLock
@@ -35,7 +36,7 @@ from barnabas.sql.running.processing_log import LogSettings
 from barnabas.sql.running.queries import RunningQuery
 from barnabas.sql.running.settings import EngineSettings
 from barnabas.sql.running.task_logic import MakeSqlLogic
-from barnabas.streams.spark.conductor import Conductor, Query
+from barnabas.streams.spark.conductor import Conductor, Query, grown
 from barnabas.streams.spark.queries_of_plan import queries_of
 from barnabas.streams.spark.task_port import TaskResult, TaskSettings
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+Batches = list[Future[list[TaskResult]]]  # under way, of a query that was stopped
 AGAIN_S = 1.0
 LAKE = "delta"
 STOP_S_MAX = 120.0
@@ -71,6 +73,7 @@ class Runner:
         self._conductor: Conductor | None = None
         self._cluster: WorkerCluster | None = None
         self._failure: str | None = None
+        self._look_at = time.monotonic() + settings.metadata_age_s
         self._session_lock = threading.Lock()
         self._lacks_jars = False  # the session began without the jars for tables of a lake
 
@@ -175,6 +178,7 @@ class Runner:
                     LOG.warning("the brokers do not answer: %s", error)
                     self._stopping.wait(AGAIN_S)
                 self._watch(time.time())
+                self._look_for_partitions(time.monotonic())
                 self._conductor.wait()
         finally:
             self._conductor.close()
@@ -211,6 +215,25 @@ class Runner:
             elif query.has_failed and not query.is_paused and now >= query.retry_at:
                 self.begin(query)
 
+    def _look_for_partitions(self, now: float) -> None:
+        """Begin queries anew whose topics have more partitions now. One that cannot has an error."""
+        if now < self._look_at:
+            return
+        self._look_at = now + self._settings.metadata_age_s
+        assert self._cluster is not None
+        try:
+            known = {name: len(each.partitions) for name, each in run(self._cluster.topics(None)).items()}
+        except (KafkaError, ClientError, OSError) as error:
+            LOG.warning("topics could not be looked at for new partitions: %s", error)
+            return
+        for query in list(self._queries.values()):
+            before = {topic: count for part in query.parts or () for topic, count in part.topics.items()}
+            added = grown(before, known)
+            if added:
+                LOG.warning("the query %s begins anew: its topics have new partitions", query.query_id)
+                self._end_parts(query)
+                self.begin(query, added)
+
     # -- orders ------------------------------------------------------------------------------------------
 
     def add(self, query: RunningQuery) -> None:
@@ -218,14 +241,16 @@ class Runner:
         if not query.is_paused:
             self.begin(query)
 
-    def begin(self, query: RunningQuery) -> None:
-        """Start a query where its group stands. What prevents it is an error of the query."""
+    def begin(self, query: RunningQuery, added: frozenset[TopicPartition] = frozenset()) -> None:
+        """Start a query where its group stands, partitions that were `added` at their first record. What
+        prevents it is an error of the query."""
         assert self._conductor is not None
         first_ms, max_ms = self._settings.retry_ms()
         query.has_failed, query.began = False, time.time()
         started: list[Query] = []
         try:
             for part in self._parts_of(query):
+                part.added = added
                 self._conductor.add(part)
                 started.append(part)
             query.parts = started
@@ -235,9 +260,9 @@ class Runner:
             LOG.warning("the query %s does not start: %s", query.query_id, error)
             query.fail(str(error) or type(error).__name__, time.time(), first_ms, max_ms)
 
-    def pause(self, query: RunningQuery) -> None:
+    def pause(self, query: RunningQuery) -> Batches:
         query.is_paused = True
-        self._end_parts(query)
+        return self._end_parts(query)
 
     def resume(self, query: RunningQuery) -> None:
         query.is_paused = False
@@ -250,7 +275,7 @@ class Runner:
         if not query.is_paused:
             self.begin(query)
 
-    def remove(self, query: RunningQuery) -> None:
+    def remove(self, query: RunningQuery) -> Batches:
         """End a query for good: its state is deleted."""
         query.is_stopped = True
         self._queries.pop(query.query_id, None)
@@ -259,13 +284,14 @@ class Runner:
         for future in ends_later:  # a batch under way still writes its state
             future.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
         shutil.rmtree(folder, ignore_errors=True)
+        return ends_later
 
-    def replace(self, query: RunningQuery) -> None:
+    def replace(self, query: RunningQuery) -> Batches:
         """End a query that another one follows: its group, topics and state stay."""
         self._queries.pop(query.query_id, None)
-        self._end_parts(query)
+        return self._end_parts(query)
 
-    def _end_parts(self, query: RunningQuery) -> list[Future[list[TaskResult]]]:
+    def _end_parts(self, query: RunningQuery) -> Batches:
         """Stop the parts of a query; the batches that are still under way."""
         assert self._conductor is not None
         futures = [self._conductor.remove(part.name) for part in query.parts or ()]

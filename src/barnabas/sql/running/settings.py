@@ -15,8 +15,9 @@ from barnabas.client.core.address import Address, parse_bootstrap
 from barnabas.spark.basics.settings import ClientSettings, OptionError, client_settings
 from barnabas.sql.errors import SqlError
 from barnabas.sql.formats.registries import RegistryPlace
-from barnabas.streams.run.settings import REPLICAS, creation_of
+from barnabas.streams.run.settings import METADATA_AGE, REPLICAS, creation_of, seconds_of
 from barnabas.streams.spark.internal_topics import Creation
+from barnabas.streams.spark.renewing import METADATA_AGE_S
 
 STREAMS = "ksql.streams."
 GUARANTEES = {"at_least_once": False, "exactly_once": True, "exactly_once_v2": True}
@@ -116,6 +117,14 @@ class EngineSettings:
             given.setdefault(REPLICAS, str(self.internal_replicas))
         try:
             return creation_of(given)
+        except OptionError as error:
+            raise SqlError(str(error)) from None
+
+    @property
+    def metadata_age_s(self) -> float:
+        """How often topics are looked at for new partitions."""
+        try:
+            return seconds_of(self.properties, METADATA_AGE, METADATA_AGE_S)
         except OptionError as error:
             raise SqlError(str(error)) from None
 

@@ -26,6 +26,7 @@ from barnabas.streams.run.settings import StreamsSettings, streams_settings
 from barnabas.streams.run.topologies import load_plan
 from barnabas.streams.spark.conductor import Conductor, Query
 from barnabas.streams.spark.queries_of_plan import create_missing, queries_of
+from barnabas.streams.spark.renewing import PlanQueries
 
 KIND = "stream"
 PROGRAM = "streams"
@@ -40,16 +41,18 @@ def main(arguments: Mapping[str, object]) -> int:
     on_stop_signal(stopping.set)
     reporter = Reporter(place_at(settings.tasks.state_dir), application_id, PROGRAM)
     spark = session(SparkSettings(settings.master, settings=settings.spark), sets=(), name=application_id)
+    cluster = WorkerCluster(settings.tasks.client)
     try:
         conductor = Conductor(spark, settings.tasks.client, purge_s=settings.purge_s)
-        for query in queries(str(arguments["topology"]), settings):
-            conductor.add(query)
+        running = plan_queries(str(arguments["topology"]), settings, cluster, conductor)
+        for query in running.start():
             reporter.set_state(query.name, QueryState.RUNNING, kind=KIND)
         seen: dict[str, int] = {}
         retries = Retries(conductor, reporter)
 
         def after_round() -> None:
             report(reporter, conductor.queries, seen)
+            running.look_if_due()
             retries.look()
 
         def is_useless() -> bool:
@@ -59,15 +62,19 @@ def main(arguments: Mapping[str, object]) -> int:
         retries.note_failures()
         return 1 if is_useless() else 0
     finally:
+        run(cluster.close())
         close(spark)
         reporter.close()
 
 
-def queries(topology: str, settings: StreamsSettings) -> list[Query]:
-    cluster = WorkerCluster(settings.tasks.client)
-    try:
-        plan = load_plan(topology, settings.tasks.application_id)
-        create_missing(settings.error_topics, cluster, settings.creation.replicas)
+def plan_queries(
+    topology: str, settings: StreamsSettings, cluster: WorkerCluster, conductor: Conductor
+) -> PlanQueries:
+    """The queries of the topology, which follow its topics."""
+    plan = load_plan(topology, settings.tasks.application_id)
+    create_missing(settings.error_topics, cluster, settings.creation.replicas)
+
+    def make() -> list[Query]:
         return queries_of(
             plan,
             settings.tasks,
@@ -76,8 +83,8 @@ def queries(topology: str, settings: StreamsSettings) -> list[Query]:
             offset_reset=settings.offset_reset,
             creation=settings.creation,
         )
-    finally:
-        run(cluster.close())
+
+    return PlanQueries(plan, make, cluster, conductor, every_s=settings.metadata_age_s)
 
 
 def report(reporter: Reporter, running: list[Query], seen: dict[str, int]) -> None:

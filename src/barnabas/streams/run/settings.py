@@ -19,6 +19,7 @@ from barnabas.streams.run.error_records import DeadLetters, ProcessingLog, Sinks
 from barnabas.streams.run.topologies import TopologyError, load_attribute
 from barnabas.streams.spark.internal_topics import USUAL, Creation
 from barnabas.streams.spark.purging import PURGE_S
+from barnabas.streams.spark.renewing import METADATA_AGE_S
 from barnabas.streams.spark.task_port import TaskSettings
 
 GUARANTEES = {"at_least_once": False, "exactly_once": True, "exactly_once_v2": True}
@@ -40,7 +41,6 @@ PURGE_INTERVAL = "repartition.purge.interval.ms"
 REPLICAS = "replication.factor"
 TOPIC = "topic."  # settings of internal topics
 METADATA_AGE = "metadata.max.age.ms"
-METADATA_AGE_S = 300.0
 MASTER = "spark.master"
 HTTP = "http."  # settings of the service that answers interactive queries
 OWN = {

@@ -59,6 +59,8 @@ class Query:
     resets: Mapping[str, int] = field(default_factory=dict)
     records_max: int = RECORDS_MAX
     positions: dict[TopicPartition, int] = field(default_factory=dict)
+    added: frozenset[TopicPartition] = frozenset()  # to its topics while it ran: read from their first record
+    mismatch: str | None = None  # why it cannot run with the partitions that its topics have now
     error: str | None = None
     needs_new_process: bool = False  # another one has taken over, or Spark did not run the job
     is_stopped_by_handler: bool = False  # a record failed, and its handler said so
@@ -82,6 +84,12 @@ class Query:
     @property
     def places(self) -> list[TopicPartition]:
         return [TopicPartition(topic, each) for topic, count in self.topics.items() for each in range(count)]
+
+    def succeed(self, old: Query) -> None:
+        """Take the place of a query whose topics had fewer partitions."""
+        self.added = old.added | grown(old.topics, self.topics)
+        self.records, self.outputs, self.batches = old.records, old.outputs, old.batches
+        self.metrics, self.pace = old.metrics, old.pace
 
     def due(self, ends: Mapping[TopicPartition, int], now_ms: int = -1) -> list[TaskBatch]:
         """Batches of the tasks that have new records or a timer that is due; a task's ranges name all its
@@ -139,6 +147,16 @@ class Query:
         self.batches += 1
 
 
+def grown(old: Mapping[str, int], new: Mapping[str, int]) -> frozenset[TopicPartition]:
+    """Partitions that topics have got since."""
+    return frozenset(
+        TopicPartition(topic, each)
+        for topic, count in new.items()
+        if topic in old
+        for each in range(old[topic], count)
+    )
+
+
 class Conductor:
     def __init__(
         self,
@@ -168,7 +186,7 @@ class Conductor:
     def add(self, query: Query) -> None:
         """Start a query where its group stands."""
         query.positions = start_positions(
-            self._cluster, query.settings, query.number, query.places, query.resets
+            self._cluster, query.settings, query.number, query.places, query.resets, query.added
         )
         query.rounds_behind.clear()
         with self._lock:
@@ -177,6 +195,8 @@ class Conductor:
 
     def restart(self, query: Query) -> None:
         """Let a query that failed go on where its group stands; it stays failed if brokers do not answer."""
+        if query.mismatch is not None:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, query.mismatch)
         self.add(query)
         query.error, query.rounds_without_topic = None, 0
         query.is_stopped_by_handler = False

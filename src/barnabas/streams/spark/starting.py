@@ -8,7 +8,7 @@ moves before its first batch would else begin at a newer end, and leave records 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from barnabas.client.admin.group_offsets import GroupOffsetAdmin
 from barnabas.client.blocking import run
@@ -31,17 +31,23 @@ def start_positions(
     number: int,
     places: Iterable[TopicPartition],
     resets: Mapping[str, int],
+    added: Collection[TopicPartition] = (),
 ) -> Positions:
-    """Positions of a sub-topology's partitions; those that begin at the end of their topic are committed."""
+    """Positions of a sub-topology's partitions. Those that begin at the end of their topic are committed, and
+    those that were `added` to it while the application ran: they begin at their first record."""
     # A task that was killed may have left a transaction open. Its next batch ends that, and asks again.
     asked = Transaction(cluster).committed(settings.application_id, places, is_stable=False)
     committed = run(asked)
-    new = {place: resets.get(place.topic, EARLIEST) for place in places if place not in committed}
+    new = {
+        place: EARLIEST if place in added else resets.get(place.topic, EARLIEST)
+        for place in places
+        if place not in committed
+    }
     timeout_ms = cluster.client.request_timeout_ms  # a leader may be elected just now
     begins = cluster.offsets(new, timeout_ms=timeout_ms) if new else {}
-    latest = {place: at for place, at in begins.items() if new[place] == LATEST}
+    pinned = {place: at for place, at in begins.items() if new[place] == LATEST or place in added}
     found = begins | {place: offset for place, (offset, _) in committed.items()}
-    return found | commit_positions(cluster, settings, number, latest, places)
+    return found | commit_positions(cluster, settings, number, pinned, places)
 
 
 def commit_positions(

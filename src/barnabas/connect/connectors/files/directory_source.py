@@ -2,14 +2,17 @@
 
 The rows are read by Spark's executors. Settings have the names of the spool directory connectors; options of
 Spark's readers come behind `csv.`, `json.` or `parquet.`. Offsets: `{"file": path}` -> size and time. A file
-is ready when it has not changed for `file.minimum.age.ms`; a file that changes later is not read again.
+is ready when it has not changed for `file.minimum.age.ms`. Where files stay, one that changes later is not
+read again; where they are cleaned up, a new file of the same name is.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -30,6 +33,19 @@ class Found(NamedTuple):
     size: int
     modified_ms: int
 
+    def is_of(self, offset: Mapping[str, Any]) -> bool:
+        """Whether it is the file that the offset was stored for."""
+        return offset.get("size") == self.size and offset.get("modified") == self.modified_ms
+
+
+def found_at(path: Path) -> Found | None:
+    """The file at a path; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return Found(path.absolute(), status.st_size, status.st_mtime_ns // 1_000_000)
+
 
 class DirectorySource(SparkSource):
     def start(self, context: SourceContext) -> None:
@@ -49,7 +65,16 @@ class DirectorySource(SparkSource):
     def plan(self, spark: SparkSession, offsets: OffsetReader) -> Slice | None:
         ready = self._ready()
         stored = offsets.read([{"file": str(each.path)} for each in ready])
-        new = [each for each, offset in zip(ready, stored, strict=True) if offset is None][: self._files_max]
+        known = [(each, offset) for each, offset in zip(ready, stored, strict=True) if offset is not None]
+        again = set()
+        if self._cleanup != "NONE":
+            for each, offset in known:
+                if each.is_of(offset):
+                    self._clean_up(each.path, offset)  # a crash came between the offset and this
+                else:
+                    again.add(each.path)
+        gone = {each.path for each, _ in known} - again
+        new = [each for each in ready if each.path not in gone][: self._files_max]
         if not new:
             return None
         frame, schema = self._frame(spark, [str(each.path) for each in new])
@@ -60,13 +85,23 @@ class DirectorySource(SparkSource):
 
     def commit(self, positions: Any) -> None:
         """Files whose rows are written may go, if the policy says so."""
-        for partition, _ in positions:
-            path = Path(partition["file"])
-            if self._cleanup == "DELETE":
-                path.unlink(missing_ok=True)
-            elif self._cleanup == "MOVE" and path.exists():
-                Path(self._finished).mkdir(parents=True, exist_ok=True)
-                path.rename(Path(self._finished) / path.name)
+        for partition, offset in positions:
+            self._clean_up(Path(partition["file"]), offset)
+
+    def _clean_up(self, path: Path, offset: Mapping[str, Any]) -> None:
+        """Remove a file that was written, but not another one that has taken its name since."""
+        found = found_at(path) if self._cleanup != "NONE" else None
+        if found is None or not found.is_of(offset):
+            return
+        if self._cleanup == "DELETE":
+            path.unlink(missing_ok=True)
+            return
+        folder = Path(self._finished)
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / path.name
+        if target.exists():  # a former file of this name
+            target = folder / f"{path.name}.{found.modified_ms}"
+        shutil.move(path, target)
 
     def _ready(self) -> list[Found]:
         """Files that are complete, in the order of their time and name."""
@@ -79,13 +114,9 @@ class DirectorySource(SparkSource):
         for path in walk:
             if path.name.startswith((".", "_")) or not self._pattern.fullmatch(path.name):
                 continue
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue
-            modified_ms = status.st_mtime_ns // 1_000_000
-            if path.is_file() and now_ms - modified_ms >= self._age_ms:
-                found.append(Found(path.absolute(), status.st_size, modified_ms))
+            each = found_at(path)
+            if each is not None and path.is_file() and now_ms - each.modified_ms >= self._age_ms:
+                found.append(each)
             if len(found) > FILES_MAX:
                 raise ConnectError(
                     f"{self._folder} has more than {FILES_MAX} files: set cleanup.policy, or use folders"

@@ -2,13 +2,16 @@
 
 In: the number of rounds. Out: a table, and `docs/benchmarks-cluster.md`. Every node is broker and controller.
 Topics have three replicas; writes wait for all in-sync replicas. Both clusters have default settings, also
-for sessions. `python -m bench` compares single nodes.
+for sessions. The trial `many-100k` runs on Barnabas alone (`bench.cluster_stalls`); it writes its section of
+the page also when it runs by itself. The exit status is 1 if a row does not hold. `python -m bench` compares
+single nodes.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import statistics
 import sys
 import threading
@@ -18,7 +21,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Protocol
 
 import psutil
@@ -34,11 +36,10 @@ from barnabas.testing import apache
 from barnabas.testing.apache_cluster import ApacheCluster
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
-from bench import cluster_stalls, frames, generator, many_partitions, relay
+from bench import cluster_page, cluster_stalls, frames, generator, many_partitions, relay
 from bench.generator import Plan
-from bench.rows import Better, Row
+from bench.rows import STALL_MS_MAX, Better, Row
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-cluster.md"
 HEAP = "1G"
 NODES = 3
 ALL_IN_SYNC = -1
@@ -57,6 +58,14 @@ ROWS = (
     Row("leader", "kill -9 of a leader to the next record", "ms", Better.LESS, 1.0),
     Row("controller", "kill -9 of the controller to the next topic", "ms", Better.LESS, 1.0),
     *many_partitions.ROWS,
+    Row(
+        "many-100k",
+        "100,000 partitions, 50,000 groups: longest turn of a loop",
+        "ms of processor time",
+        Better.LESS,
+        STALL_MS_MAX,
+        of_own=True,
+    ),
 )
 
 
@@ -273,7 +282,7 @@ TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
 
 
 MANY = "many"  # ten thousand partitions, in clusters of its own
-MANY_100K = "many-100k"  # a hundred thousand, in a cluster of Barnabas only; runs only if named
+MANY_100K = "many-100k"  # a hundred thousand and groups, in a cluster of Barnabas only
 WARMED = ("produce-15k", "produce-880k", "latency")
 WARM_UP = 3  # times as long as a round: Java's compiler is done by then
 
@@ -298,6 +307,11 @@ def lines(pair: Sequence[Contender]) -> list[tuple[str, ...]]:
     found = []
     for row in ROWS:
         ours, theirs = (each.values.get(row.name, []) for each in pair)
+        if row.of_own and ours:
+            value = statistics.median(ours)
+            verdict = "pass" if row.holds(value) else "FAIL"
+            shown = (f"{value:,.1f} {row.unit}", "", "", f"{row.better.value} {row.floor}", verdict)
+            found.append((row.title, *shown))
         if not ours or not theirs:
             continue
         ratio = ratio_of(ours, theirs)
@@ -305,28 +319,6 @@ def lines(pair: Sequence[Contender]) -> list[tuple[str, ...]]:
         values = [f"{statistics.median(each):,.1f} {row.unit}" for each in (ours, theirs)]
         found.append((row.title, *values, f"{ratio:.2f}", f"{row.better.value} {row.floor}", verdict))
     return found
-
-
-HEADS = ("row", "Barnabas", "Apache Kafka", "ratio", "floor", "")
-
-
-def page(found: Sequence[tuple[str, ...]], rounds: int, relay_us: float) -> str:
-    table = "\n".join("| " + " | ".join(each) + " |" for each in found)
-    return f"""# Three nodes against three of Apache Kafka
-
-`python -m bench.cluster --rounds {rounds}`: both clusters run side by side on this machine (two shared cores)
-and are measured alternately; values are medians of the rounds. Topics have three replicas. Writes wait for
-all in-sync replicas and use one connection (32 requests of 15 KB in flight, or 4 of 880 KB). The rows with
-ten thousand partitions (of ten topics, a record in each) use clusters of their own, one after the other: two
-of the nodes are killed and started again, then one is stopped and started. Ratios are Barnabas divided by
-Apache Kafka. `python -m bench.cluster_stalls` measures 100,000 partitions in a cluster of Barnabas: the
-longest wait of a producer while topics are created and deleted and nodes stop and start. Four processes that
-only pass a record on and write it (`python -m bench.relay`) take {relay_us:.0f} µs for one produce.
-
-| {" | ".join(HEADS)} |
-| {" | ".join("---" for _ in HEADS)} |
-{table}
-"""
 
 
 class Run:
@@ -338,6 +330,7 @@ class Run:
         self._rounds = rounds
         self.failures = 0
         self.relay_us = 0.0
+        self.section = ""  # of the page, if `hundred_thousand` ran
 
     def _try(self, what: str, trial: Callable[[], dict[str, list[float]]], into: Contender) -> None:
         began = time.monotonic()
@@ -380,6 +373,19 @@ class Run:
         for make, known in zip((ours, theirs), into, strict=True):
             self._try(MANY, partial(self._measure_many, make, known.name), known)
 
+    def hundred_thousand(self, into: Contender, partitions: int, groups: int) -> None:
+        """Run the phases of `bench.cluster_stalls`, on Barnabas alone."""
+        replicated = min(cluster_stalls.REPLICATED, partitions)
+        load = os.getloadavg()[0]
+
+        def measure() -> dict[str, list[float]]:
+            work = partial(cluster_stalls.measure, kill=True, groups=groups)
+            phases = cluster_stalls.run(self._console, work, partitions, replicated)
+            self.section = cluster_page.section(phases, partitions, replicated, groups, load)
+            return {MANY_100K: [max(phase.cpu_ms for phase in phases)]}
+
+        self._try(MANY_100K, measure, into)
+
     def _measure_many(self, make: Callable[[ExitStack], Contender], name: str) -> dict[str, list[float]]:
         with ExitStack() as stack:
             cluster = make(stack)
@@ -397,29 +403,35 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts")
+    parser.add_argument("--partitions", type=int, default=cluster_stalls.PARTITIONS, help="of many-100k")
+    parser.add_argument("--groups", type=int, default=cluster_stalls.GROUPS, help="of many-100k")
     options = parser.parse_args(arguments)
-    if options.trials == [MANY_100K]:
-        return cluster_stalls.main([])
-    unknown = [name for name in options.trials if name not in TRIALS and name != MANY]
-    if unknown or (missing := apache.available()):
+    everything = [*TRIALS, MANY, MANY_100K]
+    names = options.trials or everything
+    unknown = [name for name in names if name not in everything]
+    if unknown or (set(names) != {MANY_100K} and (missing := apache.available())):
         print(f"no such trial: {', '.join(unknown)}" if unknown else missing, file=sys.stderr)
         return 2
-    console = Console() if sys.stdout.isatty() else Console(width=130)
-    names = options.trials or [*TRIALS, MANY]
+    console = Console() if sys.stdout.isatty() else Console(width=150)
     pair = [Contender("Barnabas", {}, {}), Contender("Apache Kafka", {}, {})]
     run = Run(console, options.seconds, options.rounds)
-    if set(names) != {MANY}:
-        run.side_by_side([name for name in names if name != MANY], pair)
+    if side_by_side := [name for name in names if name in TRIALS]:
+        run.side_by_side(side_by_side, pair)
     if MANY in names:
         run.with_many_partitions(pair)
+    if MANY_100K in names:
+        run.hundred_thousand(pair[0], options.partitions, options.groups)
     found = lines(pair)
-    table = Table(*HEADS)
+    table = Table(*cluster_page.HEADS)
     for line in found:
         table.add_row(*line)
     console.print(table)
-    if not options.trials:
-        PAGE.write_text(page(found, options.rounds, run.relay_us))
-    return 1 if run.failures else 0
+    is_whole = (options.partitions, options.groups) == (cluster_stalls.PARTITIONS, cluster_stalls.GROUPS)
+    cluster_page.write(
+        first="" if options.trials else cluster_page.first(found, options.rounds, run.relay_us),
+        many=run.section if is_whole else "",
+    )
+    return 1 if run.failures or any(line[-1] == "FAIL" for line in found) else 0
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """`python -m bench.cluster_stalls`: 100,000 partitions in a cluster of three, and producers beside them.
 
-In: the number of partitions, and how many of them have three replicas. Out, for each phase (at rest, topics
-created, all metadata requested, a node stopped and started again, a node killed and started again, topics
-deleted): its duration, the longest wait of a producer that writes one record at a time to each node, and the
-longest turn of a node's loop: by the clock, without the time that the node waited for a processor, and in
-processor time. A node that is down or starting has no producer. The first phase is the control: nothing
-disturbs the producers. The nodes' folders are in memory if possible, because a file system may take
-milliseconds for the files of a partition (ext4 does after many files were deleted). Does not know: Apache
-Kafka, which would take too long.
+In: the number of partitions, how many of them have three replicas, the number of groups. Out, for each phase
+(at rest, topics created, all metadata requested, groups commit and are listed, a node stopped and started
+again, a node killed and started again, topics deleted): its duration, the longest wait of a producer that
+writes one record at a time to each node, and the longest turn of a node's loop: by the clock, without the
+time that the node waited for a processor, and in processor time. Each phase has a verdict; the exit status is
+1 if a loop worked longer than 20 ms in one turn. A node that is down or starting has no producer. The first
+phase is the control: nothing disturbs the producers. The nodes' folders are in memory if possible, because a
+file system may take milliseconds for the files of a partition (ext4 does after many files were deleted). Does
+not know: Apache Kafka, which would take too long.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,12 +28,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.topics import NewTopic
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.metadata import MetadataResponse
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 from bench import frames, generator, group_frames, loop_watch, probe
 from bench.brokers import ask, memory_bytes
+from bench.cluster_groups import GROUPS, ClusterGroups
 from bench.rows import STALL_MS_MAX
 
 NODES = 3
@@ -66,6 +70,14 @@ class Phase:
     over: int  # turns in which the node's own work took longer than the limit
     memory_mb: float
 
+    @property
+    def verdict(self) -> str:
+        """FAIL: a node's loop worked too long in one turn. `late`: the producer waited longer than the limit,
+        though no loop worked that long: for the disk, for a processor that others used, or for a thread."""
+        if self.cpu_ms > STALL_MS_MAX:
+            return FAIL
+        return LATE if self.wait_ms > STALL_MS_MAX else PASS
+
     def cells(self) -> tuple[str, ...]:
         return (
             self.name,
@@ -77,10 +89,14 @@ class Phase:
             f"{self.cpu_ms:,.1f} ms",
             str(self.over),
             f"{self.memory_mb:,.0f} MB",
+            self.verdict,
         )
 
 
-HEADS = ("phase", "took", "longest wait", "median", "longest turn", "its own", "processor", "> 20", "memory")
+PASS, LATE, FAIL = "pass", "late", "FAIL"
+HEADS = (
+    "phase", "took", "longest wait", "median", "longest turn", "its own", "processor", "> 20", "memory", "",
+)  # fmt: skip
 
 
 class Watched:
@@ -199,9 +215,18 @@ class Watched:
     def create(self) -> None:
         for topic in self.topics:
             new = NewTopic(topic, self.per_topic, NODES if topic in self.replicated else 1)
-            self.cluster.ask(lambda admin, new=new: admin.create_topic(new))
+            self._change(partial(Admin.create_topic, topic=new), ErrorCode.TOPIC_ALREADY_EXISTS)
         for topic in self.topics:
             wait_until(partial(self._is_led, topic), PATIENCE_S, f"all partitions of {topic} are led")
+
+    def _change(self, change: Callable[[Admin], Awaitable[object]], repeated: ErrorCode) -> None:
+        """Change a topic. `repeated`: the error of a client that asks again after a change of the
+        controller, though its first request was carried out."""
+        try:
+            self.cluster.ask(change)
+        except KafkaError as error:
+            if error.code != repeated:
+                raise
 
     def _is_led(self, topic: str) -> bool:
         """Whether the leader of every partition responds to ListOffsets."""
@@ -262,7 +287,7 @@ class Watched:
 
     def delete(self) -> None:
         for topic in self.topics:
-            self.cluster.ask(lambda admin, topic=topic: admin.delete_topics([topic]))
+            self._change(partial(Admin.delete_topics, names=[topic]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         for node in self.cluster.nodes.values():
             wait_until(partial(self._is_empty, node.folder), PATIENCE_S, f"node {node.id} has no folders")
 
@@ -278,9 +303,16 @@ def pause() -> bool:
     return False
 
 
-def measure(watched: Watched, said: Callable[[str], None], *, kill: bool, rest_s: float = REST_S) -> None:
-    """All phases, in order."""
-    cluster = watched.cluster
+def measure(
+    watched: Watched,
+    said: Callable[[str], None],
+    *,
+    kill: bool,
+    groups: int = GROUPS,
+    rest_s: float = REST_S,
+) -> None:
+    """All phases, in order. The groups are there when nodes stop and start: others load them."""
+    cluster, many = watched.cluster, ClusterGroups(watched, groups)
     said("starting")
     watched.start()
     with watched.phase("at rest, nothing there"):
@@ -295,10 +327,17 @@ def measure(watched: Watched, said: Callable[[str], None], *, kill: bool, rest_s
         watched.metadata()
     active = active_controller(cluster)
     victim, at = [node for node_id, node in sorted(cluster.nodes.items()) if node_id != active][-1], active
+    said(f"{groups} groups")
+    many.need_coordinators(at)
+    with watched.phase(f"{groups:,} groups commit"):
+        many.commit(at, 1)
+    with watched.phase("they are listed"):
+        many.list_all()
     said(f"stop of node {victim.id}")
     with watched.phase("stop of a node", without=victim.id):
         victim.stop()
         watched.until(lambda found: found.leader_id not in (victim.id, -1), at, "led by others")
+        many.until_moved(at, victim.id)
     said("its start")
     watched.start_again(victim, at)
     if kill:
@@ -306,6 +345,7 @@ def measure(watched: Watched, said: Callable[[str], None], *, kill: bool, rest_s
         with watched.phase("kill -9 of a node", without=victim.id):
             victim.kill()
             watched.until(lambda found: victim.id not in found.isr_nodes, at, "without it")
+            many.until_moved(at, victim.id)
         said("its start")
         watched.start_again(victim, at)
     said("deleting")
@@ -379,26 +419,46 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster_stalls", description=__doc__)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--replicated", type=int, default=REPLICATED, help="so many have three replicas")
+    parser.add_argument("--groups", type=int, default=GROUPS)
     parser.add_argument("--kill", action="store_true", help="kill a node, too")
     parser.add_argument("--truncate", action="store_true", help="only a leader that comes back and is cut")
     parser.add_argument("--folder", type=Path, help="where the nodes' folders are; in memory")
     parser.add_argument("--stacks", type=Path, help="write the stacks of long turns to this folder")
     options = parser.parse_args(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=150)
+    work = truncate if options.truncate else partial(measure, kill=options.kill, groups=options.groups)
+    phases = run(
+        console,
+        work,
+        options.partitions,
+        options.replicated,
+        folder=options.folder,
+        stacks=options.stacks,
+    )
+    return 1 if any(phase.verdict == FAIL for phase in phases) else 0
+
+
+def run(
+    console: Console,
+    work: Callable[[Watched, Callable[[str], None]], None],
+    partitions: int = PARTITIONS,
+    replicated: int = REPLICATED,
+    *,
+    folder: Path | None = None,
+    stacks: Path | None = None,
+) -> list[Phase]:
+    """Run phases with a cluster that is started for them, print their table, and return them."""
     began = time.monotonic()
-    if options.stacks is not None:
-        options.stacks.mkdir(parents=True, exist_ok=True)
+    if stacks is not None:
+        stacks.mkdir(parents=True, exist_ok=True)
 
     def said(what: str) -> None:
         console.print(f"{time.monotonic() - began:.0f} s: {what}")
 
-    with tempfile.TemporaryDirectory(dir=options.folder or generator.memory_folder()) as name:
-        watched = Watched(Path(name), options.partitions, options.replicated, stacks=options.stacks)
+    with tempfile.TemporaryDirectory(dir=folder or generator.memory_folder()) as name:
+        watched = Watched(Path(name), partitions, replicated, stacks=stacks)
         try:
-            if options.truncate:
-                truncate(watched, said)
-            else:
-                measure(watched, said, kill=options.kill)
+            work(watched, said)
         except BaseException:
             for node in watched.cluster.nodes.values():
                 console.print(f"node {node.id}:", *list(node.lines)[-10:], sep="\n", markup=False)
@@ -409,7 +469,7 @@ def main(arguments: Sequence[str]) -> int:
             for phase in watched.phases:
                 table.add_row(*phase.cells())
             console.print(table)
-    return 0
+    return watched.phases
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def fetch_all(stage: Stage) -> None:
     check_produced(stage.ask(produce_to_all(stage.topics)), stage.topics)
     ends = end_offsets(stage)
     oldest = dict.fromkeys(ends, 0)
-    with connected(stage) as connection, stage.watched():
+    with connected(stage.broker.port) as connection, stage.watched():
         [first] = exchange(connection, [fetch(NO_SESSION, FIRST_EPOCH, oldest)])
         session_id = check_fetched(first, len(ends) * frames.VALUE_BYTES)
         epoch = FIRST_EPOCH

@@ -46,8 +46,8 @@ def register(row: Callable[[str], Callable[[Disturb], Disturb]]) -> None:
 
 
 @contextmanager
-def connected(stage: Stage) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", stage.broker.port), RESPONSE_TIMEOUT_S) as connection:
+def connected(port: int) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", port), RESPONSE_TIMEOUT_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
@@ -70,7 +70,7 @@ def need_coordinator(stage: Stage) -> None:
 
 def commit_many(stage: Stage, offset: int) -> None:
     """Let each group commit an offset."""
-    with connected(stage) as connection:
+    with connected(stage.broker.port) as connection:
         for start in range(0, stage.groups, COMMITS_AT_ONCE):
             numbers = range(start, min(start + COMMITS_AT_ONCE, stage.groups))
             names = [f"one-of-many-{number:05}" for number in numbers]
@@ -140,7 +140,7 @@ def waits_while_loading(stage: Stage) -> tuple[list[tuple[float, float]], float]
     waits: list[tuple[float, float]] = []
     loaded = 0.0
     deadline = time.monotonic() + RESPONSE_TIMEOUT_S
-    with connected(stage) as connection, connected(stage) as asking:
+    with connected(stage.broker.port) as connection, connected(stage.broker.port) as asking:
         while not loaded or time.monotonic() < loaded + LOAD_IDLE_S:
             began = time.monotonic()
             if began > deadline:
@@ -164,7 +164,7 @@ def rebalance(stage: Stage) -> None:
     need_coordinator(stage)
     epochs = dict.fromkeys((f"member-{number:04}" for number in range(MEMBERS)), JOINING)
     owned: dict[str, Assigned] = {}
-    with connected(stage) as connection, stage.watched():
+    with connected(stage.broker.port) as connection, stage.watched():
         for _ in range(ROUNDS):
             requests = [heartbeat(name, epoch, owned.get(name)) for name, epoch in epochs.items()]
             responses = exchange(connection, requests)

@@ -15,7 +15,7 @@ from barnabas.broker.fetch.encoded_fetch import EncodedTopics, encode_in_steps, 
 from barnabas.broker.fetch.fetch_stats import FetchStats
 from barnabas.broker.fetch.fetching import Fetching, Reading
 from barnabas.broker.fetch.large_fetch import LargeFetch
-from barnabas.broker.wire.outbox import SLICES_AT_ONCE_MAX, small_enough
+from barnabas.broker.wire.outbox import CHUNK_BYTES, SLICES_AT_ONCE_MAX, small_enough
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.replication.fetch_sessions import NOT_SENT_YET, FetchSessions
@@ -243,6 +243,11 @@ def test_many_slices_are_not_read_in_one_turn() -> None:
     slices: list[Any] = [LogSlice(None, 0, 0, 0, 0) for _ in range(SLICES_AT_ONCE_MAX)]
     assert small_enough([b"head", *slices]) == b"head"
     assert small_enough([b"head", *slices, slices[0]]) is None
+
+
+def test_a_long_response_is_not_copied_into_one_write() -> None:
+    assert small_enough([b"head", bytes(CHUNK_BYTES - 4)]) == b"head" + bytes(CHUNK_BYTES - 4)
+    assert small_enough([b"head", bytes(CHUNK_BYTES)]) is None
 
 
 @pytest.mark.parametrize("version", [4, 7, 11, 12, 13, 16, 18])

@@ -88,6 +88,14 @@ def test_results_of_many_names_keep_their_order(broker: Broker) -> None:
         assert "g" in {group.group_id for group in talk.ask(ListGroupsRequest(), 4).groups}
 
 
+def test_long_responses_are_sent_in_parts(broker: Broker) -> None:
+    names = [f"{number:05}-{'x' * 240}" for number in range(9_000)]
+    with Conversation(broker) as talk:
+        talk.send((DescribeGroupsRequest(groups=names), 5), (ListGroupsRequest(), 4))
+        assert [group.group_id for group in talk.receive().groups] == names
+        assert not talk.receive().error_code
+
+
 def test_a_malformed_large_request_closes_the_connection(broker: Broker) -> None:
     with Conversation(broker) as talk, Conversation(broker) as other:
         request = commit(1).encode(9)

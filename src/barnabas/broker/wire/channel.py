@@ -49,6 +49,7 @@ _FETCH = int(ApiKey.FETCH)
 _WITH_SLICES = _FETCH, int(ApiKey.SHARE_FETCH)  # responses that refer to log files
 HEADER_BYTES_MIN = 10
 REQUESTS_A_TURN = 100  # some milliseconds; requests of `produce_directly` are short and do not count
+JOINED_BYTES_MAX = 128 * 1024  # longer responses are sent in parts
 QUEUE_MAX = 512  # responses that wait in order; the channel handles no further request then
 
 
@@ -431,8 +432,8 @@ class Channel(ConnectionFlow):
             log.exception("a response to %s cannot be encoded; the connection is closed", self.host)
             self.close()
             return
-        if route.key in _WITH_SLICES:
-            out += parts  # slices of log files among them
+        if route.key in _WITH_SLICES or _size(parts[0])[0] > JOINED_BYTES_MAX:
+            out += parts  # slices of log files among them, or too many bytes to copy
             self._has_slices = True
         else:
             out.append(b"".join(parts))

@@ -245,16 +245,20 @@ def nothing() -> None:
 
 
 def small_enough(parts: list[Any]) -> bytes | None:
-    """All parts as one bytes object; None if a slice is too long or likely not in the page cache, or if
-    there are many of them, or much to decrypt."""
-    encrypted = slices = 0
+    """All parts as one bytes object; None if they are long, if a slice is long or likely not in the page
+    cache, or if there are many of them, or much to decrypt."""
+    encrypted = slices = total = 0
     for index, part in enumerate(parts):
+        size = len(part)
+        total += size
+        if total > CHUNK_BYTES:
+            return None
         if isinstance(part, LogSlice):
             slices += 1
-            encrypted += 0 if part.is_plain else len(part)
-            if slices > SLICES_AT_ONCE_MAX:
+            encrypted += 0 if part.is_plain else size
+            if max(size, encrypted) > SMALL_BYTES or slices > SLICES_AT_ONCE_MAX:
                 return None
-            if max(len(part), encrypted) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
+            if not part.can_read_without_disk(0, size):
                 return None
             try:
                 parts[index] = part.read()

@@ -1,7 +1,7 @@
 """Large requests and responses, decoded and encoded in pieces while other requests are served.
 
-In: a large frame, or a response that its handler knows to be large. Out: the handler's result; the bytes of
-the response. Does not know: what the messages mean, connections.
+In: a large frame of any API but Produce, or a response that its handler knows to be large. Out: the handler's
+result; the bytes of the response. Does not know: what the messages mean, connections.
 """
 
 from __future__ import annotations

@@ -76,7 +76,9 @@ def group_with_spark(path: str) -> str | None:
 
 
 def in_order(test_ids: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
-    """The tests by group, longest group first; inside a group they stay as they are."""
+    """The tests by group, longest group first. Inside a group the folders come one after the other, because
+    pytest mixes tests of folders that have a parameter of the same name, and a folder that is left ends its
+    session of Spark; inside a folder tests stay as they are."""
     groups: dict[str, list[str]] = {}
     for test_id in test_ids:
         groups.setdefault(group_of(test_id), []).append(test_id)
@@ -86,4 +88,11 @@ def in_order(test_ids: Iterable[str], seconds: Mapping[str, float]) -> list[str]
         first = next((at for at, name in enumerate(BEGIN_FIRST) if group.startswith(name)), len(BEGIN_FIRST))
         return -known, first, -len(groups[group])
 
-    return [test_id for group in sorted(groups, key=rank) for test_id in groups[group]]
+    return [test_id for group in sorted(groups, key=rank) for test_id in by_folder(groups[group])]
+
+
+def by_folder(test_ids: Iterable[str]) -> list[str]:
+    folders: dict[str, list[str]] = {}
+    for test_id in test_ids:
+        folders.setdefault(test_id.partition("::")[0].rpartition("/")[0], []).append(test_id)
+    return [test_id for folder in folders.values() for test_id in folder]

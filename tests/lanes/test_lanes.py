@@ -15,6 +15,8 @@ from lanes.kept import Kept
 from lanes.preparing import parts, without_byte_code
 
 MAIN = Path(__file__).parent
+ROOT = MAIN.parent
+SESSION = "def spark("
 BARE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # starts in half the time
 
 # Fails the first time it runs, in whatever process: the second time its mark is there.
@@ -149,6 +151,24 @@ def test_groups_stay_whole_and_the_longest_comes_first() -> None:
     tests = ["a.py::one", "b.py::one", "a.py::two", "b.py::two"]
 
     assert in_order(tests, {"b.py::two": 1.0}) == ["b.py::one", "b.py::two", "a.py::one", "a.py::two"]
+
+
+def test_folders_of_a_group_follow_one_another() -> None:
+    """Each time a worker comes to another folder, it begins another session of Spark."""
+    pipeline = [f"tests/pipeline/{name}::x" for name in ("test_zones_flow.py", "test_judging.py")]
+    spark = [f"tests/spark/{name}::x" for name in ("test_batch.py", "test_sink.py")]
+
+    assert in_order([pipeline[0], spark[0], pipeline[1], spark[1]], {}) == pipeline + spark
+
+
+@pytest.mark.parametrize(
+    "conftest", [path for path in ROOT.rglob("conftest.py") if SESSION in path.read_text()]
+)
+def test_a_session_of_spark_ends_with_its_folder(conftest: Path) -> None:
+    """All sessions share one context. A session that outlives its folder is dead when the next one ends."""
+    before = conftest.read_text().partition(SESSION)[0]
+
+    assert before.endswith('@pytest.fixture(scope="package")\n')
 
 
 def test_a_group_is_run_by_one_worker(project: Path) -> None:

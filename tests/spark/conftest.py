@@ -1,4 +1,4 @@
-"""One Spark session for all tests, and a broker."""
+"""One Spark session for the tests of this folder, and a broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from both_brokers import KEEPS_ALL, parametrize_broker
 from spark_sessions import STARTS_FAST, all_jars
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="needs the extra `spark`")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:

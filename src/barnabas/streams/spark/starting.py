@@ -61,12 +61,37 @@ def commit_positions(
 ) -> Positions:
     """Commit positions of tasks that run no batch now; the positions that count. One that a batch has
     committed stays, unless it `replaces` that. `places` are all partitions of the sub-topology."""
+    if not positions:
+        return {}
+    if not settings.is_exactly_once:
+        return _commit_all(cluster, settings, positions, places, replaces=replaces)
     found: Positions = {}
     for partition in sorted({place.partition for place in positions}):
         wanted = {place: at for place, at in positions.items() if place.partition == partition}
-        task = TaskId(number, partition)
         mine = [place for place in places if place.partition == partition]
+        task = TaskId(number, partition)
         found |= _commit_task(cluster, settings, task, wanted, mine, replaces=replaces)
+    return found
+
+
+def _commit_all(
+    cluster: WorkerCluster,
+    settings: TaskSettings,
+    wanted: Positions,
+    places: Iterable[TopicPartition],
+    *,
+    replaces: bool,
+) -> Positions:
+    """Without transactions: one commit for all tasks."""
+    group = settings.application_id
+    committed = run(Transaction(cluster).committed(group, places, is_stable=False))
+    found, texts = chosen(wanted, committed, replaces=replaces)
+    metadata = {place: text for place, (_, text) in texts.items()}
+    if texts:
+        answer = run(GroupOffsetAdmin(cluster).alter_offsets(group, offsets_of(texts), metadata))
+        for error in answer.values():
+            if error is not None:
+                raise error
     return found
 
 
@@ -79,31 +104,28 @@ def _commit_task(
     *,
     replaces: bool,
 ) -> Positions:
+    """By the transactional id of the task: a transaction that a killed attempt left is over then."""
     group = settings.application_id
-    transactional_id = f"{group}-{task}" if settings.is_exactly_once else None
     transaction = Transaction(
-        cluster, transactional_id, timeout_ms=settings.transaction_timeout_ms, wait_ms=settings.wait_ms
+        cluster, f"{group}-{task}", timeout_ms=settings.transaction_timeout_ms, wait_ms=settings.wait_ms
     )
-    if settings.is_exactly_once:  # a transaction that a killed task left is over then
-        run(transaction.init())
-    committed = run(transaction.committed(group, places, is_stable=settings.is_exactly_once))
-    there = {place: committed[place][0] for place in wanted if place in committed and not replaces}
-    texts = {place: (at, metadata_of(place, committed)) for place, at in wanted.items() if place not in there}
-    if not texts:
-        return there
-    if settings.is_exactly_once:
+    run(transaction.init())
+    committed = run(transaction.committed(group, places))
+    found, texts = chosen(wanted, committed, replaces=replaces)
+    if texts:
         run(transaction.commit_offsets(group, texts))
         run(transaction.end(commit=True))
-    else:
-        admin = GroupOffsetAdmin(cluster)
-        metadata = {place: text for place, (_, text) in texts.items()}
-        for error in run(admin.alter_offsets(group, wanted_only(texts), metadata)).values():
-            if error is not None:
-                raise error
-    return there | wanted_only(texts)
+    return found
 
 
-def wanted_only(texts: Committed) -> Positions:
+def chosen(wanted: Positions, committed: Committed, *, replaces: bool) -> tuple[Positions, Committed]:
+    """The positions that count, and those to commit, with their metadata."""
+    new = {place: at for place, at in wanted.items() if replaces or place not in committed}
+    there = {place: committed[place][0] for place in wanted if place not in new}
+    return there | new, {place: (at, metadata_of(place, committed)) for place, at in new.items()}
+
+
+def offsets_of(texts: Committed) -> Positions:
     return {place: at for place, (at, _) in texts.items()}
 
 
@@ -111,4 +133,5 @@ def metadata_of(place: TopicPartition, committed: Committed) -> str:
     """The version of the state stays what it is. A task that has committed nothing has no state."""
     if place in committed:
         return committed[place][1]
-    return "" if committed else OF_A_NEW_TASK
+    has_state = any(each.partition == place.partition for each in committed)
+    return "" if has_state else OF_A_NEW_TASK

@@ -81,6 +81,7 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
     if not has_records and not batch.is_tick:
         return TaskResult(batch.task, positions=positions_of(stops))
     logic = make(state, batch.task.partition)
+    has_sent = False
     try:
         timeout_ms = settings.client.request_timeout_ms
         parts, ranges = read_parts(questions, ranges, timeout_ms, fails_on_loss=settings.fails_on_loss)
@@ -88,6 +89,7 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         count = sum(part.records.num_rows for part in parts)
         outputs = results(logic, parts)
         version = uuid.uuid4().hex
+        has_sent = True
         writer.send(transaction, outputs)
         step("sent")
         state.prepare(version)  # while brokers write the results
@@ -100,7 +102,8 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         state.drop_changes()
         if isinstance(logic, Lasting):
             logic.failed()
-        drop_writers(settings.client)  # responses may be under way
+        if has_sent:
+            drop_writers(settings.client)  # responses may be under way
         with contextlib.suppress(Fenced, KafkaError, ClientError):
             run(transaction.end(commit=False))
         raise

@@ -22,6 +22,7 @@ HEADER = (
 )  # fmt: skip
 TITLE = "worker of Connect"
 HINT = "; give the REST address of a worker by --url"
+WATCHED = ("state", "records_in", "records_out", "lag", "errors", "retries")  # by `tail`
 ERROR_CHARS = 80
 INTERVAL_S_MIN = 0.1
 
@@ -55,9 +56,10 @@ def tasks_of(options: argparse.Namespace, out: Output) -> Rows:
             "type": status.get("type", ""),
             "connector_state": status["connector"]["state"],
         }
-        if not status["tasks"]:
-            trace = status["connector"].get("trace", "")
-            rows.append({**base, "task": None, "state": status["connector"]["state"], "trace": trace})
+        if not status["tasks"] or base["connector_state"] == "FAILED":
+            own = status["connector"]
+            more = {"worker": own["worker_id"]} if "worker_id" in own else {}
+            rows.append({**base, **more, "task": None, "state": own["state"], "trace": own.get("trace", "")})
         for task in status["tasks"]:
             more = told.get((name, task["id"]), {})
             state = {"state": task["state"], "worker": task["worker_id"], "trace": task.get("trace", "")}
@@ -133,7 +135,7 @@ def tail(options: argparse.Namespace, out: Output) -> int:
     while True:
         for each in tasks_of(options, out):
             place = (each["connector"], each["task"])
-            now = tuple(each.get(name) for name in ("state", "records_in", "records_out", "lag", "errors"))
+            now = (*(each.get(name) for name in WATCHED), last_error(each))
             if seen.get(place) != now:
                 seen[place] = now
                 out.line(line_of(each))
@@ -150,6 +152,8 @@ def line_of(row: dict[str, Any]) -> str:
     for word, key in (("in", "records_in"), ("out", "records_out"), ("lag", "lag"), ("errors", "errors")):
         if row.get(key) is not None:
             parts.append(f"{word} {row[key]}")
+    if row.get("retries"):
+        parts.append(f"retries {row['retries']}")
     if row.get("records_per_second"):
         parts.append(f"{row['records_per_second']:.1f}/s")
     if snapshot(row) != "-":
@@ -165,14 +169,17 @@ def explain(options: argparse.Namespace, out: Output) -> int:
         for each in rows:
             out.line(json.dumps({**each, "class": config.get("connector.class")}))
         return 0
-    out.line(f"Connector: {options.connector}\tClass: {config.get('connector.class')}\tTasks: {len(rows)}")
+    count = sum(each["task"] is not None for each in rows)
+    out.line(f"Connector: {options.connector}\tClass: {config.get('connector.class')}\tTasks: {count}")
     for name in sorted(config):
         if name.startswith(("transforms", "key.converter", "value.converter", "spark.", "barnabas.spark.")):
             out.line(f"  {name}={config[name]}")
     for each in rows:
         out.line("")
-        out.line(f"Task {each['task']}: {each['state']} on {each.get('worker', '-')}")
-        out.line(f"  Rows: {rows_place(each)}")
+        place = "Connector" if each["task"] is None else f"Task {each['task']}"
+        out.line(f"{place}: {each['state']} on {each.get('worker', '-')}")
+        if each["task"] is not None:
+            out.line(f"  Rows: {rows_place(each)}")
         if each.get("topics"):
             out.line(f"  Topics: {', '.join(each['topics'])}")
         if error := last_error(each):

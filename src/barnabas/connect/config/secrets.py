@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from barnabas.connect.config.definition import ConfigDef
 from barnabas.connect.config.types import ConfigType
@@ -20,18 +21,21 @@ WORDS = (
     r"|private[._-]?key"
 )
 SECRET_NAME = re.compile(rf"(?i)(^|[._-])({WORDS}|jaas[._-]?config|user[._-]?info|keystore[._-]key)([._-]|$)")
-REFERENCE = re.compile(r"\$\{[^}:]*:[^}]*\}")
+# Patterns are bounded: a long text costs its length, not its square.
+REFERENCE = re.compile(r"\$\{[^}:$]{0,256}:[^}$]{0,4096}\}")
 USER_INFO = re.compile(
-    r"(?i)(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://"
     r"([^/?#\s,@:]*:(?!\d+(?:[/?#,]|$))[^\s@]*(?:@[^/?#\s,@]*)*|[^/?#\s,@:]+)@"
-)
+)  # behind ://
+CONTAINER = re.compile(r"(?i)(abfss?|wasbs?)$")  # schemes whose user info is the name of a container
 SECRET_PART = re.compile(
-    rf"(?i)[\w.-]*(?:{WORDS}|signature)[\w.-]*\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^&;\s\"']+)"
+    rf"(?i)(?:{WORDS}|signature)[\w.-]{{0,64}}\s{{0,8}}=\s{{0,8}}"
+    r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^&;\s\"']+|[\"'][^&;\s]*)"
 )
-SECRET_FIELD = re.compile(rf"(?i)\"[\w.-]*(?:{WORDS})[\w.-]*\"\s*:\s*\"((?:[^\"\\]|\\.)+)\"")
+SECRET_FIELD = re.compile(rf"(?i)(?:{WORDS})[\w.-]{{0,64}}\"\s{{0,8}}:\s{{0,8}}\"((?:[^\"\\]|\\.)+)\"")
+PARTS_MAX = 100  # of a secret that is a list
 STAND_IN = "\ue000"  # a reference, while a value is searched: its own signs are no signs of an address
 REDACTED_LENGTH_MIN = 4  # shorter texts are replaced only as words of their own
-FRAME = re.compile(r'\s*File ".*", line \d+')
+FRAME = re.compile(r' *File ".*", line \d+')
 
 
 def is_secret(name: str, definition: ConfigDef | None = None) -> bool:
@@ -44,13 +48,24 @@ def is_secret(name: str, definition: ConfigDef | None = None) -> bool:
 
 def secret_spans(value: str) -> list[tuple[int, int]]:
     """Where a value holds secrets: user info of addresses, values of `password=` and of `"password": "…"`."""
+    found = list(user_infos(value))
+    for pattern in (SECRET_PART, SECRET_FIELD):
+        found += [match.span(1) for match in pattern.finditer(value)]
     spans: list[tuple[int, int]] = []
-    for pattern in (USER_INFO, SECRET_PART, SECRET_FIELD):
-        for match in pattern.finditer(value):
-            start, end = match.span(1)
-            if not is_shown(match[1]) and all(end <= low or start >= high for low, high in spans):
-                spans.append((start, end))
-    return sorted(spans)
+    for start, end in sorted(found):
+        if not is_shown(value[start:end]) and (not spans or start >= spans[-1][1]):
+            spans.append((start, end))
+    return spans
+
+
+def user_infos(value: str) -> Iterator[tuple[int, int]]:
+    """Where user and password of addresses stand."""
+    at = 0
+    for piece, following in pairwise(value.split("://")):
+        at += len(piece) + len("://")
+        match = USER_INFO.match(following)
+        if match is not None and CONTAINER.search(piece) is None:
+            yield at, at + match.end(1)
 
 
 def is_shown(text: str) -> bool:
@@ -118,7 +133,7 @@ class Redaction:
         if not table:
             return text
         pattern = re.compile("|".join(as_pattern(each) for each in sorted(table, key=len, reverse=True)))
-        lines = text.split("\n") if FRAME.search(text) else [text]
+        lines = text.split("\n") if '  File "' in text else [text]
         return "\n".join(
             each if FRAME.match(each) else pattern.sub(lambda found: table[found[0]], each) for each in lines
         )
@@ -141,7 +156,7 @@ class Redaction:
 
 def forms(secret: str) -> Iterator[str]:
     """A secret as messages write it: whole, quoted, as a list, and its parts."""
-    parts = re.split(r"[,|\n]", secret)
+    parts = re.split(r"[,|\n]", secret, maxsplit=PARTS_MAX)
     yield from (secret, secret.strip(), repr(secret)[1:-1], ", ".join(each.strip() for each in parts))
     yield from (each.strip() for each in parts if len(each.strip()) >= REDACTED_LENGTH_MIN)
     yield from secret_parts(secret)

@@ -23,6 +23,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
             monkeypatch.undo()
             return
         monkeypatch.setattr(handler, "PARTITIONS_AT_ONCE_MAX", -1)
+        monkeypatch.setattr(handler, "FOLLOWED_AT_ONCE_MAX", -1)
         monkeypatch.setattr(handler, "REQUEST_BYTES_AT_ONCE_MAX", 0)
         monkeypatch.setattr(large_fetch, "PARTITIONS_A_STEP", 1)
         monkeypatch.setattr(fetch_sessions, "PARTITIONS_A_STEP", 1)

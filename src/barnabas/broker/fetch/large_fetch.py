@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import FetchContext
 
 PARTITIONS_AT_ONCE_MAX = 256  # a fetch of more is served in pieces
+# Of a follower: its responses are bounded, producers wait for it, and pieces come in turn with other work.
+FOLLOWED_AT_ONCE_MAX = 512
 PARTITIONS_A_STEP = 16
 REQUEST_BYTES_AT_ONCE_MAX = 8 * 1024  # names about as many partitions; a session with more is opened in steps
 T = TypeVar("T")

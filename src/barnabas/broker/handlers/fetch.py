@@ -20,6 +20,7 @@ from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.fetch.encoded_fetch import encoder
 from barnabas.broker.fetch.follower_fetch import FollowerFetch
 from barnabas.broker.fetch.large_fetch import (
+    FOLLOWED_AT_ONCE_MAX,
     PARTITIONS_AT_ONCE_MAX,
     REQUEST_BYTES_AT_ONCE_MAX,
     open_in_pieces,
@@ -81,7 +82,7 @@ def serve_session(
             return serve_consumer(limited(checked, context), context)
     if follower >= FIRST_FOLLOWER and session.follower_session is not None:
         following = FollowerFetch(request, session, context, follower)
-        is_large = session.size > PARTITIONS_AT_ONCE_MAX
+        is_large = session.size > FOLLOWED_AT_ONCE_MAX
         following.begin(notes=not is_large)
         if is_short:
             context.channel.learn_fetch(request, session, follower)

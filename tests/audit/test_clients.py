@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -207,6 +208,36 @@ def test_aiokafka_counts_acknowledged_and_consumed_records(broker: str, topic: s
 
     asyncio.run(work())
     check(broker, topic, group)
+
+
+def test_aiokafka_without_acknowledgements_counts_records_at_their_times(broker: str, topic: str) -> None:
+    """Nothing comes back from the broker: what the client sent is all that is known."""
+    create(broker, topic)
+    audit = counter(broker, PRODUCER)
+    sent: list[float] = []
+
+    async def work() -> None:
+        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=broker, acks=0, audit=audit)
+        await producer.start()
+        for timestamp in TIMES[:3]:
+            await producer.send_and_wait(topic, b"v", None, 0, timestamp)
+        batch = producer.create_batch()
+        for timestamp in TIMES[3:]:
+            assert batch.append(key=None, value=b"v", timestamp=timestamp) is not None
+        future = await producer.send_batch(batch, topic, partition=1)
+        sent.append(time.time() * 1000)
+        await producer.send_and_wait(topic, b"v", partition=0)
+        sent.append(time.time() * 1000)
+        await producer.flush()
+        assert future.done()
+        await producer.stop()
+
+    asyncio.run(work())
+    found = counts(broker, topic, PRODUCER)
+    (bucket,) = set(found) - set(EXPECTED)
+    assert bucket in {int(each - each % WIDTH) for each in sent}
+    assert found == {**EXPECTED, bucket: 1}
+    assert ledger_of(broker).columns[topic, T0][PRODUCER].by_partition() == {0: 2}
 
 
 def test_interceptors_of_our_own_client_count(broker: str, topic: str) -> None:

@@ -78,6 +78,7 @@ def test_the_service_shows_reports_alarms_and_metrics(counting: Broker, topic: s
         metrics = get("/metrics")
         assert f'barnabas_audit_completeness_ratio{{tier="sink/lake",topic="{topic}"}} 0.8' in metrics
         assert f'barnabas_audit_missing{{tier="sink/lake",topic="{topic}"}} 2.0' in metrics
+        assert f'barnabas_audit_duplicate_ratio{{tier="sink/lake",topic="{topic}"}} 0.0' in metrics
         assert f'barnabas_audit_messages_total{{tier="producer",topic="{topic}"}} 10.0' in metrics
         assert f'barnabas_audit_delay_seconds{{quantile="0.99",tier="producer",topic="{topic}"}}' in metrics
         compared = json.loads(get(f"/report?topic={topic}&from=sink/lake&to=producer"))

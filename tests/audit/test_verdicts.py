@@ -67,6 +67,26 @@ def book() -> Book:
     return Book()
 
 
+def test_records_that_the_tier_before_dropped_on_purpose_are_not_expected() -> None:
+    book = Book()
+    for partition in (0, 1):
+        book.add("consumer/filter", 4, partition=partition, dropped=1)
+        book.add("mirror/dc2", 4, partition=partition)
+        book.add("cluster", 5, partition=partition)
+    rules = Rules(references={"mirror/dc2": ("consumer/filter",), "consumer/filter": ("cluster",)})
+    for tier in ("mirror/dc2", "consumer/filter"):
+        row = book.row(tier, rules=rules)
+        assert (row.verdict.state, row.verdict.missing, row.verdict.partitions) == (State.COMPLETE, 0, ())
+
+
+def test_a_loss_behind_a_tier_that_drops_is_found_in_its_partition() -> None:
+    book = Book()
+    book.add("consumer/filter", 4, partition=0, dropped=1)
+    book.add("mirror/dc2", 3, partition=0)
+    row = book.row("mirror/dc2", rules=Rules(references={"mirror/dc2": ("consumer/filter",)}))
+    assert (row.verdict.missing, row.verdict.partitions) == (1, (0,))
+
+
 def test_the_worked_example(book: Book) -> None:
     book.add("producer", 600, host="a")
     book.add("producer", 400, host="a")

@@ -76,6 +76,10 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'barnabas_audit_completeness_ratio{topic="t",tier="cluster"}': "0.9x60"},
         {"topic": "t", "tier": "cluster"},
     ),
+    "BarnabasAuditDuplicates": (
+        {'barnabas_audit_duplicate_ratio{topic="t",tier="cluster"}': "0.01x60"},
+        {"topic": "t", "tier": "cluster"},
+    ),
     "BarnabasPipelineFailing": (
         {'barnabas_pipeline_runs_total{pipeline="p",name="orders",result="failed"}': "0+1x60"},
         {"pipeline": "p", "name": "orders"},

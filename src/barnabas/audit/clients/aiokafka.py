@@ -8,15 +8,17 @@ Does not know: how counts travel.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import aiokafka  # type: ignore[import-untyped]
 
 from barnabas.audit.clients.kafka_python import java_names
+from barnabas.audit.core.messages import NO_PARTITION
 from barnabas.audit.core.tiers import PRODUCER, consumer
 from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
 
-NO_TIMESTAMP = -1
+NS_A_MS = 1_000_000
 LOG_APPEND_TIME = 1
 
 
@@ -29,10 +31,21 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
         self._in_transaction: TransactionCounts | None = None
         super().__init__(**configs)
 
-    async def send(self, topic: str, *arguments: Any, **named: Any) -> Any:
-        future = await super().send(topic, *arguments, **named)
-        sent_ms = named.get("timestamp_ms") or (arguments[3] if len(arguments) > 3 else None)
-        self._count_when_done(future, topic, [sent_ms or NO_TIMESTAMP])
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Any = None,
+    ) -> Any:
+        if (
+            timestamp_ms is None
+        ):  # aiokafka would take the same time, and tell it only with an acknowledgement
+            timestamp_ms = time.time_ns() // NS_A_MS
+        future = await super().send(topic, value, key, partition, timestamp_ms, headers)
+        self._count_when_done(future, topic, [timestamp_ms], partition)
         return future
 
     def create_batch(self) -> Any:
@@ -50,11 +63,17 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
 
     async def send_batch(self, batch: Any, topic: str, *, partition: int) -> Any:
         future = await super().send_batch(batch, topic, partition=partition)
-        self._count_when_done(future, topic, getattr(batch, "audited_ms", []), is_batch=True)
+        self._count_when_done(future, topic, getattr(batch, "audited_ms", []), partition, is_batch=True)
         return future
 
     def _count_when_done(
-        self, future: asyncio.Future[Any], topic: str, sent_ms: list[int], *, is_batch: bool = False
+        self,
+        future: asyncio.Future[Any],
+        topic: str,
+        sent_ms: list[int],
+        sent_to: int | None,
+        *,
+        is_batch: bool = False,
     ) -> None:
         counts = self._in_transaction or self.audit
 
@@ -64,8 +83,8 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
                     self.audit.failed(topic, each)
                 return
             written = settled.result()
-            if written is None:  # acks=0: nothing is known of it
-                written_ms, partition, has_append_time = sent_ms, -1, False
+            if written is None:  # acks=0: what was sent is all that is known
+                written_ms, partition = sent_ms, NO_PARTITION if sent_to is None else sent_to
             else:
                 partition, has_append_time = written.partition, written.timestamp_type == LOG_APPEND_TIME
                 keeps = is_batch and not has_append_time

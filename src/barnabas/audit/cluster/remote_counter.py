@@ -67,8 +67,11 @@ class RemoteCounter:
         while True:
             try:
                 await self.count_all()
-            except (KafkaError, ClientError) as error:
-                log.warning("records are not counted now: %s. Trying again in %.0f s", error, interval_s)
+            except (KafkaError, ClientError, OSError, TimeoutError) as error:
+                reason = str(error) or type(error).__name__
+                log.warning("records are not counted now: %s. Trying again in %.0f s", reason, interval_s)
+            except Exception:
+                log.exception("records are not counted now. Trying again in %.0f s", interval_s)
             await asyncio.sleep(interval_s)
 
     async def count_all(self) -> int:
@@ -140,7 +143,15 @@ class RemoteCounter:
             for place, data in await self._fetch(address, some):
                 now_ms = int(time.time() * 1000)
                 counts = BatchCounts(some[place], self._width_ms, now_ms, self._opens)
-                await asyncio.to_thread(count_fetched, data, counts)
+                try:
+                    check(data.error_code)
+                    await asyncio.to_thread(count_fetched, data, counts)
+                except KafkaError as error:
+                    log.warning("records of %s are not counted now: %s", place, error)
+                    continue
+                except Exception:  # the other partitions are counted all the same
+                    log.exception("records of %s are not counted now", place)
+                    continue
                 if counts.end > some[place]:
                     found.append((place, self._message(place, positions[place], counts, now_ms)))
         return found
@@ -161,11 +172,7 @@ class RemoteCounter:
             read_committed=True,
         )
         response = await connection.send(request, FetchResponse, version=version)
-        found = []
-        for place, data in fetched_partitions(response, topology.topic_names()):
-            check(data.error_code)
-            found.append((place, data))
-        return found
+        return list(fetched_partitions(response, topology.topic_names()))
 
     def _message(self, place: TopicPartition, start: int, counts: BatchCounts, now_ms: int) -> CountMessage:
         return CountMessage(

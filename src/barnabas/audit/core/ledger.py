@@ -53,13 +53,15 @@ class Cell:
     def hosts(self) -> list[str]:
         return sorted({host for host, _ in self.shares})
 
-    def by_partition(self) -> dict[int, int] | None:
-        """Accounted records of each partition; None if some are of partitions that are not known."""
+    def by_partition(self, *, with_dropped: bool = True) -> dict[int, int] | None:
+        """Accounted records of each partition; None if some are of partitions that are not known. The next
+        tier is not expected to have what this one dropped on purpose."""
         found: dict[int, int] = {}
         for (_, partition), tally in self.shares.items():
             if partition == NO_PARTITION:
                 return None
-            found[partition] = found.get(partition, 0) + tally.counted + tally.dropped
+            count = tally.counted + (tally.dropped if with_dropped else 0)
+            found[partition] = found.get(partition, 0) + count
         return found
 
 

@@ -80,7 +80,7 @@ def judge(
 
 def by_partition(cell: Cell, reference: Cell, missing: int, extra: int) -> tuple[int, int, tuple[int, ...]]:
     """Losses in one partition and duplicates in another do not make up for each other."""
-    mine, theirs = cell.by_partition(), reference.by_partition()
+    mine, theirs = cell.by_partition(), reference.by_partition(with_dropped=False)
     if mine is None or theirs is None:
         return missing, extra, ()
     differences = {

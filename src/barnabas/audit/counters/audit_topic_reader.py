@@ -6,6 +6,7 @@ are no count messages are passed over and counted. Does not know: what becomes o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from barnabas.audit.core.messages import CountMessage, MessageError, decode
@@ -14,14 +15,19 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
 from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.fetching import DamagedBatch
+from barnabas.client.core.fetching import ConsumerRecord, DamagedBatch
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
+log = logging.getLogger("barnabas.audit")
 POLL_MS = 1_000.0
 CONSUMING = ConsumerSettings(read_committed=True, on_out_of_range=OnOutOfRange.EARLIEST)
 
 Apply = Callable[[CountMessage, int], object]
+
+
+def place_of(record: ConsumerRecord) -> tuple[str, int, int]:
+    return record.topic, record.partition, record.offset
 
 
 class AuditTopicReader:
@@ -55,11 +61,12 @@ class AuditTopicReader:
                 continue
             for record in records:
                 try:
-                    message = decode(record.value)
+                    apply(decode(record.value), record.timestamp)
                 except MessageError:
                     self.unreadable += 1
-                    continue
-                apply(message, record.timestamp)
+                except Exception:  # the others still count: a second reading would stop at the same message
+                    self.unreadable += 1
+                    log.exception("the message at %s-%d:%d is left out", *place_of(record))
 
     async def close(self) -> None:
         if self._consumer is not None:

@@ -23,6 +23,9 @@ from barnabas.protocol import KafkaError
 
 log = logging.getLogger("barnabas.audit")
 ALARMS_WAITING_MAX = 10_000
+REPORTS_MISSED_MAX = 3
+REPORT_S_MAX = 60.0  # that a report may take
+EXPECTED = (KafkaError, ClientError, OSError, TimeoutError)
 
 AlarmKey = tuple[str, int, str]  # topic, bucket, tier
 
@@ -52,6 +55,7 @@ class Auditor:
         self.rules = rules or Rules()
         self.ledger = Ledger()
         self.last: Report | None = None
+        self.problem = ""  # why there is no newer report
         self.cluster = cluster
         self._topic = topic
         self._reader = AuditTopicReader(cluster, topic)
@@ -74,11 +78,25 @@ class Auditor:
         while True:
             try:
                 report = await self.refresh()
-            except (KafkaError, ClientError) as error:
-                log.warning("no report: %s. Trying again in %.0f s", error, interval_s)
+            except EXPECTED as error:
+                self.problem = str(error) or type(error).__name__
+                log.warning("no report: %s. Trying again in %.0f s", self.problem, interval_s)
+            except Exception as error:
+                self.problem = f"unexpected: {error or type(error).__name__}"
+                log.exception("no report. Trying again in %.0f s", interval_s)
             else:
+                self.problem = ""
                 log.info("report: %d rows, %d alarms", len(report.rows), len(report.alarms))
             await asyncio.sleep(interval_s)
+
+    def why_not_ready(self, interval_s: float) -> str | None:
+        """A sentence while there is no report, or none of late."""
+        if self.last is None:
+            return f"there is no report: {self.problem}" if self.problem else "the first report is being made"
+        age_s = (self._now_ms() - self.last.time_ms) / 1000
+        if age_s <= REPORTS_MISSED_MAX * interval_s + REPORT_S_MAX:
+            return None
+        return f"the last report is {age_s:.0f} s old: {self.problem or 'the next one does not end'}"
 
     def _note_alarms(self, report: Report) -> None:
         now: dict[AlarmKey, Row] = {(row.topic, row.bucket_ms, row.tier): row for row in report.alarms}

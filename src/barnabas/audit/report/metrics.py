@@ -35,6 +35,11 @@ class AuditCollector(Collector):
         ratio = GaugeMetricFamily(
             "barnabas_audit_completeness_ratio", "Of the last judged bucket; alert below 1.", labels=LABELS
         )
+        duplicates = GaugeMetricFamily(
+            "barnabas_audit_duplicate_ratio",
+            "Records too many in the last judged bucket, of those expected; alert above 0.",
+            labels=LABELS,
+        )
         missing = GaugeMetricFamily(
             "barnabas_audit_missing", "Records missing in judged buckets.", labels=LABELS
         )
@@ -54,11 +59,12 @@ class AuditCollector(Collector):
                 verdict = judged[-1].verdict
                 whole = verdict.expected or 1
                 ratio.add_metric(place, (whole - verdict.missing) / whole)
+                duplicates.add_metric(place, verdict.extra / whole)
             for share in QUANTILES:
                 found = some[-1].delays.percentile_ms(share)
                 if found is not None:
                     delay.add_metric((*place, f"{share:g}"), found / 1000)
-        yield from (ratio, missing, extra, delay)
+        yield from (ratio, duplicates, missing, extra, delay)
         alarms = GaugeMetricFamily("barnabas_audit_alarms", "Alarms that hold now.")
         alarms.add_metric((), len(report.alarms) if report is not None else 0)
         yield alarms

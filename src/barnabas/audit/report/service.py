@@ -82,7 +82,7 @@ class AuditService:
         await self._auditor.cluster.close()
 
     def _why_not_ready(self) -> str | None:
-        return None if self._auditor.last is not None else "the first report is being made"
+        return self._auditor.why_not_ready(self._interval_s)
 
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(page(self._auditor.last, PAGE_REFRESH_S))

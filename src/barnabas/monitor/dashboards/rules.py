@@ -185,7 +185,7 @@ ALERTS = (
         WARNING,
         "the group {{ $labels.group }} consumes and falls behind",
         "members of the group: are there enough, is one partition hot?",
-        "barnabas lag --group GROUP",
+        "barnabas lag --group {{ $labels.group }}",
         "lag",
     ),
     Alert(
@@ -195,7 +195,7 @@ ALERTS = (
         CRITICAL,
         "the group {{ $labels.group }} has stopped or does not advance",
         "logs of its members; a record that cannot be processed",
-        "barnabas consumer-groups --describe --group GROUP",
+        "barnabas consumer-groups --describe --group {{ $labels.group }}",
         "lag",
     ),
     Alert(
@@ -205,6 +205,16 @@ ALERTS = (
         CRITICAL,
         "{{ $labels.topic }} is incomplete at {{ $labels.tier }}: {{ $value | humanizePercentage }}",
         "the report of the audit, which names the bucket and the host",
+        "barnabas audit report",
+        "audit",
+    ),
+    Alert(
+        "BarnabasAuditDuplicates",
+        "barnabas_audit_duplicate_ratio > 0",
+        0,
+        CRITICAL,
+        "{{ $value | humanizePercentage }} of {{ $labels.topic }} came more than once to {{ $labels.tier }}",
+        "producers without enable.idempotence, and restarts of the tier at that time",
         "barnabas audit report",
         "audit",
     ),
@@ -225,7 +235,7 @@ ALERTS = (
         CRITICAL,
         "{{ $value }} tasks of {{ $labels.connector }} failed",
         "the trace in the status of the task",
-        "curl -s WORKER:8083/connectors/NAME/status",
+        "curl -s http://WORKER/connectors/{{ $labels.connector }}/status",
         "connect",
     ),
 )

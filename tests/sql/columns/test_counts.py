@@ -65,3 +65,10 @@ def test_counts_of_earlier_versions_go_on(name: str, count: int) -> None:
     changes = [each.value for each in outputs if each.topic.endswith("changelog")]
     assert min(int.from_bytes(each or b"", "big") for each in changes) > count
     assert all(len(each or b"") == 8 for each in changes)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_plans_of_counts_travel_to_executors(name: str) -> None:
+    from pyspark import cloudpickle
+
+    assert cloudpickle.loads(cloudpickle.dumps(plan_of(CLICKS, COUNTS[name]))).subtopologies  # type: ignore[no-untyped-call]

@@ -156,10 +156,14 @@ _COUNT = struct.Struct(">q")
 ROW_BYTES = PlainSerde("sql row", to_row_bytes, of_row_bytes)
 
 
+def _to_count_bytes(count: int) -> bytes:
+    return _COUNT.pack(count)  # `_COUNT.pack` itself cannot be pickled
+
+
 def _of_count_bytes(data: bytes) -> int:
     if data[:1] == b"[":  # the list of one state, as earlier versions kept it: no count is so large
         return int(of_row_bytes(data)[0])
     return _COUNT.unpack(data)[0]  # type: ignore[no-any-return]
 
 
-COUNT_BYTES = PlainSerde("int64", _COUNT.pack, _of_count_bytes)  # the state of COUNT(*) alone
+COUNT_BYTES = PlainSerde("int64", _to_count_bytes, _of_count_bytes)  # the state of COUNT(*) alone

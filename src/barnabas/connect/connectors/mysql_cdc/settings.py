@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.connect.config import ConfigDef, at_least, one_of_any_case
 from barnabas.connect.connectors.debezium.masks import mask_errors
+from barnabas.connect.connectors.debezium.signals import define_signals, signal_errors
 from barnabas.connect.connectors.debezium.without_effect import COMMON
 
 SNAPSHOT_MODES = (
@@ -57,6 +58,8 @@ WITHOUT_EFFECT = {
     "gtid.source.includes": (None, "all GTIDs of the server count"),
     "gtid.source.excludes": (None, "all GTIDs of the server count"),
     "gtid.source.filter.dml.events": ("true", "all GTIDs of the server count"),
+    "incremental.snapshot.watermarking.strategy": ("INSERT_INSERT", "windows are two rows"),
+    "read.only": ("false", "incremental snapshots write into the table of signals"),
     "include.query": ("false", "events do not have the statement"),
     "inconsistent.schema.handling.mode": ("fail", "tables whose columns are unknown fail the task"),
     "event.deserialization.failure.handling.mode": ("fail", "events that cannot be read fail the task"),
@@ -69,9 +72,6 @@ WITHOUT_EFFECT = {
 }
 REFUSED = {
     "provide.transaction.metadata": ("false", "transactions are not sent: set it to false"),
-    "signal.data.collection": (None, "signals are not built for MySQL and MariaDB: remove the setting"),
-    "signal.enabled.channels": ("source", "signals are not built for MySQL and MariaDB: remove the setting"),
-    "signal.kafka.topic": (None, "signals are not built for MySQL and MariaDB: remove the setting"),
 }
 
 
@@ -102,7 +102,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return found.without_effect(WITHOUT_EFFECT).refused(REFUSED)
+    return define_signals(found).without_effect(WITHOUT_EFFECT).refused(REFUSED)
 
 
 CONFIG = definition()
@@ -110,7 +110,9 @@ CONFIG = definition()
 
 def setting_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     """Settings that do not fit together."""
-    errors: dict[str, list[str]] = mask_errors(config)
+    errors: dict[str, list[str]] = {**signal_errors(config), **mask_errors(config)}
+    if config.get("signal.data.collection") and config["signal.data.collection"].count(".") != 1:
+        errors["signal.data.collection"] = ["it must be database.table"]
     for name in LISTS:
         if config.get(f"{name}.include.list") and config.get(f"{name}.exclude.list"):
             text = f"{name}.include.list and {name}.exclude.list are exclusive: set one of them"

@@ -17,8 +17,11 @@ from typing import Any, ClassVar
 from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.filters import topic_name
 from barnabas.connect.connectors.debezium.heartbeat import heartbeat
+from barnabas.connect.connectors.debezium.incremental import Incremental
+from barnabas.connect.connectors.debezium.signals import Channels
 from barnabas.connect.connectors.mysql_cdc import binlog
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of, source_schema
+from barnabas.connect.connectors.mysql_cdc.chunks import Chunks
 from barnabas.connect.connectors.mysql_cdc.ddl import TableChange, Tables
 from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
 from barnabas.connect.connectors.mysql_cdc.dump import BinlogStream, LogPurged
@@ -56,6 +59,7 @@ class MySqlTask(SourceTask):
         self._stream: BinlogStream | None = None
         self._snapshot: Iterator[Given] | None = None
         self._had_snapshot = False
+        self._channels: Channels | None = None
         [offset] = context.offsets.read([self.partition])
         self._place = Place.of(offset) if offset else None
         self._returned = self._place  # behind the last batch that `poll` has returned
@@ -114,6 +118,9 @@ class MySqlTask(SourceTask):
         if self._history is not None:
             self._history.close()
             self._history = None
+        if self._channels is not None:
+            self._channels.close()
+            self._channels = None
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -126,7 +133,10 @@ class MySqlTask(SourceTask):
         server.prepare(self.tables)
         self._captured: dict[str, Table] = {}
         self._maps: dict[int, tuple[binlog.TableMap, Table | None, list[Reader]]] = {}
+        if self._channels is None:
+            self._channels = Channels(self.settings)
         place = self._place
+        self._chunks = Chunks(self, Incremental.of(dict(place.more) if place is not None else {}))
         if place is not None and not place.snapshot and not place.gtids and not server.has_log(place.file):
             raise LogPurged(f"{place.file} is not in SHOW BINARY LOGS")
         needed = place is None or bool(place.snapshot) or (self._mode == "always" and not self._had_snapshot)
@@ -197,6 +207,7 @@ class MySqlTask(SourceTask):
             self._stream = self._started()
         until_s = time.monotonic() + self.context.poll_seconds
         while not self._queue and not self.context.stopping.is_set():
+            self._obey()
             event = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
             if event is not None:
                 self._apply(event)
@@ -207,6 +218,24 @@ class MySqlTask(SourceTask):
                 if time.monotonic() >= until_s:
                     break
         return self._queue.popleft() if self._queue else None
+
+    def _obey(self) -> None:
+        """Follow signals, and read the next chunk of an incremental snapshot."""
+        assert self._channels is not None
+        for signal in self._channels.read():
+            self._chunks.state.obey(signal)
+        if not self._is_inside:
+            self._chunks.step()
+
+    def _at(self) -> Place:
+        """The place with the state of an incremental snapshot."""
+        assert self._place is not None
+        return replace(self._place, more=self._chunks.state.offset)
+
+    @property
+    def server(self) -> Server:
+        assert self._server is not None, "the task is open"
+        return self._server
 
     def _apply(self, event: binlog.Event) -> None:
         kind = event.kind
@@ -298,9 +327,9 @@ class MySqlTask(SourceTask):
         made = schema_change(
             self.NAME, topic_name(self.prefix), self._source(event, query.database, changes[0].name, 0),
             self.source_kind, query.statement, changes, time.time_ns() // 1_000_000,
-            (self.partition, self._place.offset),
+            (self.partition, self._at().offset),
         )  # fmt: skip
-        self._queue.append((made, self._place))
+        self._queue.append((made, self._at()))
 
     def _truncated(self, event: binlog.Event, change: TableChange) -> None:
         table = self.table(change.database, change.name)
@@ -316,6 +345,8 @@ class MySqlTask(SourceTask):
         if known is not None and known[0] == mapped:
             return
         table = self.table(mapped.database, mapped.table)
+        if table is None and self._chunks.is_signal(mapped.database, mapped.table):
+            table = self._chunks.signals()
         readers: list[Reader] = []
         if table is not None:
             try:
@@ -333,23 +364,56 @@ class MySqlTask(SourceTask):
         assert place is not None
         found = binlog.rows_of(event)
         mapped, table, readers = self._maps.get(found.table_id, (None, None, []))
-        if mapped is None or table is None or self._events < self._resume_event or found.op in self._skipped:
+        if mapped is None or table is None or self._events < self._resume_event:
+            return
+        is_signal = self._chunks.is_signal(mapped.database, mapped.table)
+        if is_signal and found.op == "c":
+            self._signals(event, table, list(images(found, readers)))
+        if found.op in self._skipped or (is_signal and not self.wanted.table(mapped.database, mapped.table)):
             return
         if self._run and table is not self._run_table:
             self._flush()
         self._run_table = table
         first = self._resume_row if self._events == self._resume_event else 0
         rows = list(images(found, readers))
+        full = table.definition.id
         for number, (before, after) in enumerate(rows):
             if number < first:
                 continue
             if len(self._run) >= self._batch_max:
                 self._flush()
             source = self._source(event, mapped.database, mapped.table, number)
-            self._run.append(Change(found.op, table.row(before), table.row(after), source))
+            change = Change(found.op, table.row(before), table.row(after), source)
+            for row in (change.before, change.after):
+                if row is not None:
+                    self._chunks.state.touched(full, table.schemas.key_of(row))
+            self._run.append(change)
             self._place = replace(place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
                 self._events, number + 1, is_last=number + 1 == len(rows)
             )
+
+    def _signals(self, event: binlog.Event, table: Table, rows: list[Any]) -> None:
+        """Rows of the signal table: wishes of users, and edges of windows."""
+        assert self._place is not None
+        self._flush()
+        names = [one.name.lower() for one in table.schemas.fields]
+        first = self._resume_row if self._events == self._resume_event else 0
+        for number, (_, after) in enumerate(rows):
+            row = table.row(after)
+            if number < first or row is None:
+                continue
+            found = self._chunks.row(dict(zip(names, row, strict=True)))
+            if found is None or not found[1]:
+                continue
+            # Behind this row, so that a restart does not look for the end of a window that it has seen.
+            place = replace(self._place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
+                self._events, number + 1, is_last=number + 1 == len(rows)
+            )
+            self._place = place
+            made_of, changes = found
+            place = self._at()
+            made = made_of.schemas.records(changes, time.time_ns(), [(self.partition, place.offset)])
+            self._queue.append((made, place))
 
     def _source(self, event: binlog.Event, database: str, table: str, row: int) -> dict[str, Any]:
         return source_of(
@@ -361,9 +425,11 @@ class MySqlTask(SourceTask):
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
         if self._run and self._run_table is not None and self._place is not None:
-            positions = [(self.partition, self._place.offset)]
-            made = self._run_table.schemas.records(self._run, time.time_ns(), positions)
-            self._queue.append((made, self._place))
+            place = self._at()
+            made = self._run_table.schemas.records(
+                self._run, time.time_ns(), [(self.partition, place.offset)]
+            )
+            self._queue.append((made, place))
         self._run = []
 
     def _beat(self) -> None:
@@ -374,8 +440,8 @@ class MySqlTask(SourceTask):
         if (query := self.settings.text("heartbeat.action.query")) and self._server is not None:
             self._server.execute(query)
         topic = topic_name(self.settings.text("topic.heartbeat.prefix"), self.prefix)
-        beat = heartbeat(topic, self.prefix, (self.partition, self._place.offset))
-        self._queue.append((beat, self._place))
+        place = self._at()
+        self._queue.append((heartbeat(topic, self.prefix, (self.partition, place.offset)), place))
 
     def set_place(self, place: Place) -> None:
         """A snapshot says where the stream goes on."""

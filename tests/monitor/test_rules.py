@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from barnabas.metrics.dialects import DIALECTS
 from barnabas.monitor.dashboards.export import RULES, export
 from barnabas.monitor.dashboards.rules import ALERTS
 from installed_tools import needs
@@ -60,9 +64,20 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {f'{TIMES}_throttletimems{{{BROKER},request="Fetch",quantile="0.99"}}': "5000x60"},
         {"job": "b", "request": "Fetch"},
     ),
+    "BarnabasDiskAlmostFull": (
+        {
+            f'barnabas_log_directory_usable_bytes{{{BROKER},logDirectory="/data"}}': "14x60",
+            f'barnabas_log_directory_total_bytes{{{BROKER},logDirectory="/data"}}': "100x60",
+        },
+        {**OF_BROKER, "logDirectory": "/data"},
+    ),
     "BarnabasDiskFull": (
-        {'node_filesystem_avail_bytes{instance="one",mountpoint="/data",fstype="ext4"}': "1e9-1e6x900"},
-        {"instance": "one", "mountpoint": "/data"},
+        {f'barnabas_log_directory_usable_bytes{{{BROKER},logDirectory="/data"}}': "1e9-1e6x900"},
+        {**OF_BROKER, "logDirectory": "/data"},
+    ),
+    "BarnabasCertificateEnds": (
+        {f'barnabas_certificate_expiry_seconds{{{BROKER},listener="TLS"}}': "864000x60"},
+        {**OF_BROKER, "listener": "TLS"},
     ),
     "BarnabasGroupFallsBehind": (
         {'barnabas_lag_group_status{cluster="c",group="g"}': "2x60"},
@@ -91,6 +106,14 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
+CASES_BESIDE = {
+    "BarnabasConnectorFailed": (
+        {'kafka_connect_connector_metrics_status{connector="c",status="failed"}': "1x60"},
+        {"connector": "c"},
+    ),
+}
+
+
 def unit_test(name: str, series: dict[str, str], labels: dict[str, str]) -> dict[str, Any]:
     """The alert does not fire with the first samples if it has a patience, and fires later."""
     alert = next(each for each in ALERTS if each.name == name)
@@ -101,6 +124,18 @@ def unit_test(name: str, series: dict[str, str], labels: dict[str, str]) -> dict
     if alert.for_s:
         found.insert(0, {"eval_time": "0s", "alertname": name, "exp_alerts": []})
     return {"name": name, "interval": f"{STEP_S}s", "input_series": given, "alert_rule_test": found}
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_texts_name_labels_that_the_alert_has(dialect: str, tmp_path: Path) -> None:
+    """A command with a placeholder cannot be run, and a label that is not there is an empty word."""
+    export(dialect, tmp_path)
+    text = (tmp_path / RULES).read_text()
+    assert not re.search(r"\b(GROUP|NAME|WORKER|TOPIC)\b", text)
+    for alert in ALERTS:
+        named = set(re.findall(r"\$labels\.@?(\w+)", f"{alert.summary} {alert.command}"))
+        assert named <= set(CASES[alert.name][1]), alert.name
+    assert "@" not in text
 
 
 def test_every_alert_has_a_unit_test() -> None:
@@ -118,7 +153,7 @@ def test_promtool_agrees(tmp_path: Path) -> None:
     document = {
         "rule_files": [str(rules)],
         "evaluation_interval": f"{STEP_S}s",
-        "tests": [unit_test(name, *case) for name, case in CASES.items()],
+        "tests": [unit_test(name, *case) for name, case in (*CASES.items(), *CASES_BESIDE.items())],
     }
     tests = tmp_path / "test.yml"
     tests.write_text(json.dumps(document))

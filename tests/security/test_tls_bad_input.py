@@ -9,6 +9,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -265,3 +266,7 @@ def test_no_place_is_lost_by_failed_handshakes() -> None:
     for name, count in re.findall(pattern, text, re.M):  # of each listener
         found[name] += int(count)
     assert found["failed"] == 40 and found["successful"] >= 1
+    [ends] = re.findall(
+        r'^barnabas_certificate_expiry_seconds\{listener="\w+",subject=".+"\} (\S+)', text, re.M
+    )
+    assert float(ends) > time.time()

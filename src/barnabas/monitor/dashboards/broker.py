@@ -216,6 +216,29 @@ BROKER = Dashboard(
                     "Bps",
                 ),
                 Panel(
+                    "Free space",
+                    [
+                        Query(
+                            "<g barnabas:type=log-directory#usable-bytes>{[[S]]} "
+                            "/ <g barnabas:type=log-directory#total-bytes>{[[S]]}",
+                            "{{instance}} {{@logDirectory}}",
+                        )
+                    ],
+                    "Share of the file system of each log directory that is free.",
+                    "percentunit",
+                ),
+                Panel(
+                    "Days of certificates",
+                    [
+                        Query(
+                            "(<g barnabas:type=certificate#expiry-seconds>{[[S]]} - time()) / 86400",
+                            "{{instance}} {{listener}}",
+                        )
+                    ],
+                    "Days until the certificate of a TLS listener ends; no data without such listeners.",
+                    is_often_empty=True,
+                ),
+                Panel(
                     "Log flushes, 99 of 100",
                     [
                         Query(

@@ -1,7 +1,7 @@
 """Dashboards of parts beside brokers: pipelines on Spark, Kafka Connect, Kafka Streams, services over HTTP.
 
-Connect and Streams are Java processes; the names are those of the JMX exporter's rules of Confluent's
-monitoring stack, whatever dialect the brokers speak.
+Names of Connect are those of our workers, which are nearly those of Confluent's rules for the JMX exporter;
+names of Streams are those of our engine. Neither depends on the dialect that brokers speak.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from barnabas.monitor.dashboards.model import STAT, TABLE, Dashboard, Panel, Que
 PIPELINE = 'pipeline=~"$pipeline"'
 WORKER = "kafka_connect_connect_worker_metrics"
 TASK_ERRORS = "kafka_connect_task_error_metrics"
-STREAMS = "kafka_streams_stream"
+
+APPLICATION = 'application=~"$application"'
+
+
+def of_tasks(counter: str) -> Query:
+    """Events a second of all tasks of a query."""
+    rate = f"rate({counter}{{{APPLICATION}}}[$__rate_interval])"
+    return Query(f"sum by (application, query) ({rate})", "{{application}} {{query}}")
+
 
 PIPELINES = Dashboard(
     "pipelines",
@@ -253,83 +261,99 @@ CONNECT = Dashboard(
 STREAMS_DASHBOARD = Dashboard(
     "streams",
     "Streams",
-    "Kafka Streams applications: threads, tasks, processing.",
+    "Applications of Streams on Spark: tasks, records, lag, failures.",
     (
+        Row(
+            "Applications",
+            [
+                Panel(
+                    "Queries by state",
+                    [Query(f"sum by (state) (barnabas_engine_query_state{{{APPLICATION}}})", "{{state}}")],
+                    "A query that has failed starts again after a while; stopped ones do not.",
+                ),
+                Panel(
+                    "Failures",
+                    [
+                        Query(
+                            "sum by (application, query) "
+                            f"(increase(barnabas_engine_query_errors_total{{{APPLICATION}}}[$__rate_interval]))",
+                            "{{application}} {{query}}",
+                        )
+                    ],
+                    "Failures of queries.",
+                ),
+                Panel(
+                    "Restarts",
+                    [
+                        Query(
+                            "sum by (application) (increase("
+                            f"barnabas_engine_program_restarts_total{{{APPLICATION}}}[$__rate_interval]))",
+                            "{{application}}",
+                        )
+                    ],
+                    "Restarts of processes by their supervisor.",
+                ),
+            ],
+        ),
         Row(
             "Processing",
             [
                 Panel(
-                    "Records",
-                    [
-                        Query(
-                            f"sum by (client_id) ({STREAMS}_processor_node_metrics_process_rate{{[[J]]}})",
-                            "{{client_id}}",
-                        )
-                    ],
-                    "Records a second that processors handled.",
+                    "Records in",
+                    [of_tasks("kafka_streams_stream_task_metrics_process_total")],
+                    "Records a second that tasks processed.",
                     "cps",
                 ),
                 Panel(
-                    "Dropped",
+                    "Records out",
+                    [of_tasks("barnabas_streams_task_records_sent_total")],
+                    "Records a second that tasks wrote.",
+                    "cps",
+                ),
+                Panel(
+                    "Lag",
                     [
                         Query(
-                            f"sum by (client_id) ({STREAMS}_task_metrics_dropped_records_rate{{[[J]]}})",
-                            "{{client_id}}",
+                            "sum by (application, query) "
+                            f"(kafka_consumer_consumer_fetch_manager_metrics_records_lag{{{APPLICATION}}})",
+                            "{{application}} {{query}}",
                         )
                     ],
-                    "Records a second that were late or could not be read.",
+                    "Records that wait in the topics that are read.",
+                ),
+                Panel(
+                    "Dropped",
+                    [of_tasks("kafka_streams_stream_task_metrics_dropped_records_total")],
+                    "Records a second that were late, had no key, or could not be read.",
+                    "cps",
+                ),
+                Panel(
+                    "Problems",
+                    [of_tasks("barnabas_streams_task_problems_total")],
+                    "Records a second that a handler of failures was asked about.",
+                    "cps",
+                ),
+                Panel(
+                    "Commits",
+                    [of_tasks("kafka_streams_stream_task_metrics_commit_total")],
+                    "Commits of tasks a second.",
                     "cps",
                 ),
                 Panel(
                     "Process latency",
                     [
                         Query(
-                            f"max by (client_id) ({STREAMS}_thread_metrics_process_latency_avg{{[[J]]}})",
-                            "{{client_id}}",
+                            "max by (application, query) "
+                            f"(kafka_streams_stream_task_metrics_process_latency_avg{{{APPLICATION}}})",
+                            "{{application}} {{query}}",
                         )
                     ],
-                    "Average time to process a record.",
+                    "Time for a record in the last batch of the slowest task.",
                     "ms",
-                ),
-                Panel(
-                    "Poll latency",
-                    [
-                        Query(
-                            f"max by (client_id) ({STREAMS}_thread_metrics_poll_latency_avg{{[[J]]}})",
-                            "{{client_id}}",
-                        )
-                    ],
-                    "Average time of a poll.",
-                    "ms",
-                ),
-                Panel(
-                    "Records of a poll",
-                    [
-                        Query(
-                            f"max by (client_id) ({STREAMS}_thread_metrics_poll_records_avg{{[[J]]}})",
-                            "{{client_id}}",
-                        )
-                    ],
-                    "Records that a poll returned.",
-                ),
-                Panel(
-                    "Tasks",
-                    [
-                        Query(
-                            f"sum by (client_id) ({STREAMS}_thread_metrics_task_created_rate{{[[J]]}})",
-                            "created {{client_id}}",
-                        ),
-                        Query(
-                            f"sum by (client_id) ({STREAMS}_thread_metrics_task_closed_rate{{[[J]]}})",
-                            "closed {{client_id}}",
-                        ),
-                    ],
-                    "Tasks created and closed a second: rebalances.",
-                    "cps",
                 ),
             ],
         ),
     ),
-    (Variable("job", "Job", f"label_values({STREAMS}_thread_metrics_process_latency_avg, job)"),),
+    (Variable("application", "Application", "label_values(barnabas_engine_query_state, application)"),),
     needs="streams",
 )

@@ -34,7 +34,7 @@ def of_alert(alert: Alert, dialect: str) -> Iterator[str]:
     yield "        labels:"
     yield f"          severity: {alert.severity}"
     yield "        annotations:"
-    yield f"          summary: {quoted(alert.summary)}"
+    yield f"          summary: {quoted(promql(alert.summary, dialect))}"
     yield f"          description: {quoted(f'Look at {alert.look_at}. Run: {alert.command}')}"
 
 

@@ -16,6 +16,9 @@ TIMES = "kafka.network:type=RequestMetrics,name=TotalTimeMs"
 IDLE = "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent"
 PRODUCE_MS_MAX = 500
 HOUR_S = 3600
+USABLE, TOTAL = (f"<g barnabas:type=log-directory#{name}-bytes>" for name in ("usable", "total"))
+FAILED_TASKS = "kafka_connect_connect_worker_metrics_connector_failed_task_count"
+FAILED_CONNECTORS = '{__name__=~"kafka_connect_connector_metrics(_status)?",status="failed"}'
 
 RECORDINGS = (
     Recording("job:barnabas_bytes_in:rate5m", f'sum by (job) (rate(<c {BYTES_IN}>{{topic=""}}[5m]))'),
@@ -167,16 +170,33 @@ ALERTS = (
         "barnabas configs --describe --entity-type clients",
     ),
     Alert(
+        "BarnabasDiskAlmostFull",
+        f"{USABLE} / {TOTAL} < 0.15",
+        60,
+        WARNING,
+        "{{ $value | humanizePercentage }} of the volume of {{ $labels.@logDirectory }} are free "
+        "on {{ $labels.instance }}",
+        "large topics and their retention; a full volume takes the log directory offline",
+        "barnabas log-dirs --describe",
+    ),
+    Alert(
         "BarnabasDiskFull",
-        "min by (instance, mountpoint) "
-        '(predict_linear(node_filesystem_avail_bytes{fstype!~"tmpfs|overlay"}[6h], '
-        f"{24 * HOUR_S})) < 0",
+        f"predict_linear({USABLE}[6h], {24 * HOUR_S}) < 0",
         1800,
         WARNING,
-        "{{ $labels.mountpoint }} of {{ $labels.instance }} is full in less than a day",
+        "the volume of {{ $labels.@logDirectory }} on {{ $labels.instance }} is full in less than a day",
         "retention of the largest topics, or larger disks",
         "barnabas log-dirs --describe",
-        "node_exporter",
+    ),
+    Alert(
+        "BarnabasCertificateEnds",
+        f"<g barnabas:type=certificate#expiry-seconds> - time() < {14 * 24 * HOUR_S}",
+        0,
+        WARNING,
+        "the certificate of {{ $labels.listener }} at {{ $labels.instance }} ends in "
+        "{{ $value | humanizeDuration }}",
+        "the key store of the listener: a new file is loaded without a restart",
+        "barnabas configs --describe --entity-type brokers --all",
     ),
     Alert(
         "BarnabasGroupFallsBehind",
@@ -230,12 +250,12 @@ ALERTS = (
     ),
     Alert(
         "BarnabasConnectorFailed",
-        "sum by (connector) (kafka_connect_connect_worker_metrics_connector_failed_task_count) > 0",
+        f"sum by (connector) ({FAILED_TASKS}) > 0 or max by (connector) ({FAILED_CONNECTORS}) > 0",
         300,
         CRITICAL,
-        "{{ $value }} tasks of {{ $labels.connector }} failed",
-        "the trace in the status of the task",
-        "curl -s http://WORKER/connectors/{{ $labels.connector }}/status",
+        "{{ $labels.connector }} failed, or {{ $value }} of its tasks",
+        "the trace in the status; what failed is not restarted by itself",
+        "barnabas connect status {{ $labels.connector }}",
         "connect",
     ),
 )

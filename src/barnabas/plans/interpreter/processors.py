@@ -1,4 +1,4 @@
-"""Processors of the user: their context, stores, and timers.
+"""Processors of the user: their context and timers.
 
 A processor has `process(message)`, and if it likes `init(context)` and `close()`. Timers by stream time are
 due at multiples of their interval since 0; by wall clock, from when they were scheduled. Does not know: the
@@ -8,10 +8,11 @@ DSL.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from barnabas.plans import nodes as n
+from barnabas.plans.interpreter.processor_stores import handle_of
 from barnabas.plans.interpreter.records import Message
 from barnabas.plans.interpreter.task import Process, Task, builds
 
@@ -67,36 +68,6 @@ class Punctuation:
                 self._numbers.pop(self.name, None)
 
 
-class KeyValueStore:
-    """A store as processors see it: Python keys and values, iteration in the order of the keys' bytes."""
-
-    def __init__(self, task: Task, name: str) -> None:
-        self._task, self._state = task, task.state(name)
-        self._write, self._read = task.key_writer(name), task.key_reader(name)
-
-    def get(self, key: Any) -> Any:
-        row = self._state.get(self._write(key))
-        return None if row is None else row[0]
-
-    def put(self, key: Any, value: Any) -> None:
-        self._state.put(self._write(key), value, self._task.timestamp)
-
-    def delete(self, key: Any) -> Any:
-        before = self.get(key)
-        self.put(key, None)
-        return before
-
-    def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Entries from `first` to `last`, both included; without them all."""
-        low = None if first is None else self._write(first)
-        high = None if last is None else self._write(last) + b"\x00"
-        for key, row in self._state.range(low, high):
-            yield self._read(key), row[0]
-
-    def all(self) -> Iterator[tuple[Any, Any]]:
-        return self.range()
-
-
 class ProcessorContext:
     """Requests and actions open to a processor."""
 
@@ -126,11 +97,12 @@ class ProcessorContext:
     def offset(self) -> int:
         return self._task.offset
 
-    def store(self, name: str) -> KeyValueStore:
-        if name not in self._node.connected:
+    def store(self, name: str) -> Any:
+        """A store that the processor is connected to, or that of a global table, by `processor_stores`."""
+        if name not in self._node.connected and name not in self._task.global_states:
             known = ", ".join(self._node.connected) or "none"
             raise KeyError(f"{self._node.name} is not connected to a store {name!r}; connected: {known}")
-        return KeyValueStore(self._task, name)
+        return handle_of(self._task, name)
 
     def forward(self, message: Message) -> None:
         outer, self._task.headers = self._task.headers, message.headers

@@ -269,26 +269,33 @@ class KStream:
     def process(
         self,
         supplier: Callable[[], Any],
-        *stores: StoreSpec,
+        *stores: StoreSpec | str,
         keeps_key: bool = False,
         name: str | None = None,
     ) -> KStream:
-        """Records go to a processor of the user: an object with `init(context)` and `process(record)`."""
+        """Records go to a processor of the user: an object with `init(context)` and `process(record)`.
+        `stores` are new ones, or names of stores that the topology has; those of global tables need not be
+        named."""
         checked(supplier, "the supplier of process")
         for store in stores:
-            if store.name not in self.graph.stores:
+            if isinstance(store, StoreSpec) and store.name not in self.graph.stores:
                 self.graph.add_store(store)
+        names = tuple(store if isinstance(store, str) else store.name for store in stores)
+        for each in names:
+            if each not in self.graph.stores:
+                known = ", ".join(self.graph.stores) or "none"
+                raise ValueError(f"process: there is no store {each!r}; the topology has: {known}")
         kind = "PROCESSVALUES" if keeps_key else "PROCESSOR"
         node = n.Process(
             **self._name(kind, name),
             supplier=supplier,
-            connected=tuple(store.name for store in stores),
+            connected=names,
             keeps_key=keeps_key,
         )
         return self._then(node, value_serde=None, needs_repartition=not keeps_key or self.needs_repartition)
 
     def process_values(
-        self, supplier: Callable[[], Any], *stores: StoreSpec, name: str | None = None
+        self, supplier: Callable[[], Any], *stores: StoreSpec | str, name: str | None = None
     ) -> KStream:
         return self.process(supplier, *stores, keeps_key=True, name=name)
 

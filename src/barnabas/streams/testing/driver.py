@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.plans.interpreter import loading
-from barnabas.plans.interpreter.processors import KeyValueStore
+from barnabas.plans.interpreter.processor_stores import handle_of
 from barnabas.plans.interpreter.records import Headers, Message, Output, Record
 from barnabas.plans.interpreter.task import Handlers, Task
 from barnabas.plans.nodes import Source
@@ -170,11 +170,11 @@ class TestDriver:
     def _topics(self) -> list[str]:
         return [topic for part in self._plan.subtopologies for topic in part.source_topics]
 
-    def store(self, name: str) -> KeyValueStore:
-        """A key-value store, to read what it has."""
+    def store(self, name: str) -> Any:
+        """A store, to read what it has: with `get`, `all` and the lookups of its kind."""
         for task in self.tasks:
             if name in task.states:
-                return KeyValueStore(task, name)
+                return handle_of(task, name)
         raise KeyError(f"there is no store {name!r}; there are: {', '.join(self._plan.stores)}")
 
     @property

@@ -16,11 +16,12 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from barnabas.plans.interpreter.state.pages import KEYED, PAGED, Chunks, Pages
-from barnabas.plans.stores import StateBackend, StoreSpec
+from barnabas.plans.stores import StateBackend, StoreKind, StoreSpec
 
 P = TypeVar("P")
 LAYOUT, OBSERVED = b"l", b"o"
 WHOLE_KEY_MS = 1 << 62
+WINDOWS_A_PAGE = 8
 SPANS_ASKED_MAX = 64  # for more spans the backend is asked which ones there are
 _END = b"\x00\x00"
 _BIAS = 1 << 63  # negative numbers come first
@@ -31,6 +32,8 @@ _TWO = struct.Struct(">qq")
 
 def page_ms_of(spec: StoreSpec) -> int:
     """The time that a page covers."""
+    if not spec.page_ms and spec.kind == StoreKind.WINDOW and spec.window_size_ms:
+        return WINDOWS_A_PAGE * spec.window_size_ms  # a store of the user, for a processor
     return spec.page_ms or WHOLE_KEY_MS
 
 

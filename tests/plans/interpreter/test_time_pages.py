@@ -158,3 +158,31 @@ def test_sessions_are_found_by_their_end_across_pages() -> None:
     assert state.find(b"k", 50, 60) == [(0, 95, b"long")]
     assert state.find(b"k", 96, 200) == [(97, 99, b"short")]
     assert len(state.find(b"k", 0, 200)) == 2
+
+
+def test_windows_that_are_too_old_go_in_portions_and_are_never_seen() -> None:
+    backend = MemoryBackend()
+    keys = [b"%05d" % number for number in range(5_000)]
+    state = windows(backend, MINUTE)
+    for key in keys:
+        state.put(key, 0, b"old", 0)
+    state.flush()
+    left = []
+    for batch in range(4):
+        state = windows(backend, MINUTE)
+        state.put(b"new", DAY + batch, b"new", 0)
+        state.flush()
+        assert state.get(keys[-1], 0) is None
+        assert state.of(keys[-1], 0, DAY) == []
+        left.append(sum(page[1].startswith(PAGED) for page in backend.pages) - 1)
+    assert left == [3_000, 1_000, 0, 0]
+
+
+def test_old_windows_do_not_pile_up_behind_large_batches() -> None:
+    backend = MemoryBackend()
+    state = windows(backend, MINUTE)
+    for batch in range(4):
+        for number in range(5_000):
+            state.put(b"%d %d" % (batch, number), batch * (DAY + MINUTE), b"x", 0)
+        state.flush()
+    assert sum(page[1].startswith(PAGED) for page in backend.pages) == 5_000

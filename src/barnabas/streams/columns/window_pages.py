@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from barnabas.plans.interpreter.state.time_index import TimeIndex
 from barnabas.plans.interpreter.state.time_pages import page_key, page_keys
-from barnabas.plans.interpreter.state.windows import WindowState
+from barnabas.plans.interpreter.state.windows import WindowState, expired_max
 from barnabas.spark.writing.rows import Column as Bytes
 from barnabas.streams.columns import kernel
 from barnabas.streams.columns.column import NotColumnar
@@ -113,7 +113,7 @@ class WindowCounts:
         added = np.flatnonzero(self._is_new & is_kept)
         add_to_index(state.index, self._starts[added], self._keys.take(pa.array(added)))
         page_ms = state.pages.page_ms
-        gone = state.index.pop_before(oldest)
+        gone = state.index.pop_before(oldest, expired_max(int(is_kept.sum())))
         due = list(dict.fromkeys(page_key(key, start // page_ms) for start, key in gone))
         keyed, stored = self._keyed, self._stored
         stays = stored.firsts >= oldest

@@ -96,13 +96,17 @@ class TimeIndex:
             segment.entries.update(dict.fromkeys(entries_of(data)))
         self._dirty[number] = None
 
-    def pop_before(self, limit: int) -> list[Entry]:
-        """Take out the entries with a time below the limit."""
+    def pop_before(self, limit: int, entries_max: int | None = None) -> list[Entry]:
+        """Take out the entries with a time below the limit, those of the oldest segments first."""
         found: list[Entry] = []
         last = (limit - 1) // self.segment_ms
         for number in sorted(number for number in self._segments if number <= last):
+            if entries_max is not None and len(found) >= entries_max:
+                break
             entries = self._loaded(number)
             due = list(entries) if number < last else [entry for entry in entries if entry[0] < limit]
+            if entries_max is not None:
+                due = sorted(due)[: entries_max - len(found)]
             found += due
             if len(due) == len(entries):
                 self._drop(number)

@@ -22,6 +22,7 @@ _TIME = struct.Struct(">q")
 _TWO = struct.Struct(">qq")
 _WINDOW_KEY = struct.Struct(">qi")
 SEGMENT_MS_MIN = 1_000
+EXPIRED_MAX = 2_000
 SEGMENTS = 1_024  # a batch writes whole segments of the index
 
 
@@ -59,6 +60,12 @@ class _Timed:
     def forget(self) -> None:
         self.pages.forget()
         self.index.forget()
+
+
+def expired_max(changed: int) -> int:
+    """How many windows that are too old a batch removes: more than it can add, so that none pile up, but not
+    those of all keys at once when a minute ends. Nobody sees those that are left."""
+    return max(EXPIRED_MAX, 2 * changed)
 
 
 def _start(item: tuple[int, tuple[Any, int]]) -> int:
@@ -125,7 +132,8 @@ class WindowState(_Timed):
         return [(start, key, self.pages.of(key, start)[start]) for start, key in found]
 
     def flush(self) -> list[ChangeRecord]:
-        for start, key in self.index.between(-(1 << 62), self._oldest() - 1):
+        expired = self.index.between(-(1 << 62), self._oldest() - 1)
+        for start, key in expired[: expired_max(len(self._changes))]:
             self.pages.touch(key, start).pop(start, None)
             self.index.discard(start, key)
         changes: list[ChangeRecord] = [

@@ -43,6 +43,7 @@ from bench.rows import STALL_MS_MAX, Better, Row
 HEAP = "1G"
 NODES = 3
 ALL_IN_SYNC = -1
+TOGETHER = 5
 SMALL, LARGE = 139, 8_000  # records of 100 bytes in a batch of 15 KB, of 880 KB
 PATIENCE_S = 120.0
 PAUSE_S = 0.002
@@ -53,6 +54,7 @@ ROWS = (
     Row("produce-880k", "produce, 880 KB batches", "MB/s", Better.MORE, 1.5),
     Row("latency-p50", "one produce, p50", "µs", Better.LESS, 0.75),
     Row("latency-p99", "one produce, p99", "µs", Better.LESS, 0.75),
+    Row("together-p50", "one produce for five partitions, p50", "µs", Better.LESS, 0.75),
     Row("idle", "processor at rest, three nodes", "%", Better.LESS, 1.0),
     Row("shutdown", "controlled shutdown of a leader: longest gap", "ms", Better.LESS, 1.0),
     Row("leader", "kill -9 of a leader to the next record", "ms", Better.LESS, 1.0),
@@ -60,7 +62,7 @@ ROWS = (
     *many_partitions.ROWS,
     Row(
         "many-100k",
-        "100,000 partitions, 50,000 groups: longest turn of a loop",
+        "many partitions and groups (see below): longest turn of a loop",
         "ms of processor time",
         Better.LESS,
         STALL_MS_MAX,
@@ -96,16 +98,21 @@ class Contender:
             self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
         return self._admin
 
-    def create(self, topic: str, partitions: int = 1) -> None:
-        """Create a topic; it may exist already, because clients retry after a change of the controller."""
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=NODES)
+    def create(self, topic: str, *, leader: int | None = None, partitions: int = 1) -> None:
+        """Create a topic, whose partitions are all led by one node if it is named. The topic may exist
+        already, because clients retry after a change of the controller."""
+        if leader is None:
+            new = NewTopic(topic, num_partitions=partitions, replication_factor=NODES)
+        else:
+            replicas = [leader, *(each for each in self.nodes if each != leader)]
+            new = NewTopic(topic, num_partitions=partitions, replica_assignment=[replicas] * partitions)
         error = self.admin().create_topics([new], request_timeout=PATIENCE_S)[topic].exception(PATIENCE_S)
         if error is not None and "TOPIC_ALREADY_EXISTS" not in str(error):
             raise error
 
-    def create_in_sync(self, topic: str) -> None:
+    def create_in_sync(self, topic: str, *, leader: int | None = None, partitions: int = 1) -> None:
         """Wait until all replicas are in sync, and until the leader accepts a record."""
-        self.create(topic)
+        self.create(topic, leader=leader, partitions=partitions)
         wait_until(lambda: self._in_sync(topic) == NODES, PATIENCE_S, f"{self.name}: {topic} is in sync")
         producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 0, **QUIET})
         producer.produce(topic, b"first")
@@ -113,7 +120,7 @@ class Contender:
 
     def _in_sync(self, topic: str) -> int:
         found = self.admin().list_topics(topic, timeout=10).topics[topic].partitions
-        return len(found[0].isrs) if 0 in found and found[0].leader > 0 else 0
+        return min(len(each.isrs) for each in found.values()) if 0 in found and found[0].leader > 0 else 0
 
     def delete(self, topic: str) -> None:
         self.admin().delete_topics([topic])[topic].result(PATIENCE_S)
@@ -155,6 +162,18 @@ def latency(cluster: Contender, seconds: float) -> dict[str, float]:
     found = generator.run(cluster.port(cluster.leader("latency")), load.frames, plan)
     cluster.delete("latency")
     return {"latency-p50": found.p50_us, "latency-p99": found.p99_us}
+
+
+def together(cluster: Contender, seconds: float) -> dict[str, float]:
+    """One request after the other, each with a record for five partitions of one leader."""
+    leader = next(iter(cluster.nodes))
+    cluster.create_in_sync("together", leader=leader, partitions=TOGETHER)
+    batch = frames.batch_of(1).content
+    frame = frames.produce_frame("together", [(index, batch) for index in range(TOGETHER)], acks=ALL_IN_SYNC)
+    plan = Plan(1, 1, seconds=seconds, error_at=frames.error_at("together"))
+    found = generator.run(cluster.port(leader), 2 * frame, plan)
+    cluster.delete("together")
+    return {"together-p50": found.p50_us}
 
 
 def idle(cluster: Contender, seconds: float) -> dict[str, float]:
@@ -274,6 +293,7 @@ TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
     "produce-15k": produce("produce-15k", SMALL, 32),
     "produce-880k": produce("produce-880k", LARGE, 4),
     "latency": latency,
+    "together": together,
     "idle": idle,
     "shutdown": shutdown,
     "leader": leader_killed,
@@ -283,7 +303,7 @@ TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
 
 MANY = "many"  # ten thousand partitions, in clusters of its own
 MANY_100K = "many-100k"  # a hundred thousand and groups, in a cluster of Barnabas only
-WARMED = ("produce-15k", "produce-880k", "latency")
+WARMED = ("produce-15k", "produce-880k", "latency", "together")
 WARM_UP = 3  # times as long as a round: Java's compiler is done by then
 
 

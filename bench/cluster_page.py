@@ -55,9 +55,9 @@ machine was {load:.1f} before. A producer writes one record at a time to each no
 wait and its median, and the longest turn of any node's loop: by the clock, without the time that the node
 waited for a processor, and in processor time; then the number of turns whose own part was above {limit}, and
 the memory of the largest node. The limit is {limit}. `pass`: the wait and the processor time are below it.
-`late`: only the wait is above it, so the producer waited for the disk, or for a processor or a host that
-others used. `FAIL`: a loop worked longer in one turn. The first phase is the control: nothing disturbs the
-producers.
+`late`: only the wait is above it, so the producer waited for the disk, for another thread of the node, or for
+a processor that others used. `FAIL`: a loop worked longer in one turn. The first phase is the control:
+nothing disturbs the producers.
 
 {table(cluster_stalls.HEADS, [phase.cells() for phase in phases])}
 """

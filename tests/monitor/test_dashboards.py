@@ -15,24 +15,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.client.core.topology import TopicPartition
-from barnabas.engine.catalogue.catalogue import Catalogue
-from barnabas.engine.catalogue.metrics import metrics_text
-from barnabas.engine.catalogue.reporter import Reporter
-from barnabas.engine.catalogue.statuses import QueryState
-from barnabas.engine.places.place import FolderPlace
 from barnabas.engine.timeline import Entry, Kind, State, Timeline
 from barnabas.metrics.dialects import DIALECTS
 from barnabas.monitor.dashboards.export import DASHBOARDS, RULES, export
 from barnabas.monitor.dashboards.model import Dashboard, Panel, metrics_in, promql
 from barnabas.monitor.dashboards.rules import ALERTS, RECORDINGS
 from barnabas.pipeline.observe.metrics import Endpoint, TimelineCollector
-from barnabas.streams.spark.task_metrics import TaskMetrics
-from barnabas.streams.spark.task_port import TaskId, TaskResult
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
+from .other_pages import of_the_engine
 from .prometheus import Prometheus
 
 RUNNING = {"", "lag", "pipelines"}
@@ -273,16 +266,7 @@ def test_dashboards_of_pipelines_ask_for_what_pipelines_show(tmp_path: Path) -> 
 
 
 def test_the_dashboard_of_streams_asks_for_what_our_streams_show(tmp_path: Path) -> None:
-    place = TopicPartition("words", 0)
-    tasks = TaskMetrics()
-    tasks.take(TaskResult(TaskId(0, 0), records=5, outputs=7, seconds=0.5))
-    tasks.look({place: 9}, {place: 4})
-    reporter = Reporter(FolderPlace(tmp_path), "words", "streams", write_s=0.01)
-    reporter.set_state("words-0", QueryState.RUNNING)
-    reporter.progress("words-0", metrics=tasks.snapshot())
-    reporter.close()
-    text = metrics_text(Catalogue(FolderPlace(tmp_path)))
-    served = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
+    served = of_the_engine(tmp_path)
     [dashboard] = [each for each in DASHBOARDS if each.name == "streams"]
     asked = {
         name

@@ -5,10 +5,10 @@ from __future__ import annotations
 from barnabas.streams.spark.pace import FIRST, RECORDS_MIN, Pace
 
 
-def after(pace: Pace, us_a_record: float, batches: int) -> int:
+def after(pace: Pace, us_a_record: float, batches: int, fixed_s: float = 0.0) -> int:
     """The limit after full batches whose records take so long."""
     for _ in range(batches):
-        pace.take(pace.limit, pace.limit * us_a_record / 1_000_000)
+        pace.take(pace.limit, pace.limit * us_a_record / 1_000_000 + fixed_s)
     return pace.limit
 
 
@@ -18,8 +18,8 @@ def test_quick_batches_grow_to_the_maximum() -> None:
 
 def test_slow_batches_shrink_to_about_a_second() -> None:
     pace = Pace(1_000_000)
-    assert 500 * 2 <= after(pace, 500, 3) <= 2_000 * 2  # half a millisecond a record
-    assert after(pace, 1_000_000, 5) == RECORDS_MIN  # never so small that nothing goes on
+    assert 1_000 <= after(pace, 1_000, 12) <= 2_000  # a millisecond a record
+    assert after(pace, 1_000_000, 9) == RECORDS_MIN  # never so small that nothing goes on
     assert after(pace, 1, 10) >= 500_000  # and they grow again
 
 
@@ -27,7 +27,19 @@ def test_small_batches_change_nothing() -> None:
     pace = Pace(1_000_000)
     for _ in range(10):
         pace.take(10, 0.01)
+        pace.take(10, 30.0)  # a slow broker, not many records
     assert pace.limit == FIRST
-    pace.take(10, 30.0)  # a slow broker, not many records
-    assert pace.limit == RECORDS_MIN
     assert Pace(5).limit == 5
+
+
+def test_a_single_slow_batch_changes_nothing() -> None:
+    pace = Pace(1_000_000)
+    pace.take(FIRST, 20.0)  # it compiled its loops
+    assert pace.limit == FIRST
+    pace.take(FIRST, 0.5)
+    assert pace.limit == 2 * FIRST
+
+
+def test_a_busy_machine_does_not_lead_to_ever_smaller_batches() -> None:
+    """Half a second of each batch does not depend on its records."""
+    assert after(Pace(1_000_000), 5, 20, fixed_s=0.5) >= 100_000

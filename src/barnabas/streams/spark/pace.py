@@ -9,24 +9,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FIRST = 50_000
+FIRST = 25_000
 RECORDS_MIN = 1_000
 SECONDS_WANTED = 1.0
 SECONDS_MAX = 2.0
+SHRINKS_IN_A_ROW = 2  # a single slow batch may have waited for a broker, or compiled its loops
 
 
 @dataclass(slots=True)
 class Pace:
     records_max: int
     limit: int = FIRST
+    slow: int = 0  # full batches in a row that took too long
 
     def __post_init__(self) -> None:
         self.limit = min(self.limit, self.records_max)
 
     def take(self, records: int, seconds: float) -> None:
-        """A batch has ended. A full one that was quick doubles the next, a slow one makes it shorter."""
-        if seconds > SECONDS_MAX:
-            wanted = int(records * SECONDS_WANTED / seconds)
-            self.limit = min(max(wanted, RECORDS_MIN), self.limit)
-        elif seconds < SECONDS_WANTED and 2 * records > self.limit:
+        """A batch has ended. Only a full one tells what a record costs: most of a small one's time has other
+        reasons. Quick ones double the next one; after two slow ones in a row it has half."""
+        if 2 * records <= self.limit:
+            return
+        self.slow = self.slow + 1 if seconds > SECONDS_MAX else 0
+        if self.slow >= SHRINKS_IN_A_ROW:
+            self.limit = max(self.limit // 2, min(RECORDS_MIN, self.records_max))
+        elif seconds < SECONDS_WANTED:
             self.limit = min(2 * self.limit, self.records_max)

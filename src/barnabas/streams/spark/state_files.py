@@ -187,6 +187,11 @@ class StateFile:
             self._memory.add_step(number, _together(marshal.loads(part) for _, part in parts))
         self._seen = self._step
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether pages were changed that no batch has committed."""
+        return bool(self._memory.changes)
+
     def prepare(self, version: str) -> None:
         """Keep the batch's changes, so that they count when the batch is committed."""
         with self._transaction():

@@ -52,6 +52,8 @@ class PartitionView:
         if self._file.version != NEW:
             stored = json.loads(self._file.version)
             self.topic_id, self.position = stored["topic"], stored["offset"]
+            if self._file.has_changes:  # the store has laid its pages out anew
+                self._file.keep(self._file.version)
 
     def begin(self, topic_id: str, position: int) -> None:
         """Forget everything: the topic is another one than before, or this is the first look at it."""

@@ -8,6 +8,7 @@ row of each key. Names in the text are free of case, as Spark has them. Does not
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +190,7 @@ def row_of(
     try:
         found = dict(read_value(value) or {})
         parts = None if key is None else read_key(key)
-    except BadBytes:
+    except (BadBytes, ValueError, ArithmeticError, LookupError, struct.error):
         return None
     if isinstance(parts, Windowed):
         found |= {WINDOWSTART: parts.start, WINDOWEND: parts.end}

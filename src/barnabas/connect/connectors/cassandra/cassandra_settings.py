@@ -103,13 +103,14 @@ def mapped_definitions() -> ConfigDef:
         .define("maxNumberOfRecordsInBatch", "INT", 32, "LOW", "Records of one partition in a batch.",
                 validator=between(1, 10_000))
         .define("queryExecutionTimeout", "INT", 30, "LOW", "Seconds.", validator=at_least(1))
-        .define("connectionPoolLocalSize", "INT", 4, "LOW", "Without effect.")
+        .define("connectionPoolLocalSize", "INT", 4, "LOW")
         .define("compression", "STRING", "None", "LOW", "None, Snappy or LZ4.",
                 validator=one_of_any_case("None", "Snappy", "LZ4"))
         .define("ignoreErrors", "STRING", "None", "LOW",
                 "All: log records that do not fit, and go on; Driver: those that Cassandra refuses.",
                 validator=one_of_any_case("None", "All", "Driver", "true", "false"))
     )  # fmt: skip
+    found.without_effect({"connectionPoolLocalSize": ("4", "there is one connection to each node")})
     return define_retries(found)
 
 
@@ -183,11 +184,18 @@ def table_definitions() -> ConfigDef:
                 validator=at_least(0))
         .define("cassandra.execute.timeout.ms", "LONG", 30_000, "LOW", "Time for a request.",
                 validator=at_least(1))
-        .define("cassandra.offset.storage.table.enable", "BOOLEAN", True, "MEDIUM", "Without effect.")
-        .define("cassandra.offset.storage.table", "STRING", "kafka_connect_offsets", "LOW", "Without effect.")
+        .define("cassandra.offset.storage.table.enable", "BOOLEAN", True, "MEDIUM")
+        .define("cassandra.offset.storage.table", "STRING", "kafka_connect_offsets", "LOW")
         .define("max.concurrent.requests", "INT", 500, "LOW", "Requests that run side by side.",
                 validator=between(1, 10_000))
     )  # fmt: skip
+    unused = "offsets are those of the group"
+    found.without_effect(
+        {
+            "cassandra.offset.storage.table.enable": ("true", unused),
+            "cassandra.offset.storage.table": ("kafka_connect_offsets", unused),
+        }
+    )
     return define_retries(found)
 
 

@@ -65,12 +65,15 @@ def definitions() -> ConfigDef:
                 "The field with the operation: I or R, U, D; sets upserts.")
         .define("iceberg.catalog", "STRING", "iceberg", "MEDIUM", "The name of the catalog.")
         .define(INTERVAL, "LONG", 1000, "MEDIUM", "The pace of commits.", validator=at_least(1))
-        .define("iceberg.control.commit.timeout-ms", "LONG", 30_000, "LOW", "Without effect.")
-        .define("iceberg.control.commit.threads", "INT", 4, "LOW", "Without effect.")
+        .define("iceberg.control.commit.timeout-ms", "LONG", 30_000, "LOW")
+        .define("iceberg.control.commit.threads", "INT", 4, "LOW")
     )  # fmt: skip
-    for name, default in UNUSED.items():
-        found.define(name, "STRING", default, "LOW", "Without effect: there is no control topic.")
-    return found
+    unused = {
+        "iceberg.control.commit.timeout-ms": ("30000", "a commit takes the time that it takes"),
+        "iceberg.control.commit.threads": ("4", "one task commits"),
+        **{name: (default, "there is no control topic") for name, default in UNUSED.items()},
+    }
+    return found.without_effect(unused)
 
 
 def catalog_properties(settings: Settings) -> dict[str, str]:

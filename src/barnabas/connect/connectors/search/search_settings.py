@@ -106,7 +106,7 @@ def definitions(nulls: str) -> ConfigDef:
         .define("connection.compression", "BOOLEAN", False, "LOW", "Send requests with gzip.")
         .define("connection.timeout.ms", "INT", 1000, "LOW", "Time to connect.", validator=at_least(1))
         .define("read.timeout.ms", "INT", 3000, "LOW", "Time for a response.", validator=at_least(1))
-        .define("flush.synchronously", "BOOLEAN", False, "LOW", "Always so; without effect.")
+        .define("flush.synchronously", "BOOLEAN", False, "LOW")
         .define("key.ignore", "BOOLEAN", False, "HIGH",
                 "true: ids are topic+partition+offset; false: ids are keys of records.")
         .define("topic.key.ignore", "LIST", "", "LOW", "Topics for which key.ignore is true.")
@@ -159,8 +159,11 @@ def definitions(nulls: str) -> ConfigDef:
         .define("kerberos.user.principal", "STRING", "", "LOW", "Refused: Kerberos is not built.")
     )  # fmt: skip
     for name, default in UNUSED.items():
-        found.define(name, "LONG", default, "LOW", "Without effect: one request follows the other.")
-    return found
+        found.define(name, "LONG", default, "LOW")
+    unused: dict[str, tuple[str | None, str]] = {
+        name: (str(default), "one request follows the other") for name, default in UNUSED.items()
+    }
+    return found.without_effect({**unused, "flush.synchronously": ("false", "it is always so")})
 
 
 def plan_of(settings: Settings) -> SearchPlan:

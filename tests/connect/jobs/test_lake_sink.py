@@ -111,6 +111,18 @@ def test_upserts_keep_the_last_value_of_a_key_and_tombstones_delete(
     assert found[5]["at"] == {"x": 35, "y": None} and found[5]["note"] is None
 
 
+def test_a_record_without_a_key_fails_an_upsert_and_names_its_place(
+    tasks: Tasks, barnabas_broker: Any, spark: Any, tmp_path: Path
+) -> None:
+    keyed = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id"}
+    produce(barnabas_broker.bootstrap, "keyless", [('"a"', '{"v": 1}'), (None, '{"v": 2}')])
+    states = tasks.start("keyless", {**config("keyless", tmp_path), **keyed})
+    until(lambda: has_ended(tasks, "keyless"))
+    assert states.last == "FAILED"
+    assert "pk.mode=record_key: the record has no key" in str(states.trace)
+    assert rows_of(spark, tmp_path / "keyless") == []
+
+
 def test_a_column_of_another_type_fails_with_what_to_do(
     tasks: Tasks, barnabas_broker: Any, tmp_path: Path
 ) -> None:

@@ -66,13 +66,29 @@ def key_columns(frame: DataFrame, settings: Settings) -> dict[str, Any]:
                 f"the record's {side} is a {kind.simpleString()}, not a struct: pk.mode={mode} needs"
                 + (" pk.fields with one name for it" if side == "key" else " a value with fields")
             )
-        return {wanted[0]: sql.col("key")}
+        return {wanted[0]: with_key(frame, side, sql.col("key"))}
     missing = [each for each in wanted if each not in fields]
     if missing:
         raise ConnectError(
             f"pk.fields names {', '.join(missing)}: the record's {side} has {', '.join(fields)}"
         )
-    return {name: sql.col(f"{side}.`{name}`") for name in wanted or fields}
+    return {name: with_key(frame, side, sql.col(f"{side}.`{name}`")) for name in wanted or fields}
+
+
+def with_key(frame: DataFrame, side: str, column: Any) -> Any:
+    """A column of the key. Rows without a key would all be one row, so such a record is an error."""
+    from pyspark.sql import functions as sql
+
+    if side == "value":
+        return column  # a record without a value is left out, or its key is that of the row
+    where = sql.concat_ws(" ", sql.col("topic"), sql.col("partition"), sql.lit("offset"), sql.col("`offset`"))
+    text = sql.concat(where, sql.lit(": pk.mode=record_key: the record has no key"))
+    kind = column_type(frame, column)
+    return sql.when(sql.col(side).isNull(), sql.raise_error(text).cast(kind)).otherwise(column)
+
+
+def column_type(frame: DataFrame, column: Any) -> Any:
+    return frame.select(column.alias("one")).schema["one"].dataType
 
 
 def value_columns(frame: DataFrame) -> dict[str, Any]:

@@ -32,6 +32,10 @@ JDBC_SINK = f"{CONFLUENT}jdbc.JdbcSinkConnector"
 PLAIN = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
 TEXT = {"key.converter": STRING, "value.converter": STRING}
 ONE_PARTITION = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+PARTITIONS = {**ONE_PARTITION, "topic.creation.default.partitions": "3"}
+SPREAD = {"pg-orders", "maria-orders", "lines", "visits", "made-up"}  # topics of several partitions
+SCHEDULE = {"rotate.schedule.interval.ms": "2000", "timezone": "UTC"}  # the last files are not full
+TASKS = {"tasks.max": "3"}  # of sinks
 READ_COMMITTED = {"consumer.override.isolation.level": "read_committed"}
 ROWS = 60
 MADE_UP = 1500
@@ -82,7 +86,7 @@ class World:
     def _sources(self) -> dict[str, dict[str, str]]:
         tables = {
             "connector.class": JDBC_SOURCE, "mode": "incrementing", "incrementing.column.name": "id",
-            "table.whitelist": "orders", "poll.interval.ms": "200", **ONE_PARTITION,
+            "table.whitelist": "orders", "poll.interval.ms": "200", **PARTITIONS,
         }  # fmt: skip
         captures = {
             "table.include.list": "public.items", "snapshot.fetch.size": "20", "max.batch.size": "20",
@@ -113,7 +117,7 @@ class World:
             },
             "lines": {
                 "connector.class": FILE_SOURCE, "file": str(self.folder / "lines.txt"), "topic": "lines",
-                "batch.size": "25", **TEXT, **ONE_PARTITION,
+                "batch.size": "25", **TEXT, **PARTITIONS,
             },
             "log": {
                 "connector.class": "TailSourceConnector", "file": str(self.folder / "app.log"),
@@ -122,12 +126,12 @@ class World:
             "visits": {
                 "connector.class": "com.redis.kafka.connect.RedisStreamSourceConnector",
                 "redis.uri": self.redis.uri, "redis.stream.name": "visits", "topic": "visits",
-                **PLAIN, **ONE_PARTITION,
+                **PLAIN, **PARTITIONS,
             },
             "made-up": {
                 "connector.class": "io.confluent.kafka.connect.datagen.DatagenConnector",
                 "kafka.topic": "made-up", "quickstart": "shop_orders", "max.interval": "20",
-                "iterations": str(MADE_UP), **PLAIN, "key.converter": STRING, **ONE_PARTITION,
+                "iterations": str(MADE_UP), **PLAIN, "key.converter": STRING, **PARTITIONS,
             },
             "api": {
                 "connector.class": f"{CONFLUENT}http.HttpSourceConnector", "url": self.api.url,
@@ -150,13 +154,13 @@ class World:
             "to-folder": {
                 "connector.class": f"{CONFLUENT}hdfs3.Hdfs3SinkConnector", "topics": "lines",
                 "hdfs.url": str(self.folder / "hdfs"), "format.class": "StringFormat",
-                "flush.size": str(ROWS // 2), **TEXT,
+                "flush.size": str(ROWS // 2), **SCHEDULE, **TEXT,
             },
             "to-s3": {
                 "connector.class": f"{CONFLUENT}s3.S3SinkConnector", "topics": "maria-orders",
                 "s3.bucket.name": "bucket", "store.url": self.s3.address, "format.class": "JsonFormat",
                 "flush.size": str(ROWS // 2), "aws.access.key.id": "test", "aws.secret.access.key": "test",
-                "s3.path.style.access.enabled": "true", "s3.region": "us-east-1",
+                "s3.path.style.access.enabled": "true", "s3.region": "us-east-1", **SCHEDULE,
             },
             "to-redis": {
                 "connector.class": "com.redis.kafka.connect.RedisSinkConnector", "topics": "log",
@@ -170,10 +174,11 @@ class World:
             },
             "to-file": {
                 "connector.class": FILE_SINK, "topics": "visits", "file": str(self.folder / "visits.txt"),
+                "tasks.max": "1",
                 **PLAIN,
             },
         }  # fmt: skip
-        return {name: {**config, **READ_COMMITTED} for name, config in found.items()}
+        return {name: {**TASKS, **config, **READ_COMMITTED} for name, config in found.items()}
 
     # -- what must be there ------------------------------------------------------------------------
 
@@ -182,7 +187,7 @@ class World:
         return list(range(self.parts * ROWS))
 
     def numbers_in(self, topic: str) -> list[int]:
-        """The numbers of a topic in their order."""
+        """The numbers of a topic in their order; sorted, if it has several partitions."""
         found = []
         for _, _, text in records_of(self.bootstrap, topic):
             value = json.loads(text or b"null") if (text or b"").startswith(b"{") else (text or b"").decode()
@@ -191,7 +196,7 @@ class World:
             else:
                 value = value.get("payload", value)
                 found.append(int(value["body"]["n"] if "body" in value else value["id"]))
-        return found
+        return sorted(found) if topic in SPREAD else found
 
     def problems(self, name: str) -> str:
         """What is wrong with the result of a connector; empty if nothing is."""

@@ -50,7 +50,7 @@ class Watched:
 class FakeFetch(Fetching):
     """Reads watched partitions; `on_read` is called behind the first partition of each try."""
 
-    __slots__ = ("count", "on_read", "reads", "rooms", "watched")
+    __slots__ = ("count", "of_session", "on_read", "reads", "rooms", "watched")
 
     def __init__(self, session: Any, **fields: int) -> None:
         request = FetchRequest(**{"min_bytes": 1, **fields})
@@ -72,6 +72,7 @@ class FakeFetch(Fetching):
         self.on_read: Callable[[], None] = lambda: None
         self.reads = 0
         self.rooms: list[int] = []
+        self.of_session: Any = None  # called when a partition of a follower's session has changed
         self.watched: list[Any] = []
         self.count = lambda partition, size: None
 
@@ -97,6 +98,13 @@ class FakeFetch(Fetching):
         for asked in read:
             asked.attachment.waiters.append(more)
             self.watched.append(asked.attachment)
+
+    def watch_session(self, more: Any) -> None:
+        self.of_session = more
+
+    def unwatch_session(self, more: Any) -> None:
+        assert self.of_session == more
+        self.of_session = None
 
     def pop_watched(self) -> Any:
         watched, self.watched = self.watched, []
@@ -158,6 +166,21 @@ def test_a_fetch_waits_again_if_there_is_not_enough() -> None:
         assert sizes(await response_to(deferred)) == [1, 1, 1, 0]
 
     alone(scenario, min_bytes=3)
+
+
+@pytest.mark.usefixtures("in_pieces")
+def test_a_follower_s_session_wakes_its_fetch() -> None:
+    async def scenario(fetching: FakeFetch, partitions: list[Watched]) -> None:
+        large = LargeFetch(fetching, BY_NAME)
+        deferred = large.start()
+        while large._news is None:
+            await asyncio.sleep(0)
+        partitions[2].bytes = 1
+        fetching.of_session()
+        assert sizes(await response_to(deferred)) == [0, 0, 1, 0]
+        assert fetching.of_session is None
+
+    alone(scenario)
 
 
 @pytest.mark.usefixtures("in_pieces")

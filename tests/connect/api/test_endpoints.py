@@ -108,7 +108,15 @@ def test_a_hidden_secret_that_is_sent_back_keeps_its_value() -> None:
     run(story)
 
 
-def test_parts_of_values_that_are_secret_are_hidden_and_restored() -> None:
+def test_parts_of_values_that_are_secret_are_hidden_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str | None, str | None]] = []
+
+    def check(_: Any, given: dict[str, str]) -> dict[str, list[str]]:
+        seen.append((given.get("url"), given.get("pass")))
+        return {}
+
+    monkeypatch.setattr(QuietConnector, "check", check)
+
     async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
         url = "jdbc:mysql://h/db?user=me&password=s3cret"
         response = await client.put("/connectors/a/config", json={**CONFIG, "url": url})
@@ -122,6 +130,10 @@ def test_parts_of_values_that_are_secret_are_hidden_and_restored() -> None:
         assert (await client.put("/connectors/a/config", json=config)).status_code == 200
         await herder.settled()
         assert runner.running["a", 0]["url"] == url
+        path = "/connector-plugins/QuietConnector/config/validate"
+        validated = await client.put(path, json=config)
+        assert seen[-1] == (url, "s3cret"), "a form validates what it was shown"
+        assert "s3cret" not in validated.text
         moved = {**config, "url": config["url"].replace("//h/", "//other/")}
         refused = await client.put("/connectors/a/config", json=moved)
         assert refused.status_code == 400

@@ -240,7 +240,7 @@ class Endpoints:
         given = config.get("connector.class")
         if given is not None and not is_same_plugin(plugin, given):
             raise ApiError(400, 400, f"Included connector type {given} does not match request type {plugin}")
-        return JSONResponse(self.herder.validated(config).body())
+        return JSONResponse(self.herder.validated(self.herder.as_stored(config)).body())
 
     # -- loggers -----------------------------------------------------------------------------------
 

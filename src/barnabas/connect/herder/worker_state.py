@@ -11,7 +11,7 @@ from typing import Any
 
 from barnabas.connect.config.definition import ConfigDef
 from barnabas.connect.config.providers import Providers
-from barnabas.connect.config.secrets import Redaction, masked
+from barnabas.connect.config.secrets import Redaction, masked, restored
 from barnabas.connect.herder.config_state import ConfigState
 from barnabas.connect.herder.errors import Refused, not_found
 from barnabas.connect.herder.offsets import Offsets
@@ -55,6 +55,12 @@ class WorkerState:
     def shown_config(self, name: str, config: Mapping[str, str]) -> dict[str, str | None]:
         """The configuration of a connector, or of one of its tasks, for a response: secrets are hidden."""
         return masked(config, self.definition(name))
+
+    def as_stored(self, config: Mapping[str, str | None]) -> dict[str, str | None]:
+        """A configuration of a connector that is known, with its secrets where they are hidden."""
+        name = config.get("name") or ""
+        old = self.state.connectors.get(name, {})
+        return restored(config, old, self.shown_config(name, old))
 
     def redaction(self, name: str, config: Mapping[str, str]) -> Redaction:
         """A configuration with the values of its references, and what hides them in texts."""

@@ -4,6 +4,10 @@ Sessions of several folders share one Java machine. Its class path stays as the 
 sessions begin with the same jars.
 """
 
+from typing import Any
+
+from barnabas.engine.session import session
+from barnabas.engine.spark_settings import SparkSettings
 from barnabas.spark import jars
 from barnabas.spark.jars import JarError
 from barnabas.testing import spark_connector
@@ -35,3 +39,9 @@ def all_jars() -> list[str]:
         return [*connector_jars(), *(str(path) for path in jars.jars(*JAR_SETS))]
     except JarError:  # tests of pipelines are skipped then
         return connector_jars()
+
+
+def sql_session() -> Any:
+    """The session of tests of SQL, with the jars for tables of a lake where they are here."""
+    sets = () if jars.missing(("delta",)) else ("delta",)
+    return session(SparkSettings("local[2]", settings=STARTS_FAST), sets=sets)

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark_sessions import STARTS_FAST
+from tests.spark_sessions import sql_session
 
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.consumer import Consumer, ConsumerSettings
 from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.producer import NewRecord, Producer
-from barnabas.engine.session import session
-from barnabas.engine.spark_settings import SparkSettings
 from barnabas.plans.interpreter.records import Output
 from barnabas.sql.execution.port import QueryState
 from barnabas.sql.metastore.metastore import Metastore, PutSource
@@ -44,7 +42,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    return session(SparkSettings("local[2]", settings=STARTS_FAST), sets=())
+    return sql_session()
 
 
 @asynccontextmanager

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark_sessions import STARTS_FAST
+from tests.spark_sessions import sql_session
 
-from barnabas.engine.session import session
-from barnabas.engine.spark_settings import SparkSettings
 from barnabas.sql.execution.port import QueryState
 from barnabas.sql.functions.user import load_folder
 from barnabas.sql.running.engine import SparkEngine
@@ -37,7 +35,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    return session(SparkSettings("local[2]", settings=STARTS_FAST), sets=())
+    return sql_session()
 
 
 @asynccontextmanager

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.engine.session import session
-from barnabas.engine.spark_settings import SparkSettings
 from barnabas.services.settings.service_settings import ServiceSettings
 from barnabas.sql.execution.port import Engine
 from barnabas.sql.server.engines import spark_engine
@@ -25,7 +23,7 @@ from barnabas.sql.shell.shell import Shell
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until
 from both_brokers import KEEPS_ALL, parametrize_broker
-from spark_sessions import STARTS_FAST
+from spark_sessions import sql_session
 from sql.server.running import RunningServer, running
 
 WAIT_S = 180
@@ -71,7 +69,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def spark() -> Any:
     """The session that all tests of this process share."""
-    return session(SparkSettings("local[2]", settings=STARTS_FAST), sets=())
+    return sql_session()
 
 
 def served(broker: str, spark: Any, folder: Path) -> AbstractContextManager[RunningServer]:

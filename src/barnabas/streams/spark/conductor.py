@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 POLL_S = 0.05
 RECORDS_MAX = 1_000_000  # of a query's batch; it has fewer when they are slow, or their bytes are many
 JOBS_MAX = 8
-ROUNDS_WITHOUT_TOPIC_MAX = 40  # brokers may need a moment to know a topic
-ROUNDS_BEHIND_MAX = 100  # a new leader may need a moment to know its high watermark
+WITHOUT_TOPIC_S = 2.0  # brokers may need a moment to know a topic
+BEHIND_S = 5.0  # a new leader may need a moment to know its high watermark
 Launch = Callable[[TaskSettings, PickledLogic, Sequence[TaskBatch]], list[TaskResult]]
 log = logging.getLogger("barnabas.streams")
 
@@ -70,8 +70,8 @@ class Query:
     timers: dict[int, int] = field(default_factory=dict)
     purged: frozenset[str] = frozenset()
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
-    rounds_without_topic: int = 0
-    rounds_behind: dict[TopicPartition, int] = field(default_factory=dict)
+    missing_since: float | None = None  # a topic
+    behind_since: dict[TopicPartition, float] = field(default_factory=dict)
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,15 +117,15 @@ class Query:
             for task, ranges in due.items()
         ]
 
-    def look_for_lost(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """Partitions that have ended before the query's position for many rounds: their topic was made again
+    def look_for_lost(self, ends: Mapping[TopicPartition, int], now: float) -> list[TopicPartition]:
+        """Partitions that have ended before the query's position for some seconds: their topic was made again
         or truncated."""
         for place, at in self.positions.items():
             if ends.get(place, at) < at:
-                self.rounds_behind[place] = self.rounds_behind.get(place, 0) + 1
+                self.behind_since.setdefault(place, now)
             else:
-                self.rounds_behind.pop(place, None)
-        return [place for place, rounds in self.rounds_behind.items() if rounds > ROUNDS_BEHIND_MAX]
+                self.behind_since.pop(place, None)
+        return [place for place, since in self.behind_since.items() if now - since > BEHIND_S]
 
     def take(self, results: list[TaskResult]) -> None:
         seconds = max((result.seconds for result in results), default=0.0)
@@ -166,11 +166,12 @@ class Conductor:
         poll_s: float = POLL_S,
         purge_s: float = PURGE_S,
         launch: Launch | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Batches run as jobs of Spark, unless `launch` runs them elsewhere."""
         self._launch: Launch = launch or SparkJobs(spark)
         self._cluster = WorkerCluster(client)
-        self._poll_s = poll_s
+        self._poll_s, self._clock = poll_s, clock
         self._purge = Purge(self._cluster, purge_s)
         self._queries: dict[str, Query] = {}
         self._running: dict[str, tuple[Query, Future[list[TaskResult]]]] = {}
@@ -188,7 +189,7 @@ class Conductor:
         query.positions = start_positions(
             self._cluster, query.settings, query.number, query.places, query.resets, query.added
         )
-        query.rounds_behind.clear()
+        query.behind_since.clear()
         with self._lock:
             self._queries[query.name] = query
         self._news.set()
@@ -198,7 +199,7 @@ class Conductor:
         if query.mismatch is not None:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, query.mismatch)
         self.add(query)
-        query.error, query.rounds_without_topic = None, 0
+        query.error, query.missing_since = None, None
         query.is_stopped_by_handler = False
         self._news.set()
 
@@ -288,7 +289,7 @@ class Conductor:
             return False
         if not self._has_topics(query, missing):
             return False
-        lost = query.look_for_lost(ends)
+        lost = query.look_for_lost(ends, self._clock())
         return not lost or self._begin_again(query, ends, lost)
 
     def _begin_again(
@@ -312,15 +313,17 @@ class Conductor:
         except (KafkaError, ClientError, Fenced, OSError) as error:
             query.error = f"{text}, and its offsets could not be set: {error}"
             return False
-        query.rounds_behind.clear()
+        query.behind_since.clear()
         return True
 
-    @staticmethod
-    def _has_topics(query: Query, missing: set[str]) -> bool:
+    def _has_topics(self, query: Query, missing: set[str]) -> bool:
         """Whether brokers know the topics of a query. One whose topic stays away fails, the others go on."""
         gone = sorted(missing & set(query.topics))
-        query.rounds_without_topic = query.rounds_without_topic + 1 if gone else 0
-        if query.rounds_without_topic > ROUNDS_WITHOUT_TOPIC_MAX:
+        if not gone:
+            query.missing_since = None
+        elif query.missing_since is None:
+            query.missing_since = self._clock()
+        elif self._clock() - query.missing_since > WITHOUT_TOPIC_S:
             query.error = f"the topic {gone[0]} does not exist any more"
         return not gone
 

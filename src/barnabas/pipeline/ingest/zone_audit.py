@@ -1,7 +1,7 @@
 """The audit of one source's zones: batches are counted behind the pipeline, each exactly once.
 
 In: batches whose commits are done, rows that were duplicates. Out: count messages, one range for each batch
-(decision 0060). A thread counts the batches that came since the last time, every ten seconds. How far it got
+(decision 0058). A thread counts the batches that came since the last time, every ten seconds. How far it got
 is in raw's commits: after a crash the batches behind that are counted again, with the same ranges. If brokers
 of the audit topic are away, batches wait in the lake, and the pipeline goes on.
 Does not know: how rows are judged and written.

@@ -3,7 +3,7 @@
 Steps: take over the transactional id; ask what the group has committed; bring the state to the committed
 version; process the records; send the results; prepare the new state; write offsets, the state's version as
 their metadata; commit; apply the state. A process that dies before the commit leaves nothing; one that dies
-after it leaves a prepared state that the next attempt applies (decision 0082). Does not know: Spark, what the
+after it leaves a prepared state that the next attempt applies (decision 0065). Does not know: Spark, what the
 logic computes.
 """
 

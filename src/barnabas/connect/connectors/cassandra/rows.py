@@ -1,7 +1,7 @@
 """Statements of Cassandra for records: a prepared INSERT and DELETE for each table, and values bound to them.
 
 Each statement has its own timestamp, so the order in which statements were made decides, not the one in
-which they arrive (decision 0151). Does not know: sessions of tasks, retries.
+which they arrive (decision 0079). Does not know: sessions of tasks, retries.
 """
 
 from __future__ import annotations

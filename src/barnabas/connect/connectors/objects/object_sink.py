@@ -3,7 +3,7 @@
 Each partition has a cutter; a complete group of files is written, then its offsets may be committed. Names
 carry the first offset, so files that are written again replace themselves. HDFS names have the last offset
 too; where a partition has one folder, the position after a restart comes from them. Why a thread and no Spark
-job: decision 0073.
+job: decision 0064.
 """
 
 from __future__ import annotations

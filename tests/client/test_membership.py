@@ -81,7 +81,7 @@ def test_a_static_leader_that_came_back_does_not_assign_again() -> None:
 def test_a_rebalance_lets_the_member_join_with_its_id() -> None:
     membership = stable()
     answer = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-    assert membership.heartbeat_answered(membership.heartbeat_request(), answer) is Step.JOIN
+    assert membership.handle_heartbeat_response(membership.heartbeat_request(), answer) is Step.JOIN
     assert membership.join_request(OFFERS).member_id == "m-1"
     membership.joined(joined(generation=5))
     assert membership.synced(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)) is Step.JOIN
@@ -95,7 +95,7 @@ def test_a_member_that_the_coordinator_does_not_know_has_lost_its_assignment(
 ) -> None:
     membership = stable()
     answer = HeartbeatResponse(error_code=code)
-    assert membership.heartbeat_answered(membership.heartbeat_request(), answer) is Step.LOST
+    assert membership.handle_heartbeat_response(membership.heartbeat_request(), answer) is Step.LOST
     assert (membership.state, membership.generation) == (State.OUTSIDE, NO_GENERATION)
     assert membership.join_request(OFFERS).member_id == member_id
     membership.joined(joined())
@@ -126,10 +126,10 @@ def test_the_response_to_an_old_heartbeat_changes_nothing() -> None:
     old = membership.heartbeat_request()
     unknown = HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     membership.join_request(OFFERS)
-    assert membership.heartbeat_answered(old, unknown) is Step.GO_ON
+    assert membership.handle_heartbeat_response(old, unknown) is Step.GO_ON
     membership.joined(joined(generation=5))
     membership.synced(SyncGroupResponse())
-    assert membership.heartbeat_answered(old, unknown) is Step.GO_ON
+    assert membership.handle_heartbeat_response(old, unknown) is Step.GO_ON
     assert (membership.state, membership.generation) == (State.STABLE, 5)
 
 

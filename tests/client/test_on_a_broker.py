@@ -79,7 +79,7 @@ def test_many_partitions_are_described_page_by_page(broker: str, topic: str) -> 
         for suffix in "abc":
             await created(admin, NewTopic(f"{topic}-{suffix}", partitions=5))
         described = await admin.describe_topics(
-            [f"{topic}-{suffix}" for suffix in "cab"], partitions_per_answer=2
+            [f"{topic}-{suffix}" for suffix in "cab"], partitions_per_response=2
         )
         assert [each.name[-1] for each in described] == ["a", "b", "c"]
         assert [[p.index for p in each.partitions] for each in described] == [[0, 1, 2, 3, 4]] * 3

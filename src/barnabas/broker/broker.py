@@ -1,6 +1,6 @@
 """The broker: what handlers work with. State lives in its parts; this only holds them together.
 
-In: parts made by the node. Out: answers to questions that need more than one of them.
+In: parts made by the node. Out: results that need more than one of them.
 Does not know: how the parts are made and started (see `node`).
 """
 

@@ -201,7 +201,7 @@ class Node:
             raise StartError(f"{error}: raise the limit of processes (ulimit -u)") from None
 
     def _follow_as_controller(self) -> None:
-        """A controller that is no broker needs of the metadata what answers to requests need."""
+        """A controller that is no broker keeps only the metadata that its responses need."""
         broker, metadata = self.broker, self._seat.log
 
         def publish(delta: MetadataDelta, image: MetadataImage) -> None:

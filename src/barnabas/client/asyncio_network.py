@@ -147,7 +147,7 @@ async def connect(address: Address, settings: ConnectionSettings = DEFAULT) -> C
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
             await open_connection(loop, connection, address, settings.security.tls)
     except TimeoutError:
-        raise ConnectError(address, f"no answer within {settings.connect_timeout_ms:.0f} ms") from None
+        raise ConnectError(address, f"no response within {settings.connect_timeout_ms:.0f} ms") from None
     except ssl.SSLError as error:
         raise ConnectError(address, describe(error, is_server=False)) from None
     except OSError as error:

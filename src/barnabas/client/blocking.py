@@ -59,7 +59,7 @@ class BlockingNetwork:
         try:
             made = socket.create_connection(address, settings.connect_timeout_ms / 1000)
         except TimeoutError:
-            raise ConnectError(address, f"no answer within {settings.connect_timeout_ms:.0f} ms") from None
+            raise ConnectError(address, f"no response within {settings.connect_timeout_ms:.0f} ms") from None
         except OSError as error:
             raise ConnectError(address, reason_of(error)) from None
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

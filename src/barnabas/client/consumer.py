@@ -1,8 +1,8 @@
 """A light consumer of partitions named by the caller: no group, no commits, positions kept here.
 
 In: partitions with the offset to start at. Out: records, as they come, from all leaders at once. The next
-fetch of a broker runs while the caller handles the records of the last one: one answer a broker is kept.
-Does not know: groups, deserializers.
+fetch of a broker runs while the caller handles the records of the last one. One response of each broker is
+kept. Does not know: groups, deserializers.
 """
 
 import asyncio
@@ -92,8 +92,8 @@ class Consumer:
             self.positions[partition] = each.offset
 
     async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
-        """Records of one answer, or none when the time is up. `DamagedBatch`: assign the partition behind the
-        batch to go on."""
+        """Records of one response, or none when the time is up. After a `DamagedBatch`, assign the partition
+        behind the batch to go on."""
         if self._damaged is not None:
             damaged, self._damaged = self._damaged, None
             raise damaged
@@ -131,7 +131,7 @@ class Consumer:
         return any(partition not in self._fetching for partition in self.positions)
 
     async def _start_fetches(self) -> None:
-        """Ask each leader that owes no answer for the partitions that it leads."""
+        """Ask each leader that owes no response for the partitions that it leads."""
         now = asyncio.get_running_loop().time()
         free = [
             partition

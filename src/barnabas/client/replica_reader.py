@@ -1,8 +1,8 @@
 """Reading replicas where they are: batches of partitions from one broker, whether it leads them or not.
 
 In: a Cluster, a broker, a position for each partition. Out: the high watermark and the batches that the
-broker has from there on, as offsets and checksums. It reads as a debugging consumer, whom every replica
-answers.
+broker has from there on, as offsets and checksums. It reads as a debugging consumer: every
+replica responds to it.
 """
 
 from collections.abc import Mapping
@@ -53,14 +53,14 @@ async def read_replicas(
         replica_id=DEBUGGING_CONSUMER,
     )
     timeout_ms = cluster.request_timeout_ms + max_wait_ms
-    answer = await connection.send(request, FetchResponse, version=version, timeout_ms=timeout_ms)
+    response = await connection.send(request, FetchResponse, version=version, timeout_ms=timeout_ms)
     return {
         topic_partition: (
             error_of(each.error_code)
             if each.error_code
             else ReplicaBatches(each.high_watermark, marks_of(each.records))
         )
-        for topic_partition, each in fetched_partitions(answer, cluster.topology.topic_names())
+        for topic_partition, each in fetched_partitions(response, cluster.topology.topic_names())
     }
 
 

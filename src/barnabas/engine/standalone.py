@@ -20,8 +20,8 @@ def cores_of_cluster(master: str, page: str = "") -> int | None:
     host = master.removeprefix("spark://").split(",")[0].rpartition(":")[0]
     url = (page or f"http://{host}:{PAGE_PORT}").rstrip("/")
     try:
-        with urllib.request.urlopen(f"{url}/json/", timeout=ASK_S_MAX) as answer:
-            workers = json.loads(answer.read(4 << 20))["workers"]
+        with urllib.request.urlopen(f"{url}/json/", timeout=ASK_S_MAX) as response:
+            workers = json.loads(response.read(4 << 20))["workers"]
         cores = sum(int(each["cores"]) for each in workers if each.get("state", "ALIVE") == "ALIVE")
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -146,10 +146,10 @@ def download(address: str, write: Callable[[bytes], object], say: Say, name: str
     """The SHA-256 of what was fetched and written."""
     digest = hashlib.sha256()
     done = 0
-    with urllib.request.urlopen(address, timeout=FETCH_TIMEOUT_S) as answer:
-        total = int(answer.headers.get("Content-Length") or 0)
+    with urllib.request.urlopen(address, timeout=FETCH_TIMEOUT_S) as response:
+        total = int(response.headers.get("Content-Length") or 0)
         shown = -1
-        while data := answer.read(CHUNK_BYTES):
+        while data := response.read(CHUNK_BYTES):
             digest.update(data)
             write(data)
             done += len(data)

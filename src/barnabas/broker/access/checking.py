@@ -95,7 +95,7 @@ def take_refused(need: Need, request: Any, context: RequestContext, version: int
     items = getattr(request, list_name)
     if not items or (need.instead is not None and allows_first(need.instead, rights, api)):
         return []
-    answers: dict[str, bool] = {}
+    decisions: dict[str, bool] = {}
     kept: list[Any] = []
     refused: list[Any] = []
     for item in items:
@@ -109,9 +109,9 @@ def take_refused(need: Need, request: Any, context: RequestContext, version: int
                 kept.append(item)  # the handler says that the id is unknown
                 continue
             name = topic.name
-        allowed = answers.get(name)
+        allowed = decisions.get(name)
         if allowed is None:
-            allowed = answers[name] = rights.allow(need.operation, need.resource, name, api)
+            allowed = decisions[name] = rights.allow(need.operation, need.resource, name, api)
         (kept if allowed else refused).append(item)
     if not refused:
         return []

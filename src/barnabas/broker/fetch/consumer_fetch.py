@@ -201,5 +201,5 @@ def elsewhere(partition: Partition, replica_id: int) -> PartitionData:
 
 
 def response_size(reading: Reading) -> int:
-    """About what an answer takes: what surrounds the records is small beside them."""
+    """An estimate of the size of a response: what surrounds the records is small beside them."""
     return HEADER_BYTES + reading.bytes_total + len(reading.results) * PARTITION_BYTES

@@ -115,11 +115,11 @@ class FlushWaits:
         """Whether a written partition must be synced before responses leave, or has a running sync."""
         return partition in self.running or partition.log.is_count_due()
 
-    def in_order(self, answers: list[PendingResponse], waiters: Waiters) -> list[PendingResponse]:
+    def in_order(self, responses: list[PendingResponse], waiters: Waiters) -> list[PendingResponse]:
         """The responses of a tick. Those that depend on partitions in `waiters` are wrapped in a
         SyncedResponse, which is added to the waiters."""
         taken: list[PendingResponse] = []
-        for pending in answers:
+        for pending in responses:
             rests_on = pending.rests_on(waiters)
             if rests_on:
                 waiting = SyncedResponse(pending, len(rests_on))

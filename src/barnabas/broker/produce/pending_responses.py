@@ -146,8 +146,8 @@ def named_in(response: ProduceResponse, partitions: Iterable[Partition]) -> list
         for partition in partitions
         for topic in response.responses
         if topic.topic_id == partition.topic_id or topic.name == partition.topic
-        for answer in topic.partition_responses
-        if answer.index == partition.index
+        for each in topic.partition_responses
+        if each.index == partition.index
     ]
 
 
@@ -160,8 +160,8 @@ def not_written(response: Message, partition: Partition, error: KafkaError) -> N
     assert isinstance(response, ProduceResponse)
     for topic in response.responses:
         if topic.topic_id == partition.topic_id or topic.name == partition.topic:
-            for answer in topic.partition_responses:
-                if answer.index == partition.index and not answer.error_code:
-                    answer.error_code = error.code
-                    answer.error_message = error.message
-                    answer.base_offset = -1
+            for each in topic.partition_responses:
+                if each.index == partition.index and not each.error_code:
+                    each.error_code = error.code
+                    each.error_message = error.message
+                    each.base_offset = -1

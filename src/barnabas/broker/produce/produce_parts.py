@@ -73,12 +73,12 @@ class Parts:
         tick = self._channel.tick
         for part in split(request):
             self._found, self._part_waits = None, []
-            answer = append(part, self._context)
-            if answer is not None and not isinstance(answer, Message):
-                task = asyncio.ensure_future(answer)
+            response = append(part, self._context)
+            if response is not None and not isinstance(response, Message):
+                task = asyncio.ensure_future(response)
                 yield task
-                answer = task.result()
-            found = answer if isinstance(answer, ProduceResponse) else self._found
+                response = task.result()
+            found = response if isinstance(response, ProduceResponse) else self._found
             written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             tick.when_durable(partial(written.set_result, None))
             tick.close()
@@ -106,12 +106,12 @@ class Parts:
 
     def _appended(self, found: ProduceResponse) -> Iterator[tuple[Partition, int]]:
         for topic in found.responses:
-            for answer in topic.partition_responses:
-                partition = self._partitions.get(topic.name, answer.index) or self._partitions.get_by_id(
-                    topic.topic_id, answer.index
+            for each in topic.partition_responses:
+                partition = self._partitions.get(topic.name, each.index) or self._partitions.get_by_id(
+                    topic.topic_id, each.index
                 )
-                if not answer.error_code and partition is not None:
-                    yield partition, answer.base_offset
+                if not each.error_code and partition is not None:
+                    yield partition, each.base_offset
 
     # -- what appending asks of a channel ----------------------------------------------------------
 

@@ -98,7 +98,7 @@ class CommittedResponse:
             else:
                 self._check(partition)
         except Exception:
-            self.channel.fail("answering a producer at")
+            self.channel.fail("responding to a producer at")
         self._missing -= 1
         if not self._missing:
             self.is_ready = True

@@ -35,9 +35,29 @@ Time = Callable[[], float]
 
 class Tick:
     __slots__ = (
-        "_after", "_after_syncs", "_answers", "_committed", "_dirty", "_flushes", "_is_finishing",
-        "_is_quiet", "_is_scheduled", "_opened_ns", "_polling", "_schedule", "_time", "_wakeups", "_waking",
-        "arena", "counts", "is_open", "sampled", "sends", "unexpected", "wakeups", "writes",
+        "_after",
+        "_after_syncs",
+        "_committed",
+        "_dirty",
+        "_flushes",
+        "_is_finishing",
+        "_is_quiet",
+        "_is_scheduled",
+        "_opened_ns",
+        "_polling",
+        "_responses",
+        "_schedule",
+        "_time",
+        "_wakeups",
+        "_waking",
+        "arena",
+        "counts",
+        "is_open",
+        "sampled",
+        "sends",
+        "unexpected",
+        "wakeups",
+        "writes",
     )  # fmt: skip
 
     def __init__(
@@ -66,7 +86,7 @@ class Tick:
         self._is_quiet = True  # at most one channel appended in the last turn of the loop
         self._wakeups = 0  # channels that appended in this turn
         self._dirty: list[Partition] = []
-        self._answers: list[PendingResponse] = []
+        self._responses: list[PendingResponse] = []
         self.counts: dict[Route, int] = {}
         # Channels count wake-ups and sends of all connections here; every 16th is measured.
         self.wakeups = self.sends = 0
@@ -133,7 +153,7 @@ class Tick:
         channel = pending.channel
         channel.responses_pending += 1
         channel.produced.is_last = False
-        self._answers.append(pending)
+        self._responses.append(pending)
 
     def count(self, route: Route, requests: int = 1) -> None:
         """Observe the time of these requests when the tick is written."""
@@ -154,7 +174,7 @@ class Tick:
         if not self.is_open:
             return
         dirty, self._dirty = self._dirty, []
-        answers, self._answers = self._answers, []
+        responses, self._responses = self._responses, []
         after, self._after = self._after, []
         after_syncs, self._after_syncs = self._after_syncs, []
         failed: Failures = {}
@@ -172,14 +192,14 @@ class Tick:
         self.is_open = False
         self.arena.release()
         if due:
-            self._sync(dirty, answers, failed, due, after, after_syncs)
+            self._sync(dirty, responses, failed, due, after, after_syncs)
         else:
-            self._finish(dirty, answers, failed, after + after_syncs)
+            self._finish(dirty, responses, failed, after + after_syncs)
 
     def _sync(
         self,
         dirty: list[Partition],
-        answers: list[PendingResponse],
+        responses: list[PendingResponse],
         failed: Failures,
         due: list[Partition],
         after: list[Callable[[], None]],
@@ -189,33 +209,33 @@ class Tick:
         sync. The next fetch shows a leader what is here, so it waits too if followed partitions are to be
         synced."""
         waiters: Waiters = {partition: [] for partition in due}
-        answers = self._flushes.in_order(answers, waiters)
+        responses = self._flushes.in_order(responses, waiters)
         is_following = not all(partition.is_leader for partition in due)
         others = [partition for partition in dirty if partition not in waiters]
-        self._finish(others, answers, failed, [] if is_following else after)
+        self._finish(others, responses, failed, [] if is_following else after)
         self._flushes.begin(waiters, after + after_syncs if is_following else after_syncs)
 
     def _finish(
         self,
         dirty: list[Partition],
-        answers: list[PendingResponse],
+        responses: list[PendingResponse],
         failed: Failures,
         after: list[Callable[[], None]],
     ) -> None:
         channels: dict[Channel, None] = {}
-        for pending in answers:
+        for pending in responses:
             channel = pending.channel
             channel.responses_pending -= 1
             channels[channel] = None
             try:
                 pending.finish(failed)
             except Exception:
-                channel.fail("answering")
+                channel.fail("responding")
         for channel in channels:
             try:
                 channel.send()
             except Exception:
-                channel.fail("answering")
+                channel.fail("responding")
         if self.counts:
             counts, self.counts = self.counts, {}
             duration_ns = perf_counter_ns() - self._opened_ns

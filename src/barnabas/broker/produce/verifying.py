@@ -59,11 +59,11 @@ def verify(
     verified, asked = begin(broker, producer, sequences, level, is_required=is_required)
     if not asked:
         return verified
-    answer = broker.transactions.verify(*producer, list(asked), add=level is Level.TV2)
-    if isinstance(answer, dict) and not (retries and is_concurrent(answer)):
-        return finish(verified, asked, answer, level)
+    codes = broker.transactions.verify(*producer, list(asked), add=level is Level.TV2)
+    if isinstance(codes, dict) and not (retries and is_concurrent(codes)):
+        return finish(verified, asked, codes, level)
     question = broker, producer, sequences, level
-    return wait(question, answer, verified, asked, is_required=is_required, retries=retries)
+    return wait(question, codes, verified, asked, is_required=is_required, retries=retries)
 
 
 def verify_at_once(
@@ -79,10 +79,10 @@ def verify_at_once(
     found = verified[partition]
     if asked:
         adds = level is Level.TV2
-        answer = broker.transactions.verify(*producer, list(asked), add=adds, counted=False)
-        if not isinstance(answer, dict):
+        codes = broker.transactions.verify(*producer, list(asked), add=adds, counted=False)
+        if not isinstance(codes, dict):
             return None
-        found = finish(verified, asked, answer, level)[partition]
+        found = finish(verified, asked, codes, level)[partition]
     return None if isinstance(found, NotVerified) else found
 
 
@@ -116,11 +116,11 @@ def begin(
 def finish(
     verified: Verified,
     asked: Asked,
-    answer: Mapping[TopicPartition, int],
+    codes: Mapping[TopicPartition, int],
     level: Level,
 ) -> Verified:
     for topic_partition, (partition, started) in asked.items():
-        code = translated(ErrorCode(answer.get(topic_partition, ErrorCode.NONE)), level)
+        code = translated(ErrorCode(codes.get(topic_partition, ErrorCode.NONE)), level)
         verified[partition] = (
             NotVerified(code, f"{topic_partition} is not in the transaction") if code else started
         )
@@ -136,14 +136,14 @@ def translated(code: ErrorCode, level: Level) -> ErrorCode:
     return code
 
 
-def is_concurrent(answer: Mapping[TopicPartition, int]) -> bool:
+def is_concurrent(codes: Mapping[TopicPartition, int]) -> bool:
     """Whether the previous transaction is not complete yet."""
-    return ErrorCode.CONCURRENT_TRANSACTIONS in answer.values()
+    return ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
 
 
 async def wait(
     question: tuple[Broker, Producer, Mapping[Partition, int], Level],
-    answer: Mapping[TopicPartition, int] | Awaitable[Mapping[TopicPartition, int]],
+    codes: Mapping[TopicPartition, int] | Awaitable[Mapping[TopicPartition, int]],
     verified: Verified,
     asked: Asked,
     *,
@@ -157,11 +157,11 @@ async def wait(
     patience_ms = min(settings[RETRIES_MS_MAX], settings["request.timeout.ms"]) if retries else 0
     deadline_ms = broker.clock.now_ms() + patience_ms
     while True:
-        found = answer if isinstance(answer, Mapping) else await answer
+        found = codes if isinstance(codes, Mapping) else await codes
         if not is_concurrent(found) or broker.clock.now_ms() >= deadline_ms:
             return finish(verified, asked, found, level)
         await asyncio.sleep(settings[RETRY_MS] / 1000)
         verified, asked = begin(broker, producer, sequences, level, is_required=is_required)
         if not asked:
             return verified
-        answer = broker.transactions.verify(*producer, list(asked), add=level is Level.TV2)
+        codes = broker.transactions.verify(*producer, list(asked), add=level is Level.TV2)

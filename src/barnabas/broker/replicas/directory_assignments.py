@@ -62,10 +62,10 @@ class DirectoryAssignments:
             while self._pending:
                 some = dict(list(self._pending.items())[:PARTITIONS_MAX])
                 try:
-                    answer = await self._send(self._request(some))
-                    if answer.error_code:
+                    response = await self._send(self._request(some))
+                    if response.error_code:
                         raise KafkaError(
-                            ErrorCode(answer.error_code), "replicas were not assigned to log dirs"
+                            ErrorCode(response.error_code), "replicas were not assigned to log dirs"
                         )
                 except KafkaError as error:
                     log.warning("AssignReplicasToDirs failed, retrying: %s", error)
@@ -74,7 +74,7 @@ class DirectoryAssignments:
                 for replica, directory_id in some.items():
                     if self._pending.get(replica) == directory_id:
                         del self._pending[replica]
-                self._answered(answer)
+                self._handle_response(response)
         finally:
             self._sending = None
 
@@ -93,8 +93,8 @@ class DirectoryAssignments:
             ],
         )
 
-    def _answered(self, answer: Any) -> None:
-        for directory in answer.directories:
+    def _handle_response(self, response: Any) -> None:
+        for directory in response.directories:
             for topic in directory.topics:
                 for partition in topic.partitions:
                     replica = Replica(topic.topic_id, partition.partition_index)

@@ -71,7 +71,7 @@ class FollowerRepairs:
         link.send_request(
             self._request(asked, timestamp),
             ListOffsetsResponse,
-            lambda response: self._answered(link, asked, timestamp, response),
+            lambda response: self._handle_response(link, asked, timestamp, response),
         )
 
     def _request(self, asked: dict[Place, Asked], timestamp: int) -> ListOffsetsRequest:
@@ -87,7 +87,7 @@ class FollowerRepairs:
             )
         return ListOffsetsRequest(replica_id=self._node_id, topics=list(topics.values()))
 
-    def _answered(
+    def _handle_response(
         self, link: LeaderLink, asked: dict[Place, Asked], timestamp: int, response: ListOffsetsResponse
     ) -> None:
         found = {

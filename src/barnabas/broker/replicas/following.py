@@ -59,9 +59,9 @@ class Following:
                 yield source, partition, max(partition.leader_high_watermark - partition.log.end_offset, 0)
 
     def requests(self) -> list[tuple[int, int, int]]:
-        """Leader, number and answered fetches of each fetcher."""
+        """Leader, number and fetch responses of each fetcher."""
         return [
-            (source.leader_id, source.number, fetcher.answers_total)
+            (source.leader_id, source.number, fetcher.responses_total)
             for source, fetcher in self._fetchers.items()
         ]
 

@@ -88,8 +88,8 @@ class LeaderFetcher:
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_ms = BACKOFF_MS
         self._requests_in_flight = 0  # fetches without a response
-        self._fetches = self._answers = 0  # sent and answered over this connection
-        self.answers_total = 0
+        self._fetches = self._responses = 0  # requests and responses over this connection
+        self.responses_total = 0
         self._is_urgent = False  # the session lacks a partition
         self._is_second_fetch_scheduled = False
         self._is_closed = False
@@ -202,7 +202,7 @@ class LeaderFetcher:
         if self._link is not link:
             return
         self._link = None
-        self._requests_in_flight = self._fetches = self._answers = 0
+        self._requests_in_flight = self._fetches = self._responses = 0
         self._repairs.lost()
         self._diverged.clear()
         for each in self._followed.values():
@@ -253,9 +253,9 @@ class LeaderFetcher:
             self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
         self._requests_in_flight += 1
         if body is not None:
-            self._link.send_encoded(body, FetchResponse, self._answered)
+            self._link.send_encoded(body, FetchResponse, self._handle_response)
         elif request is not None:
-            self._link.send_request(request, FetchResponse, self._answered)
+            self._link.send_request(request, FetchResponse, self._handle_response)
 
     def _repeated_fetch(self, key: Key) -> bytes | None:
         """The bytes of a fetch that differs from the last one of this partition in session epoch and offset
@@ -322,10 +322,10 @@ class LeaderFetcher:
 
     # -- responses -------------------------------------------------------------------------------
 
-    def _answered(self, response: FetchResponse) -> None:
+    def _handle_response(self, response: FetchResponse) -> None:
         self._requests_in_flight -= 1
-        self._answers += 1
-        self.answers_total += 1
+        self._responses += 1
+        self.responses_total += 1
         if response.error_code:
             log.info(
                 "leader %d responded to a fetch with %s",
@@ -380,7 +380,7 @@ class LeaderFetcher:
         """Whether a response was requested before the log was, or will be, truncated: the records are fetched
         again from the new log end."""
         return (
-            each.fetch_number > self._answers
+            each.fetch_number > self._responses
             or each.is_in_repair
             or each.partition.log.truncation is not None
         )

@@ -70,9 +70,9 @@ class SchemaLookups:
             (ids, prefix, self._ask(Question(prefix, not ids.strategy.endswith(".TopicNameStrategy"))))
             for ids, prefix in wanted[:ASKED_AT_ONCE_MAX]
         ]
-        for ids, prefix, answer in asked:
+        for ids, prefix, lookup in asked:
             try:
-                found = await asyncio.shield(answer)
+                found = await asyncio.shield(lookup)
             except Exception as error:
                 self._tell(error)
                 raise KafkaError(
@@ -93,10 +93,10 @@ class SchemaLookups:
                 f"{QUESTIONS_MAX} questions wait for the schema registry: try again",
             )
         self.asked += 1
-        answer = self._threads.run(self._find, question)
-        self._questions[question] = answer
-        answer.add_done_callback(lambda done: self._answered(question, done))
-        return answer
+        lookup = self._threads.run(self._find, question)
+        self._questions[question] = lookup
+        lookup.add_done_callback(lambda done: self._looked_up(question, done))
+        return lookup
 
     def _find(self, question: Question) -> Registered | None:
         """In a thread."""
@@ -106,10 +106,10 @@ class SchemaLookups:
             self._registry = Registry(self._settings)
         return self._registry.find(question.prefix, with_names=question.with_names)
 
-    def _answered(self, question: Question, done: asyncio.Future[Registered | None]) -> None:
+    def _looked_up(self, question: Question, done: asyncio.Future[Registered | None]) -> None:
         del self._questions[question]
         if not done.cancelled():
-            done.exception()  # seen: whoever waits raises it
+            done.exception()  # marked as seen: the callers that wait raise it
 
     def _remember(self, ids: SchemaIds, prefix: bytes, found: Registered | None) -> None:
         most: int = self._settings["confluent.schema.registry.max.cache.size"]

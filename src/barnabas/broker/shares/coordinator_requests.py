@@ -68,7 +68,7 @@ class CoordinatorRequests:
         finally:
             del self._waiting[destination]
             for call in (*calls, *waiting):  # after a failure, or when the node stops
-                answer(call, destination[1], {}, ErrorCode.NETWORK_EXCEPTION)
+                set_results(call, destination[1], {}, ErrorCode.NETWORK_EXCEPTION)
 
     async def _send(self, destination: Destination, calls: list[Call]) -> None:
         broker_id, kind, _ = destination
@@ -82,7 +82,7 @@ class CoordinatorRequests:
         else:
             found = {(result.topic_id, result.data.partition): result for result in results_of(response)}
         for call in calls:
-            answer(call, kind, found, missing)
+            set_results(call, kind, found, missing)
 
 
 def next_calls(waiting: deque[Call]) -> list[Call]:
@@ -98,7 +98,7 @@ def next_calls(waiting: deque[Call]) -> list[Call]:
     return calls
 
 
-def answer(
+def set_results(
     call: Call, kind: type[Message], found: dict[tuple[bytes, int], Result], missing: ErrorCode
 ) -> None:
     """Give a call its results, and `missing` for partitions without one."""

@@ -41,8 +41,8 @@ async def end_offsets(broker: Broker, places: Collection[Place]) -> EndOffsets:
         else:
             by_leader.setdefault(registration.leader, []).append(place)
     asked = [ask(broker, leader, some) for leader, some in by_leader.items()]
-    for answer in await asyncio.gather(*asked):
-        found.update(answer)
+    for offsets in await asyncio.gather(*asked):
+        found.update(offsets)
     return found
 
 

@@ -181,10 +181,10 @@ class SharePersister:
             [(leader, some)] = by_leader.items()
             found = await self._ask(leader, kind, some)
         else:
-            answers = await asyncio.gather(
+            responses = await asyncio.gather(
                 *(self._ask(leader, kind, some) for leader, some in by_leader.items())
             )
-            found = [result for answer in answers for result in answer]
+            found = [result for response in responses for result in response]
         by_place = {(result.topic_id, result.data.partition): result for result in found}
         again = []
         for item in items:

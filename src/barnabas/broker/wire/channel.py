@@ -295,7 +295,7 @@ class Channel(ConnectionFlow):
                 if self.out and not self.responses_pending:
                     self.send()
             except Exception:
-                self.fail("answering")
+                self.fail("responding")
                 return
             self._continue()
 
@@ -402,7 +402,7 @@ class Channel(ConnectionFlow):
             if self.out:
                 self.send()
         except Exception:
-            self.fail("answering")
+            self.fail("responding")
         if self._is_queue_full and len(queue) < QUEUE_MAX // 2:
             self._is_queue_full = False
             self.unblock_requests()

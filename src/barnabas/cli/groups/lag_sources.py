@@ -85,9 +85,9 @@ class ServiceLag:
     async def look(self, groups: Sequence[str] | None) -> Look:
         base = f"/v1/clusters/{quote(await self._name(), safe='')}/groups"
         query = [("limit", str(GROUPS_MAX)), *(("group", each) for each in groups or ())]
-        answer = await self._get(f"{base}?{urlencode(query)}")
+        response = await self._get(f"{base}?{urlencode(query)}")
         try:
-            found = [from_json(each) for each in answer["groups"]]
+            found = [from_json(each) for each in response["groups"]]
         except (KeyError, TypeError):
             raise ToolError(f"{self._url} is no lag service: its response has another form") from None
         missing = set(groups or ()) - {each.group_id for each in found}

@@ -15,7 +15,7 @@ from barnabas.cli.frame.topic_filter import TopicFilter
 from barnabas.cli.topics.topic_description import Report, TopicConfig, describe
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import ConfigResource, ResourceType
-from barnabas.client.admin.topics import BROKER_DEFAULT, PARTITIONS_PER_ANSWER, NewTopic
+from barnabas.client.admin.topics import BROKER_DEFAULT, PARTITIONS_PER_RESPONSE, NewTopic
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import Topic
@@ -87,7 +87,7 @@ def add_arguments(parser: ToolParser) -> None:
         "--partition-size-limit-per-response",
         type=int,
         metavar="N",
-        default=PARTITIONS_PER_ANSWER,
+        default=PARTITIONS_PER_RESPONSE,
         help="partitions to describe with one request",
     )
 

@@ -45,7 +45,7 @@ class AclAdmin(AdminPart):
                 for rule in rules
             ]
         )
-        await self.ask(request, CreateAclsResponse, results=lambda answer: answer.results)
+        await self.ask(request, CreateAclsResponse, results=lambda response: response.results)
 
     async def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Rule]:
         request = DescribeAclsRequest(
@@ -57,7 +57,7 @@ class AclAdmin(AdminPart):
             operation=wanted.operation,
             permission_type=wanted.permission,
         )
-        answer = await self.ask(request, DescribeAclsResponse)
+        response = await self.ask(request, DescribeAclsResponse)
         return [
             Rule(
                 resource.resource_type,
@@ -68,7 +68,7 @@ class AclAdmin(AdminPart):
                 acl.operation,
                 acl.permission_type,
             )
-            for resource in answer.resources
+            for resource in response.resources
             for acl in resource.acls
         ]
 
@@ -89,11 +89,11 @@ class AclAdmin(AdminPart):
                 for each in filters
             ]
         )
-        answer = await self.ask(
+        response = await self.ask(
             request,
             DeleteAclsResponse,
-            results=lambda answer: (
-                part for result in answer.filter_results for part in (result, *result.matching_acls)
+            results=lambda response: (
+                part for result in response.filter_results for part in (result, *result.matching_acls)
             ),
         )
         return [
@@ -106,6 +106,6 @@ class AclAdmin(AdminPart):
                 acl.operation,
                 acl.permission_type,
             )
-            for result in answer.filter_results
+            for result in response.filter_results
             for acl in result.matching_acls
         ]

@@ -79,18 +79,18 @@ class ClusterAdmin(AdminPart):
             nodes = tuple(node for _, node in sorted(topology.nodes.items()))
             return ClusterDescription(topology.cluster_id, topology.controller_id, nodes)
         request = DescribeClusterRequest(endpoint_type=endpoints, include_fenced_brokers=fenced)
-        answer = await connection.send(request, DescribeClusterResponse, version=version)
-        check(answer.error_code, answer.error_message)
-        brokers = sorted(answer.brokers, key=lambda each: each.broker_id)
+        response = await connection.send(request, DescribeClusterResponse, version=version)
+        check(response.error_code, response.error_message)
+        brokers = sorted(response.brokers, key=lambda each: each.broker_id)
         described = tuple(
             Node(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in brokers
         )
-        return ClusterDescription(answer.cluster_id, answer.controller_id, described)
+        return ClusterDescription(response.cluster_id, response.controller_id, described)
 
     async def unregister_broker(self, broker_id: int) -> None:
         request = UnregisterBrokerRequest(broker_id=broker_id)
-        answer = await self.cluster.ask(request, UnregisterBrokerResponse)
-        check(answer.error_code, answer.error_message)
+        response = await self.cluster.ask(request, UnregisterBrokerResponse)
+        check(response.error_code, response.error_message)
 
     async def api_versions(self, node: Node) -> ApiRanges:
         return (await self.cluster.connection_to(node.address)).versions
@@ -99,10 +99,10 @@ class ClusterAdmin(AdminPart):
         """The content of each log dir of each broker."""
         found = {}
         for node in nodes:
-            answer = await self.cluster.ask_node(
+            response = await self.cluster.ask_node(
                 node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
             )
-            check(answer.error_code)
+            check(response.error_code)
             found[node.id] = [
                 LogDir(
                     result.log_dir,
@@ -117,7 +117,7 @@ class ClusterAdmin(AdminPart):
                         for each in topic.partitions
                     },
                 )
-                for result in answer.results
+                for result in response.results
             ]
         return found
 
@@ -130,17 +130,17 @@ class ClusterAdmin(AdminPart):
         if purpose:
             address = (await self.cluster.any_connection()).address
             connection = await self.cluster.connection_to(address, purpose)
-            answer = await connection.send(request, DescribeQuorumResponse)
-            check(answer.error_code, answer.error_message)
+            response = await connection.send(request, DescribeQuorumResponse)
+            check(response.error_code, response.error_message)
         else:
-            answer = await self.ask(request, DescribeQuorumResponse)
-        if not answer.topics or not answer.topics[0].partitions:
-            raise ClientError("the answer on the metadata quorum is empty")
-        partition = answer.topics[0].partitions[0]
+            response = await self.ask(request, DescribeQuorumResponse)
+        if not response.topics or not response.topics[0].partitions:
+            raise ClientError("the response about the metadata quorum is empty")
+        partition = response.topics[0].partitions[0]
         check(partition.error_code, partition.error_message)
         endpoints = {
             node.node_id: tuple(f"{each.name}://{each.host}:{each.port}" for each in node.listeners)
-            for node in answer.nodes
+            for node in response.nodes
         }
         return Quorum(
             partition.leader_id,

@@ -104,8 +104,8 @@ class ConfigAdmin(AdminPart):
                 ],
                 include_synonyms=synonyms,
             )
-            answer = await self.ask(request, DescribeConfigsResponse, node=node)
-            for result in answer.results:
+            response = await self.ask(request, DescribeConfigsResponse, node=node)
+            for result in response.results:
                 check(result.error_code, result.error_message)
                 resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
                 found[resource] = [entry_of(each) for each in result.configs]
@@ -120,11 +120,11 @@ class ConfigAdmin(AdminPart):
             request.resource_types = [int(each) for each in types]
         elif set(types) != {ResourceType.CLIENT_METRICS}:
             raise UnsupportedApi(connection.address, "ListConfigResources", "it lists client metrics only")
-        answer = await connection.send(request, ListConfigResourcesResponse, version=version)
-        check(answer.error_code)
+        response = await connection.send(request, ListConfigResourcesResponse, version=version)
+        check(response.error_code)
         return [
             ConfigResource(ResourceType(each.resource_type), each.resource_name)
-            for each in answer.config_resources
+            for each in response.config_resources
         ]
 
     async def alter_configs(
@@ -149,7 +149,7 @@ class ConfigAdmin(AdminPart):
             request,
             IncrementalAlterConfigsResponse,
             node=node,
-            results=lambda answer: answer.responses,
+            results=lambda response: response.responses,
             final=MISSING_TOPIC,
         )
 
@@ -167,13 +167,13 @@ class ConfigAdmin(AdminPart):
 
 
 def entry_of(
-    answer: DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult,
+    response: DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult,
 ) -> ConfigEntry:
     return ConfigEntry(
-        answer.name,
-        answer.value,
-        answer.config_source,
-        answer.is_sensitive,
-        answer.read_only,
-        tuple(ConfigSynonym(each.name, each.value, each.source) for each in answer.synonyms),
+        response.name,
+        response.value,
+        response.config_source,
+        response.is_sensitive,
+        response.read_only,
+        tuple(ConfigSynonym(each.name, each.value, each.source) for each in response.synonyms),
     )

@@ -35,9 +35,9 @@ class ElectionAdmin(AdminPart):
             ],
             timeout_ms=self.timeout_ms,
         )
-        answer = await self.ask(request, ElectLeadersResponse)
+        response = await self.ask(request, ElectLeadersResponse)
         return {
             TopicPartition(result.topic, each.partition_id): problem_of(each.error_code, each.error_message)
-            for result in answer.replica_election_results
+            for result in response.replica_election_results
             for each in result.partition_result
         }

@@ -31,11 +31,11 @@ class Features:
 class FeatureAdmin(AdminPart):
     async def describe_features(self) -> Features:
         """Features as one broker (or controller) tells them."""
-        answer = await ask(await self.cluster.any_connection())
+        response = await ask(await self.cluster.any_connection())
         return Features(
-            {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
-            {each.name: each.max_version_level for each in answer.finalized_features},
-            None if answer.finalized_features_epoch == UNKNOWN_EPOCH else answer.finalized_features_epoch,
+            {each.name: (each.min_version, each.max_version) for each in response.supported_features},
+            {each.name: each.max_version_level for each in response.finalized_features},
+            None if response.finalized_features_epoch == UNKNOWN_EPOCH else response.finalized_features_epoch,
         )
 
     async def update_features(

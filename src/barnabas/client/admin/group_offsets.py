@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.client.admin.part import AdminPart
-from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.coordinators import Results
 from barnabas.client.core.errors import check, error_of, problem_of
 from barnabas.client.core.topology import Node, TopicPartition, by_topic
 from barnabas.protocol import ErrorCode, KafkaError
@@ -43,27 +43,29 @@ Committed = dict[TopicPartition, CommittedOffset]
 class GroupOffsetAdmin(AdminPart):
     async def committed_offsets(self, group: str) -> Committed:
         """Every offset that a group committed; a group that nobody knows has none."""
-        answer = (await self.committed_offsets_of([group]))[group]
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
+        result = (await self.committed_offsets_of([group]))[group]
+        if isinstance(result, KafkaError):
+            raise result
+        return result
 
     async def committed_offsets_of(self, groups: Iterable[str]) -> dict[str, Committed | KafkaError]:
         return await self.coordinators.ask(groups, self._fetch)
 
-    async def _fetch(self, node: Node, groups: list[str]) -> Answers[Committed]:
+    async def _fetch(self, node: Node, groups: list[str]) -> Results[Committed]:
         connection = await self.cluster.connection_to(node.address)
         version = connection.version_for(OffsetFetchRequest, BY_NAME_MAX)
         if version < BATCHED_SINCE:
             found: dict[str, Committed | KafkaError] = {}
             for group in groups:
                 single = OffsetFetchRequest(group_id=group, topics=None)
-                answer = await connection.send(single, OffsetFetchResponse, version=version)
-                found[group] = read_offsets(answer.error_code, answer.topics)
+                response = await connection.send(single, OffsetFetchResponse, version=version)
+                found[group] = read_offsets(response.error_code, response.topics)
             return found
         asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
-        answer = await connection.send(OffsetFetchRequest(groups=asked), OffsetFetchResponse, version=version)
-        return {each.group_id: read_offsets(each.error_code, each.topics) for each in answer.groups}
+        response = await connection.send(
+            OffsetFetchRequest(groups=asked), OffsetFetchResponse, version=version
+        )
+        return {each.group_id: read_offsets(each.error_code, each.topics) for each in response.groups}
 
     async def alter_offsets(
         self,
@@ -92,10 +94,10 @@ class GroupOffsetAdmin(AdminPart):
             ]
             request = OffsetCommitRequest(group_id=group, topics=topics)
             connection = await self.cluster.connection_to(node.address)
-            answer = await connection.send(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
+            response = await connection.send(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
             return by_partition(
                 (TopicPartition(topic.name, each.partition_index), each.error_code)
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             )
 
@@ -113,11 +115,11 @@ class GroupOffsetAdmin(AdminPart):
 
         async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
             connection = await self.cluster.connection_to(node.address)
-            answer = await connection.send(request, OffsetDeleteResponse)
-            check(answer.error_code)
+            response = await connection.send(request, OffsetDeleteResponse)
+            check(response.error_code)
             return by_partition(
                 (TopicPartition(topic.name, each.partition_index), each.error_code)
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             )
 

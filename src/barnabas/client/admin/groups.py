@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.client.admin.part import AdminPart
-from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.coordinators import Results
 from barnabas.client.core.errors import UnsupportedApi, check, error_of, problem_of
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
@@ -94,13 +94,13 @@ class GroupAdmin(AdminPart):
                     reason = f"it speaks ListGroups up to version {version}"
                     raise UnsupportedApi(connection.address, "a filter of groups", reason)
             request = ListGroupsRequest(states_filter=states, types_filter=types)
-            answer = await connection.send(request, ListGroupsResponse, version=version)
-            check(answer.error_code)
+            response = await connection.send(request, ListGroupsResponse, version=version)
+            check(response.error_code)
             return [
                 GroupListing(
                     each.group_id, each.protocol_type, each.group_state, each.group_type.capitalize()
                 )
-                for each in answer.groups
+                for each in response.groups
             ]
 
         return await self.cluster.retrying(attempt)
@@ -110,38 +110,38 @@ class GroupAdmin(AdminPart):
         found = await self.coordinators.ask(wanted, self._describe_new)
         others = [
             group
-            for group, answer in found.items()
-            if isinstance(answer, KafkaError) and answer.code in NOT_THIS_KIND
+            for group, result in found.items()
+            if isinstance(result, KafkaError) and result.code in NOT_THIS_KIND
         ]
         found |= await self.coordinators.ask(others, self._describe_classic)
         return {group: found[group] for group in wanted}
 
-    async def _describe_new(self, node: Node, groups: list[str]) -> Answers[GroupDescription]:
+    async def _describe_new(self, node: Node, groups: list[str]) -> Results[GroupDescription]:
         connection = await self.cluster.connection_to(node.address)
         request = ConsumerGroupDescribeRequest(group_ids=groups)
         try:
-            answer = await connection.send(request, ConsumerGroupDescribeResponse)
+            response = await connection.send(request, ConsumerGroupDescribeResponse)
         except UnsupportedApi:
             return dict.fromkeys(groups, KafkaError(ErrorCode.UNSUPPORTED_VERSION))
         return {
             each.group_id: error_of(each.error_code, each.error_message)
             if each.error_code
             else new_description(each, node)
-            for each in answer.groups
+            for each in response.groups
         }
 
-    async def _describe_classic(self, node: Node, groups: list[str]) -> Answers[GroupDescription]:
+    async def _describe_classic(self, node: Node, groups: list[str]) -> Results[GroupDescription]:
         connection = await self.cluster.connection_to(node.address)
-        answer = await connection.send(DescribeGroupsRequest(groups=groups), DescribeGroupsResponse)
-        return {each.group_id: classic_description(each, node) for each in answer.groups}
+        response = await connection.send(DescribeGroupsRequest(groups=groups), DescribeGroupsResponse)
+        return {each.group_id: classic_description(each, node) for each in response.groups}
 
     async def delete_groups(self, groups: Iterable[str]) -> dict[str, KafkaError | None]:
         """Why each group could not be deleted; None where it is."""
 
-        async def question(node: Node, chosen: list[str]) -> Answers[None]:
+        async def question(node: Node, chosen: list[str]) -> Results[None]:
             connection = await self.cluster.connection_to(node.address)
-            answer = await connection.send(DeleteGroupsRequest(groups_names=chosen), DeleteGroupsResponse)
-            return {each.group_id: problem_of(each.error_code) for each in answer.results}
+            response = await connection.send(DeleteGroupsRequest(groups_names=chosen), DeleteGroupsResponse)
+            return {each.group_id: problem_of(each.error_code) for each in response.results}
 
         return await self.coordinators.ask(groups, question)
 
@@ -158,21 +158,21 @@ class GroupAdmin(AdminPart):
             for each in group.members
         ]
 
-        async def question(node: Node, chosen: list[str]) -> Answers[dict[str, KafkaError | None]]:
+        async def question(node: Node, chosen: list[str]) -> Results[dict[str, KafkaError | None]]:
             connection = await self.cluster.connection_to(node.address)
             request = LeaveGroupRequest(group_id=group.group_id, members=members)
-            answer = await connection.send(request, LeaveGroupResponse)
-            check(answer.error_code)
+            response = await connection.send(request, LeaveGroupResponse)
+            check(response.error_code)
             found = {
                 each.group_instance_id or each.member_id: problem_of(each.error_code)
-                for each in answer.members
+                for each in response.members
             }
             return {group.group_id: found}
 
-        answer = (await self.coordinators.ask([group.group_id], question))[group.group_id]
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
+        result = (await self.coordinators.ask([group.group_id], question))[group.group_id]
+        if isinstance(result, KafkaError):
+            raise result
+        return result
 
 
 def new_description(group: NewGroup, coordinator: Node) -> GroupDescription:

@@ -90,13 +90,13 @@ class OffsetAdmin(AdminPart):
         )
         if version >= 10:
             request.timeout_ms = self.timeout_ms
-        answer = await connection.send(request, ListOffsetsResponse, version=version)
+        response = await connection.send(request, ListOffsetsResponse, version=version)
         return {
             TopicPartition(topic.name, each.partition_index): (
                 error_of(each.error_code)
                 if each.error_code
                 else FoundOffset(each.offset, each.timestamp, each.leader_epoch)
             )
-            for topic in answer.topics
+            for topic in response.topics
             for each in topic.partitions
         }

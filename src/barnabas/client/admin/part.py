@@ -28,22 +28,22 @@ class AdminPart:
     async def ask(
         self,
         request: Message,
-        response: type[R],
+        response_type: type[R],
         *,
         node: Node | None = None,
-        results: Callable[[R], Iterable[Any]] = lambda answer: (),
+        results: Callable[[R], Iterable[Any]] = lambda response: (),
         final: Iterable[ErrorCode] = (),
     ) -> R:
         """The response of a broker (None: of any); its errors and those of `results` are raised."""
 
         async def attempt() -> R:
             if node is None:
-                answer = await self.cluster.ask(request, response)
+                response = await self.cluster.ask(request, response_type)
             else:
-                answer = await self.cluster.ask_node(node, request, response)
-            for each in (answer, *results(answer)):
+                response = await self.cluster.ask_node(node, request, response_type)
+            for each in (response, *results(response)):
                 check(getattr(each, "error_code", 0), getattr(each, "error_message", None))
-            return answer
+            return response
 
         return await self.cluster.retrying(attempt, final=final)
 

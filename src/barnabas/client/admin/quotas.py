@@ -46,13 +46,13 @@ class QuotaAdmin(AdminPart):
             ],
             strict=strict,
         )
-        answer = await self.ask(request, DescribeClientQuotasResponse)
+        response = await self.ask(request, DescribeClientQuotasResponse)
         return [
             QuotaEntry(
                 {part.entity_type: part.entity_name for part in entry.entity},
                 {each.key: each.value for each in entry.values},
             )
-            for entry in answer.entries or ()
+            for entry in response.entries or ()
         ]
 
     async def alter_quotas(
@@ -78,4 +78,4 @@ class QuotaAdmin(AdminPart):
             ],
             validate_only=validate_only,
         )
-        await self.ask(request, AlterClientQuotasResponse, results=lambda answer: answer.entries)
+        await self.ask(request, AlterClientQuotasResponse, results=lambda response: response.entries)

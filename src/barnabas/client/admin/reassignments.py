@@ -64,10 +64,10 @@ class ReassignmentAdmin(AdminPart):
                 for name, some in by_topic(replicas).items()
             ],
         )
-        answer = await self.ask(request, AlterPartitionReassignmentsResponse)
+        response = await self.ask(request, AlterPartitionReassignmentsResponse)
         return {
             TopicPartition(topic.name, each.partition_index): problem_of(each.error_code, each.error_message)
-            for topic in answer.responses
+            for topic in response.responses
             for each in topic.partitions
         }
 
@@ -94,10 +94,10 @@ class ReassignmentAdmin(AdminPart):
                     for path, moved in paths.items()
                 ]
             )
-            answer = await self.cluster.ask_node(
+            response = await self.cluster.ask_node(
                 await self.node(broker), request, AlterReplicaLogDirsResponse
             )
-            for topic in answer.results:
+            for topic in response.results:
                 for each in topic.partitions:
                     topic_partition = TopicPartition(topic.topic_name, each.partition_index)
                     found[Replica(broker, topic_partition)] = problem_of(each.error_code)
@@ -115,8 +115,8 @@ class ReassignmentAdmin(AdminPart):
                     for name, some in topics.items()
                 ]
             )
-            answer = await self.cluster.ask_node(await self.node(broker), request, DescribeLogDirsResponse)
-            for result in answer.results:
+            response = await self.cluster.ask_node(await self.node(broker), request, DescribeLogDirsResponse)
+            for result in response.results:
                 for topic in result.topics:
                     for each in topic.partitions:
                         replica = Replica(broker, TopicPartition(topic.name, each.partition_index))

@@ -38,12 +38,12 @@ class RecordAdmin(AdminPart):
                 ],
                 timeout_ms=self.timeout_ms,
             )
-            answer = await self.cluster.ask_node(leader, request, DeleteRecordsResponse)
+            response = await self.cluster.ask_node(leader, request, DeleteRecordsResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     error_of(each.error_code) if each.error_code else each.low_watermark
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 

@@ -48,12 +48,12 @@ class ScramAdmin(AdminPart):
         """Iterations of each mechanism of each user (none named: of all); users without any are left out."""
         nested = DescribeUserScramCredentialsRequest
         request = nested(users=[nested.UserName(name=user) for user in users] or None)
-        answer = await self.ask(request, DescribeUserScramCredentialsResponse)
+        response = await self.ask(request, DescribeUserScramCredentialsResponse)
         return {
             result.user: error_of(result.error_code, result.error_message)
             if result.error_code
             else {ScramMechanism(each.mechanism): each.iterations for each in result.credential_infos}
-            for result in answer.results
+            for result in response.results
             if result.error_code != ErrorCode.RESOURCE_NOT_FOUND
         }
 
@@ -68,7 +68,7 @@ class ScramAdmin(AdminPart):
             deletions=[nested.ScramCredentialDeletion(name=user, mechanism=each) for each in removed],
             upsertions=[upsertion(user, mechanism, new) for mechanism, new in added.items()],
         )
-        await self.ask(request, AlterUserScramCredentialsResponse, results=lambda answer: answer.results)
+        await self.ask(request, AlterUserScramCredentialsResponse, results=lambda response: response.results)
 
 
 def upsertion(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from barnabas.client.admin.part import AdminPart
-from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.coordinators import Results
 from barnabas.client.core.errors import check, error_of, problem_of
 from barnabas.client.core.topology import Node, TopicPartition, by_topic
 from barnabas.protocol import KafkaError
@@ -76,15 +76,15 @@ class ShareGroupAdmin(AdminPart):
     async def describe_share_groups(
         self, groups: Iterable[str]
     ) -> dict[str, ShareGroupDescription | KafkaError]:
-        async def question(node: Node, chosen: list[str]) -> Answers[ShareGroupDescription]:
+        async def question(node: Node, chosen: list[str]) -> Results[ShareGroupDescription]:
             connection = await self.cluster.connection_to(node.address)
             request = ShareGroupDescribeRequest(group_ids=chosen)
-            answer = await connection.send(request, ShareGroupDescribeResponse)
+            response = await connection.send(request, ShareGroupDescribeResponse)
             return {
                 each.group_id: error_of(each.error_code, each.error_message)
                 if each.error_code
                 else description_of(each, node)
-                for each in answer.groups
+                for each in response.groups
             }
 
         return await self.coordinators.ask(groups, question)
@@ -92,12 +92,12 @@ class ShareGroupAdmin(AdminPart):
     async def share_group_offsets(self, groups: Iterable[str]) -> dict[str, ShareOffsets | KafkaError]:
         """The share partitions of groups; None for a partition that was not read from yet."""
 
-        async def question(node: Node, chosen: list[str]) -> Answers[ShareOffsets]:
+        async def question(node: Node, chosen: list[str]) -> Results[ShareOffsets]:
             connection = await self.cluster.connection_to(node.address)
             asked = [OffsetGroup(group_id=group, topics=None) for group in chosen]
             request = DescribeShareGroupOffsetsRequest(groups=asked)
-            answer = await connection.send(request, DescribeShareGroupOffsetsResponse)
-            return {each.group_id: offsets_of(each) for each in answer.groups}
+            response = await connection.send(request, DescribeShareGroupOffsetsResponse)
+            return {each.group_id: offsets_of(each) for each in response.groups}
 
         return await self.coordinators.ask(groups, question)
 
@@ -119,13 +119,13 @@ class ShareGroupAdmin(AdminPart):
 
         async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
             connection = await self.cluster.connection_to(node.address)
-            answer = await connection.send(request, AlterShareGroupOffsetsResponse)
-            check(answer.error_code, answer.error_message)
+            response = await connection.send(request, AlterShareGroupOffsetsResponse)
+            check(response.error_code, response.error_message)
             return {
                 TopicPartition(topic.topic_name, each.partition_index): problem_of(
                     each.error_code, each.error_message
                 )
-                for topic in answer.responses
+                for topic in response.responses
                 for each in topic.partitions
             }
 
@@ -140,10 +140,11 @@ class ShareGroupAdmin(AdminPart):
 
         async def question(node: Node) -> dict[str, KafkaError | None]:
             connection = await self.cluster.connection_to(node.address)
-            answer = await connection.send(request, DeleteShareGroupOffsetsResponse)
-            check(answer.error_code, answer.error_message)
+            response = await connection.send(request, DeleteShareGroupOffsetsResponse)
+            check(response.error_code, response.error_message)
             return {
-                each.topic_name: problem_of(each.error_code, each.error_message) for each in answer.responses
+                each.topic_name: problem_of(each.error_code, each.error_message)
+                for each in response.responses
             }
 
         return await self.coordinators.ask_one(group, question)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.client.admin.part import AdminPart
-from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.coordinators import Results
 from barnabas.client.core.errors import error_of
 from barnabas.client.core.topology import Node
 from barnabas.protocol import KafkaError
@@ -68,15 +68,15 @@ class StreamsGroupAdmin(AdminPart):
     async def describe_streams_groups(
         self, groups: Iterable[str]
     ) -> dict[str, StreamsGroupDescription | KafkaError]:
-        async def question(node: Node, chosen: list[str]) -> Answers[StreamsGroupDescription]:
+        async def question(node: Node, chosen: list[str]) -> Results[StreamsGroupDescription]:
             connection = await self.cluster.connection_to(node.address)
             request = StreamsGroupDescribeRequest(group_ids=chosen)
-            answer = await connection.send(request, StreamsGroupDescribeResponse)
+            response = await connection.send(request, StreamsGroupDescribeResponse)
             return {
                 each.group_id: error_of(each.error_code, each.error_message)
                 if each.error_code
                 else description_of(each, node)
-                for each in answer.groups
+                for each in response.groups
             }
 
         return await self.coordinators.ask(groups, question)

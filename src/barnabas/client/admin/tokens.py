@@ -82,7 +82,7 @@ class TokenAdmin(AdminPart):
             if owners is None
             else [nested(principal_type=each.type, principal_name=each.name) for each in owners]
         )
-        answer = await self.ask(request, DescribeDelegationTokenResponse)
+        response = await self.ask(request, DescribeDelegationTokenResponse)
         return [
             DelegationToken(
                 each.token_id,
@@ -94,7 +94,7 @@ class TokenAdmin(AdminPart):
                 each.expiry_timestamp,
                 each.max_timestamp,
             )
-            for each in answer.tokens
+            for each in response.tokens
         ]
 
     async def renew_token(self, hmac: bytes, period_ms: int = -1) -> int:

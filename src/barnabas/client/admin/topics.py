@@ -24,12 +24,12 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
-PARTITIONS_PER_ANSWER = 2_000
+PARTITIONS_PER_RESPONSE = 2_000
 PAGES_MAX = 100_000
 BROKER_DEFAULT = -1
 OPERATIONS_UNKNOWN = -(2**31)
 
-TopicAnswer = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+TopicResponse = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,34 +102,34 @@ class TopicAdmin(AdminPart):
         ]
 
     async def describe_topics(
-        self, names: Iterable[str], partitions_per_answer: int = PARTITIONS_PER_ANSWER
+        self, names: Iterable[str], partitions_per_response: int = PARTITIONS_PER_RESPONSE
     ) -> list[TopicDescription]:
         """Descriptions in the order of the topics' names; a missing topic raises."""
         wanted = sorted(set(names))
         if not wanted:
             return []
         try:
-            return await self._describe_by_pages(wanted, partitions_per_answer)
+            return await self._describe_by_pages(wanted, partitions_per_response)
         except UnsupportedApi:
             return await self._describe_by_metadata(wanted)
 
     async def describe_all_topics(
-        self, cursor: TopicCursor | None = None, partitions_per_answer: int = PARTITIONS_PER_ANSWER
+        self, cursor: TopicCursor | None = None, partitions_per_response: int = PARTITIONS_PER_RESPONSE
     ) -> TopicPage:
         """One page of all topics, in the order of their names; topics that are being deleted are left out."""
-        asked = DescribeTopicPartitionsRequest(topics=[], response_partition_limit=partitions_per_answer)
+        asked = DescribeTopicPartitionsRequest(topics=[], response_partition_limit=partitions_per_response)
         if cursor is not None:
             asked.cursor = DescribeTopicPartitionsRequest.Cursor(
                 topic_name=cursor.topic, partition_index=cursor.partition
             )
         try:
-            answer = await self.ask(asked, DescribeTopicPartitionsResponse)
+            response = await self.ask(asked, DescribeTopicPartitionsResponse)
         except UnsupportedApi:
             names = [topic.name for topic in await self.list_topics()]
             return TopicPage(tuple(await self._describe_by_metadata(names)), None)
-        following = answer.next_cursor
+        following = response.next_cursor
         return TopicPage(
-            tuple(description_of(topic) for topic in answer.topics if not topic.error_code),
+            tuple(description_of(topic) for topic in response.topics if not topic.error_code),
             None if following is None else TopicCursor(following.topic_name, following.partition_index),
         )
 
@@ -142,17 +142,17 @@ class TopicAdmin(AdminPart):
                 response_partition_limit=limit,
                 cursor=cursor,
             )
-            answer = await self.ask(request, DescribeTopicPartitionsResponse)
-            for topic in answer.topics:
+            response = await self.ask(request, DescribeTopicPartitionsResponse)
+            for topic in response.topics:
                 check(topic.error_code, f"topic {topic.name}: {ErrorCode(topic.error_code).name}")
                 part = description_of(topic)
                 earlier = found.get(part.name)
                 if earlier is not None:
                     part = replace(part, partitions=earlier.partitions + part.partitions)
                 found[part.name] = part
-            if answer.next_cursor is None:
+            if response.next_cursor is None:
                 break
-            following = answer.next_cursor
+            following = response.next_cursor
             cursor = DescribeTopicPartitionsRequest.Cursor(
                 topic_name=following.topic_name, partition_index=following.partition_index
             )
@@ -178,8 +178,8 @@ class TopicAdmin(AdminPart):
             topics=[MetadataRequest.MetadataRequestTopic(topic_id=topic_id, name=None)],
             allow_auto_topic_creation=False,
         )
-        answer = await self.ask(request, MetadataResponse)
-        [topic] = answer.topics
+        response = await self.ask(request, MetadataResponse)
+        [topic] = response.topics
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
             return None
         check(topic.error_code)
@@ -205,10 +205,10 @@ class TopicAdmin(AdminPart):
         timeout_ms = self.timeout_ms
         request = CreateTopicsRequest(topics=[creatable], timeout_ms=timeout_ms, validate_only=validate_only)
         final = [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
-        answer = await self.ask(
-            request, CreateTopicsResponse, results=lambda answer: answer.topics, final=final
+        response = await self.ask(
+            request, CreateTopicsResponse, results=lambda response: response.topics, final=final
         )
-        return answer.topics[0].topic_id
+        return response.topics[0].topic_id
 
     async def delete_topics(self, names: Iterable[str]) -> None:
         """Delete topics; the first error is raised when all of them were tried."""
@@ -220,9 +220,9 @@ class TopicAdmin(AdminPart):
         by_name = DeleteTopicsRequest(topic_names=wanted, timeout_ms=self.timeout_ms)
         connection = await self.cluster.any_connection()
         request = by_state if connection.version_for(DeleteTopicsRequest) >= 6 else by_name
-        answer = await connection.send(request, DeleteTopicsResponse)
+        response = await connection.send(request, DeleteTopicsResponse)
         self.cluster.forget_leaders(wanted)
-        for result in answer.responses:
+        for result in response.responses:
             check(result.error_code, result.error_message)
 
     async def create_partitions(
@@ -240,9 +240,9 @@ class TopicAdmin(AdminPart):
             )
             topics.append(nested(name=name, count=total, assignments=chosen))
         request = CreatePartitionsRequest(topics=topics, timeout_ms=self.timeout_ms)
-        answer = await self.cluster.ask(request, CreatePartitionsResponse)
+        response = await self.cluster.ask(request, CreatePartitionsResponse)
         self.cluster.forget_leaders(totals)
-        for result in answer.results:
+        for result in response.results:
             check(result.error_code, result.error_message)
 
     async def reassignments(self) -> dict[TopicPartition, Reassignment]:
@@ -270,13 +270,13 @@ class TopicAdmin(AdminPart):
             ]
         )
         request = ListPartitionReassignmentsRequest(topics=asked, timeout_ms=self.timeout_ms)
-        answer = await self.cluster.ask(request, ListPartitionReassignmentsResponse)
-        check(answer.error_code, answer.error_message)
+        response = await self.cluster.ask(request, ListPartitionReassignmentsResponse)
+        check(response.error_code, response.error_message)
         return {
             TopicPartition(topic.name, each.partition_index): Reassignment(
                 tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
             )
-            for topic in answer.topics
+            for topic in response.topics
             for each in topic.partitions
         }
 
@@ -285,7 +285,7 @@ def known_leader(leader: int) -> int | None:
     return None if leader == NO_LEADER else leader
 
 
-def description_of(topic: TopicAnswer) -> TopicDescription:
+def description_of(topic: TopicResponse) -> TopicDescription:
     partitions = tuple(
         PartitionDescription(
             each.partition_index,

@@ -80,10 +80,10 @@ class TransactionAdmin(AdminPart):
         topology = await self.cluster.retrying(self.cluster.refresh)
         found = []
         for _, node in sorted(topology.nodes.items()):
-            answer = await self.ask(request, ListTransactionsResponse, node=node)
+            response = await self.ask(request, ListTransactionsResponse, node=node)
             found += [
                 TransactionListing(each.transactional_id, node.id, each.producer_id, each.transaction_state)
-                for each in answer.transaction_states
+                for each in response.transaction_states
             ]
         return found
 
@@ -92,12 +92,12 @@ class TransactionAdmin(AdminPart):
     ) -> dict[str, TransactionDescription | KafkaError]:
         async def question(node: Node, ids: list[str]) -> Mapping[str, TransactionDescription | KafkaError]:
             request = DescribeTransactionsRequest(transactional_ids=ids)
-            answer = await self.cluster.ask_node(node, request, DescribeTransactionsResponse)
+            response = await self.cluster.ask_node(node, request, DescribeTransactionsResponse)
             return {
                 each.transactional_id: error_of(each.error_code)
                 if each.error_code
                 else description_of(each, node.id)
-                for each in answer.transaction_states
+                for each in response.transaction_states
             }
 
         return await self.transaction_coordinators.ask(transactional_ids, question)
@@ -121,12 +121,12 @@ class TransactionAdmin(AdminPart):
                 for name, some in by_topic(wanted).items()
             ]
         )
-        answer = await self.cluster.ask_node(node, request, DescribeProducersResponse)
+        response = await self.cluster.ask_node(node, request, DescribeProducersResponse)
         return {
             TopicPartition(topic.name, each.partition_index): error_of(each.error_code, each.error_message)
             if each.error_code
             else [producer_of(state) for state in each.active_producers]
-            for topic in answer.topics
+            for topic in response.topics
             for each in topic.partitions
         }
 
@@ -149,20 +149,20 @@ class TransactionAdmin(AdminPart):
             node: Node, wanted: Mapping[TopicPartition, None]
         ) -> Mapping[TopicPartition, bool | KafkaError]:
             request = WriteTxnMarkersRequest(markers=[marker])
-            answer = await self.cluster.ask_node(node, request, WriteTxnMarkersResponse)
+            response = await self.cluster.ask_node(node, request, WriteTxnMarkersResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     error_of(each.error_code) if each.error_code else True
                 )
-                for result in answer.markers
+                for result in response.markers
                 for topic in result.topics
                 for each in topic.partitions
             }
 
-        answers = await ask_leaders(self.cluster, {aborted.where: None}, question)
-        answer = answers[aborted.where]
-        if isinstance(answer, KafkaError):
-            raise answer
+        results = await ask_leaders(self.cluster, {aborted.where: None}, question)
+        result = results[aborted.where]
+        if isinstance(result, KafkaError):
+            raise result
 
     async def fence_producer(self, transactional_id: str) -> None:
         """Raise the epoch of an id: its producer is fenced and its transaction is aborted."""
@@ -174,8 +174,8 @@ class TransactionAdmin(AdminPart):
         )
 
         async def question(node: Node) -> None:
-            answer = await self.cluster.ask_node(node, request, InitProducerIdResponse)
-            check(answer.error_code)
+            response = await self.cluster.ask_node(node, request, InitProducerIdResponse)
+            check(response.error_code)
 
         await self.transaction_coordinators.ask_one(transactional_id, question)
 

@@ -35,10 +35,10 @@ class VoterAdmin(AdminPart):
                 for each in addresses
             ],
         )
-        answer = await self.cluster.ask(request, AddRaftVoterResponse)
-        check(answer.error_code, answer.error_message)
+        response = await self.cluster.ask(request, AddRaftVoterResponse)
+        check(response.error_code, response.error_message)
 
     async def remove_voter(self, node_id: int, directory_id: bytes) -> None:
         request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
-        answer = await self.cluster.ask(request, RemoveRaftVoterResponse)
-        check(answer.error_code, answer.error_message)
+        response = await self.cluster.ask(request, RemoveRaftVoterResponse)
+        check(response.error_code, response.error_message)

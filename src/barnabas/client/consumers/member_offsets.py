@@ -66,8 +66,8 @@ class MemberOffsets:
 
         async def question(node: Node) -> None:
             connection = await self._cluster.connection_to(node.address)
-            answer = await connection.send(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
-            for topic in answer.topics:
+            response = await connection.send(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
+            for topic in response.topics:
                 for each in topic.partitions:
                     if each.error_code:
                         error = error_of(each.error_code)
@@ -101,18 +101,18 @@ class MemberOffsets:
                 request = OffsetFetchRequest(groups=[FetchGroup(group_id=self._group_id, topics=asked)])
             if version >= STABLE_SINCE:
                 request.require_stable = True
-            answer = await connection.send(request, OffsetFetchResponse, version=version)
-            return read_committed_offsets(answer)
+            response = await connection.send(request, OffsetFetchResponse, version=version)
+            return read_committed_offsets(response)
 
         return await self._coordinators.ask_one(self._group_id, question) if wanted else {}
 
 
-def read_committed_offsets(answer: OffsetFetchResponse) -> Committed:
-    code = answer.groups[0].error_code if answer.groups else answer.error_code
+def read_committed_offsets(response: OffsetFetchResponse) -> Committed:
+    code = response.groups[0].error_code if response.groups else response.error_code
     if code:
         raise error_of(code)
     found: Committed = {}
-    topics = answer.groups[0].topics if answer.groups else answer.topics
+    topics = response.groups[0].topics if response.groups else response.topics
     for topic in topics:
         for each in topic.partitions:
             if each.error_code:

@@ -164,10 +164,10 @@ class ShareMember:
             if attempts > 1 and request.member_epoch != LEAVE_EPOCH:
                 request.subscribed_topic_names = list(self._topics)
             connection = await self._cluster.connection_to(node.address)
-            answer = await connection.send(request, ShareGroupHeartbeatResponse)
-            if answer.error_code and error_of(answer.error_code).code.retriable:
-                raise error_of(answer.error_code, answer.error_message)
-            return answer
+            response = await connection.send(request, ShareGroupHeartbeatResponse)
+            if response.error_code and error_of(response.error_code).code.retriable:
+                raise error_of(response.error_code, response.error_message)
+            return response
 
         return await self._coordinators.ask_one(self.group_id, question)
 

@@ -1,6 +1,6 @@
-"""Questions about many things, each of which some broker answers for: partitions, groups, transactional ids.
+"""Questions about many things, each with a broker of its own: partitions, groups, transactional ids.
 
-In: the things, how to find the broker of each, and a question for one broker. Out: an answer or an error for
+In: the things, how to find the broker of each, and a question for one broker. Out: a result or an error for
 each; brokers that moved or cannot be reached are found and asked again while there is time.
 Does not know: what is asked.
 """
@@ -18,8 +18,8 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 Found = dict[K, T | KafkaError]
-Answers = Mapping[TopicPartition, T | KafkaError]
-Question = Callable[[Node, Mapping[TopicPartition, V]], Awaitable[Answers[T]]]
+Results = Mapping[TopicPartition, T | KafkaError]
+Question = Callable[[Node, Mapping[TopicPartition, V]], Awaitable[Results[T]]]
 
 
 async def ask_each(
@@ -54,17 +54,17 @@ async def ask_each(
         moved: list[K] = []
         for node, keys in nodes.items():
             try:
-                answers = await question(node, keys)
+                results = await question(node, keys)
             except Unreachable as error:
                 problem = error
                 moved += keys
                 continue
-            for key, answer in answers.items():
-                if isinstance(answer, KafkaError) and answer.code.retriable:
-                    problem = answer
+            for key, result in results.items():
+                if isinstance(result, KafkaError) and result.code.retriable:
+                    problem = result
                     moved.append(key)
                 else:
-                    found[key] = answer
+                    found[key] = result
         left = [key for key in left if key not in found]
         if left:
             forget(moved)

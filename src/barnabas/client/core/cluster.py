@@ -115,7 +115,7 @@ class ClusterCore:
         raise BootstrapError(failures)
 
     async def ask(self, request: Message, response: type[R], *, timeout_ms: float | None = None) -> R:
-        """An answer from any broker; of a quorum from its active controller, which alone decides."""
+        """A response from any broker; of a quorum from its active controller, which alone decides."""
         connection = await (self.active_controller() if self.is_quorum else self.any_connection())
         return await connection.send(request, response, timeout_ms=timeout_ms)
 
@@ -127,10 +127,10 @@ class ClusterCore:
             return connection
         if connection.versions[DescribeClusterRequest.schema.key][1] < CONTROLLERS_SINCE:
             return connection
-        answer = await connection.send(request, DescribeClusterResponse)
-        for node in answer.brokers:
+        response = await connection.send(request, DescribeClusterResponse)
+        for node in response.brokers:
             address = Address(node.host, node.port)
-            if node.broker_id == answer.controller_id and address != connection.address:
+            if node.broker_id == response.controller_id and address != connection.address:
                 return await self.connection_to(address)
         return connection
 
@@ -144,9 +144,9 @@ class ClusterCore:
             None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         )
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
-        answer = await self.ask(request, MetadataResponse)
-        check(answer.error_code, "Metadata was refused")
-        newer = from_metadata(answer)
+        response = await self.ask(request, MetadataResponse)
+        check(response.error_code, "Metadata was refused")
+        newer = from_metadata(response)
         self.topology = newer if names is None else self.topology.merged(newer)
         return self.topology
 
@@ -215,7 +215,7 @@ class ClusterCore:
         return await self.connection_to(leader.address, purpose)
 
     def forget_leaders(self, topics: Iterable[str]) -> None:
-        """An answer told that what we know of these topics is old."""
+        """A response says that what we know of these topics is old."""
         self.topology = self.topology.without(topics)
 
     async def retrying(

@@ -1,6 +1,6 @@
-"""Which broker coordinates a group or a transactional id: FindCoordinator asked for many, answers kept.
+"""Coordinators of groups and of transactional ids: FindCoordinator asked for many, responses kept.
 
-In: a Cluster, ids of one kind, and a question for one coordinator about those that it has. Out: an answer or
+In: a Cluster, ids of one kind, and a question for one coordinator about those that it has. Out: a result or
 an error for each; coordinators that moved, load or cannot be reached are found and asked again.
 Does not know: what is asked.
 """
@@ -21,8 +21,8 @@ GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 BATCHED_SINCE = 4  # version of FindCoordinator
 GROUPS_PER_REQUEST = 1_000
 
-Answers = Mapping[str, T | KafkaError]
-Question = Callable[[Node, list[str]], Awaitable[Answers[T]]]
+Results = Mapping[str, T | KafkaError]
+Question = Callable[[Node, list[str]], Awaitable[Results[T]]]
 
 
 class Coordinators:
@@ -56,16 +56,16 @@ class Coordinators:
     async def ask_one(self, group: str, question: Callable[[Node], Awaitable[T]]) -> T:
         """Ask the coordinator of one group; an error that is for good is raised."""
 
-        async def about(node: Node, groups: list[str]) -> Answers[T]:
+        async def about(node: Node, groups: list[str]) -> Results[T]:
             try:
                 return {group: await question(node)}
             except KafkaError as error:
                 return {group: error}
 
-        answer = (await self.ask([group], about))[group]
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
+        result = (await self.ask([group], about))[group]
+        if isinstance(result, KafkaError):
+            raise result
+        return result
 
     def _forget(self, groups: Iterable[str]) -> None:
         for group in groups:
@@ -86,21 +86,23 @@ class Coordinators:
                 request = FindCoordinatorRequest(key=part[0], key_type=self._key_type)
             else:
                 request = FindCoordinatorRequest(coordinator_keys=part, key_type=self._key_type)
-            answer = await self._cluster.ask(request, FindCoordinatorResponse)
-            for group, node in self._read(answer, part):
+            response = await self._cluster.ask(request, FindCoordinatorResponse)
+            for group, node in self._read(response, part):
                 if not isinstance(node, KafkaError):
                     self._known[group] = node
                 elif not node.code.retriable:
                     found[group] = node
 
-    def _read(self, answer: FindCoordinatorResponse, asked: list[str]) -> list[tuple[str, Node | KafkaError]]:
-        if not answer.coordinators:  # one of before they could be asked for together
-            if answer.error_code:
-                return [(asked[0], error_of(answer.error_code, answer.error_message))]
-            return [(asked[0], Node(answer.node_id, answer.host, answer.port))]
+    def _read(
+        self, response: FindCoordinatorResponse, asked: list[str]
+    ) -> list[tuple[str, Node | KafkaError]]:
+        if not response.coordinators:  # one of before they could be asked for together
+            if response.error_code:
+                return [(asked[0], error_of(response.error_code, response.error_message))]
+            return [(asked[0], Node(response.node_id, response.host, response.port))]
         return [
             (each.key, error_of(each.error_code, each.error_message))
             if each.error_code
             else (each.key, Node(each.node_id, each.host, each.port))
-            for each in answer.coordinators
+            for each in response.coordinators
         ]

@@ -1,6 +1,6 @@
-"""Failures between a client and a cluster, other than an error code in an answer.
+"""Failures between a client and a cluster, other than an error code in a response.
 
-An answer's error code is raised as `barnabas.protocol.KafkaError`; all here is about reaching a broker.
+A response's error code is raised as `barnabas.protocol.KafkaError`; all here is about reaching a broker.
 """
 
 from barnabas.client.core.address import Address
@@ -37,14 +37,14 @@ class BootstrapError(Unreachable):
 
 
 class ConnectionLost(Unreachable):
-    """The connection broke while requests were waiting for their answers."""
+    """The connection broke while requests were waiting for their responses."""
 
     def __init__(self, address: Address, reason: str) -> None:
         super().__init__(f"lost the connection to {address}: {reason}")
 
 
 class RequestTimeout(Unreachable):
-    """An answer did not come in time."""
+    """A response did not come in time."""
 
     def __init__(self, address: Address, what: str, timeout_ms: float) -> None:
         super().__init__(f"{address} did not answer {what} within {timeout_ms:.0f} ms")

@@ -1,6 +1,6 @@
 """Knowledge of a client about a cluster: its brokers and the leader of each partition, from one response.
 
-In: a MetadataResponse. Out: values to look up. Does not know: how the answer was obtained or how old it is.
+In: a MetadataResponse. Out: values to look up. Does not know: how the response was obtained or how old it is.
 """
 
 from collections.abc import Iterable
@@ -83,7 +83,7 @@ class Topology:
         return {topic.topic_id: topic.name for topic in self.topics.values()}
 
     def merged(self, newer: "Topology") -> "Topology":
-        """Brokers of the newer answer, and its topics beside those it did not ask for."""
+        """Brokers of the newer response, and its topics beside those it did not ask for."""
         return Topology(newer.cluster_id, newer.controller_id, newer.nodes, {**self.topics, **newer.topics})
 
     def without(self, topics: Iterable[str]) -> "Topology":
@@ -92,17 +92,19 @@ class Topology:
         return Topology(self.cluster_id, self.controller_id, self.nodes, kept)
 
 
-def from_metadata(answer: MetadataResponse) -> Topology:
-    topics = (topic_of(each) for each in answer.topics)
+def from_metadata(response: MetadataResponse) -> Topology:
+    topics = (topic_of(each) for each in response.topics)
     return Topology(
-        cluster_id=answer.cluster_id,
-        controller_id=answer.controller_id,
-        nodes={each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in answer.brokers},
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        nodes={
+            each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers
+        },
         topics={topic.name: topic for topic in topics if topic.name},
     )
 
 
-def topic_of(answer: MetadataResponse.MetadataResponseTopic) -> Topic:
+def topic_of(response: MetadataResponse.MetadataResponseTopic) -> Topic:
     partitions = {
         each.partition_index: Partition(
             each.partition_index,
@@ -113,6 +115,8 @@ def topic_of(answer: MetadataResponse.MetadataResponseTopic) -> Topic:
             tuple(each.offline_replicas),
             each.error_code,
         )
-        for each in answer.partitions
+        for each in response.partitions
     }
-    return Topic(answer.name or "", answer.topic_id, answer.is_internal, partitions, answer.error_code)
+    return Topic(
+        response.name or "", response.topic_id, response.is_internal, partitions, response.error_code
+    )

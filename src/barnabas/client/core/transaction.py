@@ -131,9 +131,9 @@ class Transaction:
                 request,
                 AddPartitionsToTxnResponse,
                 ADD_PARTITIONS_VERSION_MAX,
-                lambda answer: first_error(
+                lambda response: first_error(
                     each.partition_error_code
-                    for topic in answer.results_by_topic_v3_and_below
+                    for topic in response.results_by_topic_v3_and_below
                     for each in topic.results_by_partition
                     if each.partition_error_code != ErrorCode.OPERATION_NOT_ATTEMPTED
                 ),
@@ -184,8 +184,8 @@ class Transaction:
             commit,
             TxnOffsetCommitResponse,
             OFFSET_COMMIT_VERSION_MAX,
-            lambda answer: first_error(
-                each.error_code for topic in answer.topics for each in topic.partitions
+            lambda response: first_error(
+                each.error_code for topic in response.topics for each in topic.partitions
             ),
         )
 
@@ -213,9 +213,7 @@ class Transaction:
             OffsetFetchRequest(group_id=group, topics=topics, require_stable=is_stable),
             OffsetFetchResponse,
             OFFSET_FETCH_VERSION_MAX,
-            lambda answer: (
-                answer.error_code or first_error(each.error_code for each in partitions_of(answer))
-            ),
+            lambda found: found.error_code or first_error(each.error_code for each in partitions_of(found)),
         )
         return {
             TopicPartition(topic.name, each.partition_index): (each.committed_offset, each.metadata or "")
@@ -244,9 +242,9 @@ class Transaction:
         kind: int,
         key: str | None,
         request: Message,
-        response: type[R],
+        response_type: type[R],
         version_max: int | None = None,
-        error_in: Callable[[R], int] = lambda answer: answer.error_code,  # type: ignore[attr-defined]
+        error_in: Callable[[R], int] = lambda response: response.error_code,  # type: ignore[attr-defined]
     ) -> R:
         """The response of a coordinator; of any broker where there is no key."""
 
@@ -255,14 +253,14 @@ class Transaction:
             connection = await (
                 self._cluster.connection_to(address) if address else self._cluster.any_connection()
             )
-            answer = await connection.send(request, response, version_max=version_max)
-            code = error_in(answer)
+            response = await connection.send(request, response_type, version_max=version_max)
+            code = error_in(response)
             if code in FENCED:
                 raise Fenced(self.transactional_id)
             if code in MISSING and not self._waits_for_topics:
                 raise Missing(KafkaError(ErrorCode(code), refusal_text(request, key, code)))
             check(code, refusal_text(request, key, code))
-            return answer
+            return response
 
         if key is not None:
             return await self._coordinators[kind].ask_one(key, question)

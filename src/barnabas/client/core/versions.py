@@ -1,7 +1,7 @@
 """Which versions of which APIs a broker speaks, and the newest that we share with it.
 
 In: a connection that is just made. Out: a table from api key to the broker's lowest and highest version.
-A broker that does not know our version of ApiVersions answers in version 0 and names its own: ask again so.
+A broker that does not know our version of ApiVersions responds in version 0 and names its own: ask again so.
 """
 
 from typing import Protocol, TypeAlias, TypeVar
@@ -43,21 +43,21 @@ def versions_request(version: int) -> ApiVersionsRequest:
 
 async def ask_versions(connection: Requests) -> ApiRanges:
     """The broker's table of APIs."""
-    answer = await ask(connection)
-    return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    response = await ask(connection)
+    return {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
 
 
 async def ask(connection: Requests) -> ApiVersionsResponse:
-    """The whole answer to ApiVersions, features included where the broker tells them."""
+    """The whole response to ApiVersions, features included where the broker tells them."""
     version = ASK_VERSION_MAX
     for _ in range(ASK_ATTEMPTS_MAX):
-        answer = await connection.send(versions_request(version), ApiVersionsResponse, version=version)
-        if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
+        response = await connection.send(versions_request(version), ApiVersionsResponse, version=version)
+        if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
             break
         theirs = [
-            each.max_version for each in answer.api_keys if each.api_key == ApiVersionsRequest.schema.key
+            each.max_version for each in response.api_keys if each.api_key == ApiVersionsRequest.schema.key
         ]
         version = min(theirs[0], ASK_VERSION_MAX) if theirs else 0
-    if answer.error_code:
-        raise KafkaError(ErrorCode(answer.error_code), "the broker does not tell its API versions")
-    return answer
+    if response.error_code:
+        raise KafkaError(ErrorCode(response.error_code), "the broker does not tell its API versions")
+    return response

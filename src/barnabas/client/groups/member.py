@@ -38,7 +38,7 @@ log = logging.getLogger("barnabas.groups")
 
 R = TypeVar("R", bound=Message)
 
-JOIN_SLACK_MS = 5_000  # the coordinator answers a join after the rebalance timeout at the latest
+JOIN_SLACK_MS = 5_000  # the coordinator responds to a join after the rebalance timeout at the latest
 LEAVE_TIMEOUT_S = 5.0
 RETRY_S = 0.1
 _numbers = itertools.count(1)
@@ -179,8 +179,8 @@ class GroupMember:
         plan: Mapping[str, bytes] = {}
         if membership.assigns:
             plan = await self._listener.assign(membership.protocol, membership.members)
-        answer = await self._ask_patiently(membership.sync_request(plan), SyncGroupResponse, timeout_ms)
-        return membership.synced(answer), bytes(answer.assignment)
+        response = await self._ask_patiently(membership.sync_request(plan), SyncGroupResponse, timeout_ms)
+        return membership.synced(response), bytes(response.assignment)
 
     async def _lose(self) -> None:
         self._is_lost = False
@@ -221,7 +221,7 @@ class GroupMember:
             return False
         self._renew_session(sent_at)
         try:
-            step = membership.heartbeat_answered(request, response)
+            step = membership.handle_heartbeat_response(request, response)
         except KafkaError as error:
             self._refusal = error  # a static member that joined again would fence its successor
             step = Step.LOST
@@ -240,11 +240,11 @@ class GroupMember:
 
     # -- the coordinator ---------------------------------------------------------------------------
 
-    async def _ask_patiently(self, request: Message, response: type[R], timeout_ms: float) -> R:
+    async def _ask_patiently(self, request: Message, response_type: type[R], timeout_ms: float) -> R:
         """As `_ask`, for as long as it takes, by the connection for joins."""
         while True:
             try:
-                return await self._ask(request, response, timeout_ms, self._joining)
+                return await self._ask(request, response_type, timeout_ms, self._joining)
             except KafkaError as error:
                 if not error.code.retriable:
                     raise
@@ -256,7 +256,7 @@ class GroupMember:
             await asyncio.sleep(RETRY_S)
 
     async def _ask(
-        self, request: Message, response: type[R], timeout_ms: float | None, purpose: str = ""
+        self, request: Message, response_type: type[R], timeout_ms: float | None, purpose: str = ""
     ) -> R:
         """The response of the coordinator, which is found again after it moved."""
         group_id = self.settings.group_id
@@ -264,15 +264,15 @@ class GroupMember:
         async def question(node: Node) -> R:
             connection = await self.cluster.connection_to(node.address, purpose)
             try:
-                answer = await connection.send(request, response, timeout_ms=timeout_ms)
+                response = await connection.send(request, response_type, timeout_ms=timeout_ms)
             except BaseException:
                 if purpose:
-                    await connection.close()  # behind a join that waits no other request is answered
+                    await connection.close()  # behind a join that waits no other request gets a response
                 raise
-            problem = coordinator_problem(answer.error_code, group_id)  # type: ignore[attr-defined]
+            problem = coordinator_problem(response.error_code, group_id)  # type: ignore[attr-defined]
             if problem is not None:
                 raise problem
-            return answer
+            return response
 
         return await self._coordinators.ask_one(group_id, question)
 
@@ -284,11 +284,11 @@ class GroupMember:
         async def question(node: Node) -> LeaveGroupResponse:
             connection = await self.cluster.connection_to(node.address)
             request = membership.leave_request(connection.version_for(LeaveGroupRequest), "the member stops")
-            answer = await connection.send(request, LeaveGroupResponse)
-            problem = coordinator_problem(answer.error_code, group_id)
+            response = await connection.send(request, LeaveGroupResponse)
+            problem = coordinator_problem(response.error_code, group_id)
             if problem is not None:
                 raise problem
-            return answer
+            return response
 
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):

@@ -148,7 +148,7 @@ class Membership:
             group_instance_id=self.settings.instance_id,
         )
 
-    def heartbeat_answered(self, request: HeartbeatRequest, response: HeartbeatResponse) -> Step:
+    def handle_heartbeat_response(self, request: HeartbeatRequest, response: HeartbeatResponse) -> Step:
         """A response is old news when the member joins again meanwhile: the join tells the same."""
         is_current = (request.generation_id, request.member_id) == (self.generation, self.member_id)
         if self.state is not State.STABLE or not is_current:

@@ -65,8 +65,8 @@ def declare(part: Operations, id: str, method: str, path: str, summary: str, **d
     part.declare(method, path, summary, **given)(declared_only)
 
 
-def read(id: str, path: str, summary: str, answer: Schema, *errors: Failure) -> None:
-    declare(TOPICS, id, "GET", path, summary, responses={200: answer}, errors=errors)
+def read(id: str, path: str, summary: str, response: Schema, *errors: Failure) -> None:
+    declare(TOPICS, id, "GET", path, summary, responses={200: response}, errors=errors)
 
 
 read("root", "/", "Nothing but an empty object", "object")
@@ -132,7 +132,7 @@ def of_instance(
     path: str,
     summary: str,
     request: Schema = None,
-    answer: Schema = None,
+    response: Schema = None,
     *errors: Failure,
     **details: Any,
 ) -> None:
@@ -143,7 +143,7 @@ def of_instance(
         INSTANCE + path,
         summary,
         request=request,
-        responses={204 if answer is None else 200: answer},
+        responses={204 if response is None else 200: response},
         errors=(NO_INSTANCE, *((BAD, INVALID) if request is not None else ()), *errors),
         **details,
     )

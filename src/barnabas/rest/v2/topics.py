@@ -56,10 +56,10 @@ async def get_offsets(request: Request, kafka: Kafka) -> Response:
     topic_partition = TopicPartition(topic.name, partition_of(request, topic))
     found = []
     for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST):
-        answer = (await kafka.admin.list_offsets({topic_partition: spec}))[topic_partition]
-        if not isinstance(answer, FoundOffset):
-            raise answer
-        found.append(answer.offset)
+        result = (await kafka.admin.list_offsets({topic_partition: spec}))[topic_partition]
+        if not isinstance(result, FoundOffset):
+            raise result
+        found.append(result.offset)
     return json_response({"beginning_offset": found[0], "end_offset": found[1]})
 
 

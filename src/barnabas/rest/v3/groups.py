@@ -38,11 +38,11 @@ GONE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 async def list_groups(call: Call) -> Response:
     async def portion(names: Sequence[str]) -> list[Resource]:
         found = []
-        for answer in (await call.kafka.admin.describe_groups(names)).values():
-            if isinstance(answer, GroupDescription):
-                found.append(group_resource(call.links, answer))
-            elif answer.code not in GONE:
-                raise answer
+        for result in (await call.kafka.admin.describe_groups(names)).values():
+            if isinstance(result, GroupDescription):
+                found.append(group_resource(call.links, result))
+            elif result.code not in GONE:
+                raise result
         return found
 
     listings = await call.kafka.admin.list_groups()

@@ -1,4 +1,4 @@
-"""A bounded memory of answers.
+"""A bounded memory of responses.
 
 In: keys and values, the time. Out: values that are young enough. Does not know: what it keeps.
 """

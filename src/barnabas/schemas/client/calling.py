@@ -1,6 +1,6 @@
 """Requests to one of several registries: failover, retries, errors.
 
-In: method, path, query and body. Out: the answer's JSON, or RegistryError. Does not know: endpoints,
+In: method, path, query and body. Out: the response's JSON, or RegistryError. Does not know: endpoints,
 sockets; a port sends and waits.
 """
 
@@ -17,7 +17,7 @@ from barnabas.schemas.client.settings import ClientSettings
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
-MESSAGE_MAX = 2_000  # characters of an answer that is no JSON
+MESSAGE_MAX = 2_000  # characters of a response that is no JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     status: int
     body: bytes
 
 
 class Unreachable(Exception):
-    """No answer: the connection failed or took too long."""
+    """No response: the connection failed or took too long."""
 
 
 class Port(Protocol):
     """Input and output of a client. On the blocking face every call returns when it is done."""
 
-    async def send(self, request: Request) -> Answer: ...
+    async def send(self, request: Request) -> Response: ...
 
     async def pause(self, seconds: float) -> None: ...
 
@@ -49,12 +49,12 @@ class Port(Protocol):
 
 
 class Caller:
-    """Sends requests to the registry that answered last, and to the next one when it does not."""
+    """Sends requests to the registry that responded last, and to the next one when it does not."""
 
     def __init__(self, settings: ClientSettings, port: Port) -> None:
         self._settings = settings
         self._port = port
-        self._current = 0  # index of the URL that answered last
+        self._current = 0  # index of the URL that responded last
 
     async def call(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: object = None
@@ -69,24 +69,24 @@ class Caller:
                 await self._port.pause(pause)
                 pause = min(pause * 2, settings.retry_wait_s_max)
             for _ in settings.urls:
-                answer = await self._try(method, tail, content)
-                if isinstance(answer, Answer):
-                    return _value_of(answer)
-                failed = answer
+                response = await self._try(method, tail, content)
+                if isinstance(response, Response):
+                    return _value_of(response)
+                failed = response
                 self._current = (self._current + 1) % len(settings.urls)
         raise failed
 
-    async def _try(self, method: str, tail: str, content: bytes | None) -> Answer | RegistryError:
-        """The answer, or the error with which the next registry may be tried."""
+    async def _try(self, method: str, tail: str, content: bytes | None) -> Response | RegistryError:
+        """The response, or the error with which the next registry may be tried."""
         url = self._settings.urls[self._current]
         headers = {"Accept": f"{CONTENT_TYPE}, application/json", **self._settings.headers()}
         if content is not None:
             headers["Content-Type"] = CONTENT_TYPE
         try:
-            answer = await self._port.send(Request(method, url + tail, headers, content))
+            response = await self._port.send(Request(method, url + tail, headers, content))
         except Unreachable as error:
             return RegistryError(0, 0, f"the registry {url} could not be reached: {error}")
-        return error_of(answer) if answer.status in RETRIABLE else answer
+        return error_of(response) if response.status in RETRIABLE else response
 
 
 def _query(query: Mapping[str, Any]) -> str:
@@ -99,24 +99,24 @@ def _query(query: Mapping[str, Any]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
-def _value_of(answer: Answer) -> Any:
-    if answer.status >= 300:
-        raise error_of(answer)
-    if not answer.body:
+def _value_of(response: Response) -> Any:
+    if response.status >= 300:
+        raise error_of(response)
+    if not response.body:
         return None
     try:
-        return json.loads(answer.body)
+        return json.loads(response.body)
     except ValueError:
-        raise RegistryError(answer.status, 0, f"the answer is no JSON: {_shown(answer.body)}") from None
+        raise RegistryError(response.status, 0, f"the response is no JSON: {_shown(response.body)}") from None
 
 
-def error_of(answer: Answer) -> RegistryError:
+def error_of(response: Response) -> RegistryError:
     try:
-        body = json.loads(answer.body)
-        return RegistryError(answer.status, int(body["error_code"]), str(body["message"]))
+        body = json.loads(response.body)
+        return RegistryError(response.status, int(body["error_code"]), str(body["message"]))
     except (ValueError, KeyError, TypeError):
-        text = _shown(answer.body) or "no message"
-        return RegistryError(answer.status, answer.status, text)
+        text = _shown(response.body) or "no message"
+        return RegistryError(response.status, response.status, text)
 
 
 def _shown(body: bytes) -> str:

@@ -152,15 +152,15 @@ class RegistryCore:
         )
 
     async def delete_subject(self, subject: str, permanent: bool = False) -> list[int]:
-        answer = await self._caller.call("DELETE", path("subjects", subject), {"permanent": permanent})
+        response = await self._caller.call("DELETE", path("subjects", subject), {"permanent": permanent})
         self._forget()
-        return list(answer)
+        return list(response)
 
     async def delete_version(self, subject: str, version: int | str, permanent: bool = False) -> int:
         where = path("subjects", subject, "versions", version)
-        answer = await self._caller.call("DELETE", where, {"permanent": permanent})
+        response = await self._caller.call("DELETE", where, {"permanent": permanent})
         self._forget()
-        return int(answer)
+        return int(response)
 
     def _forget(self) -> None:
         for cache in (self._by_text, self._versions, self._latest):
@@ -172,8 +172,8 @@ class RegistryCore:
 
     async def usages(self, schema_id: int) -> list[tuple[str, int]]:
         """Subjects and versions that have the id."""
-        answer = await self._caller.call("GET", path("schemas", "ids", schema_id, "versions"))
-        return [(one["subject"], one["version"]) for one in answer]
+        response = await self._caller.call("GET", path("schemas", "ids", schema_id, "versions"))
+        return [(one["subject"], one["version"]) for one in response]
 
     # Compatibility, config, mode
 
@@ -214,6 +214,6 @@ class RegistryCore:
     async def import_version(self, subject: str, schema: Schema, schema_id: int, version: int) -> int:
         """Register a schema under a given id and version: the subject must be in mode IMPORT."""
         body = {**schema.to_json(), "id": schema_id, "version": version}
-        answer = await self._caller.call("POST", path("subjects", subject, "versions"), None, body)
+        response = await self._caller.call("POST", path("subjects", subject, "versions"), None, body)
         self._forget()
-        return int(answer["id"])
+        return int(response["id"])

@@ -1,6 +1,6 @@
 """Errors of a registry, as one exception with the API's code.
 
-In: an answer's status and body. Out: RegistryError. Does not know: requests, retries.
+In: a response's status and body. Out: RegistryError. Does not know: requests, retries.
 """
 
 from __future__ import annotations

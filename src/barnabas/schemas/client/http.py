@@ -1,6 +1,6 @@
 """The ports of a registry's client on httpx: blocking and asyncio.
 
-In: requests of the core. Out: answers, or Unreachable. Does not know: endpoints, retries. httpx is imported
+In: requests of the core. Out: responses, or Unreachable. Does not know: endpoints, retries. httpx is imported
 when a client is made, so that importing this costs little.
 """
 
@@ -11,7 +11,7 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Any
 
-from barnabas.schemas.client.calling import Answer, Request, Unreachable
+from barnabas.schemas.client.calling import Request, Response, Unreachable
 from barnabas.schemas.client.settings import ClientSettings
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def tls_of(settings: ClientSettings) -> ssl.SSLContext:
 
 
 def options_of(settings: ClientSettings) -> dict[str, Any]:
-    # Answers of the API are not redirected: a redirect would carry credentials to another host.
+    # Redirects are not followed: a redirect would carry credentials to another host.
     options: dict[str, Any] = {"timeout": settings.timeout_s, "follow_redirects": False}
     if any(url.startswith("https:") for url in settings.urls):
         options["verify"] = tls_of(settings)
@@ -41,14 +41,14 @@ class BlockingPort:
         self._is_ours = http is None
         self._errors = (httpx.TransportError, httpx.DecodingError)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         try:
-            answer = self._http.request(
+            response = self._http.request(
                 request.method, request.url, headers=dict(request.headers), content=request.body
             )
         except self._errors as error:
             raise Unreachable(str(error) or type(error).__name__) from error
-        return Answer(answer.status_code, answer.content)
+        return Response(response.status_code, response.content)
 
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -68,9 +68,9 @@ class AsyncioPort:
         self._http = http or httpx.AsyncClient(**options_of(settings))
         self._is_ours = http is None
         self._errors = (httpx.TransportError, httpx.DecodingError)
-        self._reading: dict[str, asyncio.Task[Answer]] = {}  # requests that are on their way, by URL
+        self._reading: dict[str, asyncio.Task[Response]] = {}  # requests that are on their way, by URL
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """Callers that read the same URL at the same time share one request."""
         if request.method != "GET":
             return await self._sent(request)
@@ -80,19 +80,19 @@ class AsyncioPort:
             task.add_done_callback(lambda done: self._landed(request.url, done))
         return await asyncio.shield(task)  # a caller that gives up does not end it for others
 
-    def _landed(self, url: str, done: asyncio.Task[Answer]) -> None:
+    def _landed(self, url: str, done: asyncio.Task[Response]) -> None:
         self._reading.pop(url, None)
         if not done.cancelled():
             done.exception()  # counts as seen, even if every caller has given up
 
-    async def _sent(self, request: Request) -> Answer:
+    async def _sent(self, request: Request) -> Response:
         try:
-            answer = await self._http.request(
+            response = await self._http.request(
                 request.method, request.url, headers=dict(request.headers), content=request.body
             )
         except self._errors as error:
             raise Unreachable(str(error) or type(error).__name__) from error
-        return Answer(answer.status_code, answer.content)
+        return Response(response.status_code, response.content)
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

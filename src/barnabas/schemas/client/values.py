@@ -1,4 +1,4 @@
-"""Schemas as a registry's API has them, and the answers of its endpoints.
+"""Schemas as a registry's API has them, and the responses of its endpoints.
 
 In: JSON of the API. Out: frozen values, and JSON again. Does not know: HTTP, caches.
 """

@@ -74,12 +74,12 @@ class ClassicMember:
         self._positions.keep(self._owned)
         self._group.owned[self._client.host] = self._owned
 
-    def _step_after(self, answer: R | None, read: Callable[[R], Step]) -> Step | None:
+    def _step_after(self, response: R | None, read: Callable[[R], Step]) -> Step | None:
         """The next step after a response; None if there is none, or none of the group's coordinator."""
-        if answer is None or answer.error_code in COORDINATOR_ERRORS:  # type: ignore[attr-defined]
+        if response is None or response.error_code in COORDINATOR_ERRORS:  # type: ignore[attr-defined]
             return None
         try:
-            step = read(answer)
+            step = read(response)
         except KafkaError:
             step = Step.LOST
         if step is Step.LOST:
@@ -93,13 +93,13 @@ class ClassicMember:
         group, membership = self._group, self._membership
         newest = group.generations.newest
         self._partitions = group.partitions()
-        answer = await self._client.ask(
+        response = await self._client.ask(
             membership.join_request([Offer(self._protocol, self._metadata())]),
             JoinGroupResponse,
             purpose="join",
             timeout_ms=JOIN_TIMEOUT_MS,
         )
-        if self._step_after(answer, membership.joined) is not Step.GO_ON or answer is None:
+        if self._step_after(response, membership.joined) is not Step.GO_ON or response is None:
             return False
         if group.has_leaders:
             group.generations.joined(newest, membership.generation)
@@ -109,7 +109,7 @@ class ClassicMember:
             group.generations.planned(membership.generation, plan)
         is_assigned = await self._sync(plan)
         # A restarted process does not know which partitions the previous one was asked to revoke.
-        return is_assigned and not (answer.skip_assignment and self._is_cooperative)
+        return is_assigned and not (response.skip_assignment and self._is_cooperative)
 
     def _metadata(self) -> bytes:
         part = ConsumerProtocolSubscription.TopicPartition
@@ -142,15 +142,15 @@ class ClassicMember:
         assignments = {
             member: encode_assignment(group.topic, partitions) for member, partitions in plan.items()
         }
-        answer = await self._client.ask(
+        response = await self._client.ask(
             membership.sync_request(assignments),
             SyncGroupResponse,
             purpose="join",
             timeout_ms=JOIN_TIMEOUT_MS,
         )
-        if self._step_after(answer, membership.synced) is not Step.GO_ON or answer is None:
+        if self._step_after(response, membership.synced) is not Step.GO_ON or response is None:
             return False
-        assigned = decode_assignment(answer.assignment)
+        assigned = decode_assignment(response.assignment)
         if group.has_leaders:
             member_id = membership.member_id
             identity = membership.settings.instance_id or member_id
@@ -183,8 +183,8 @@ class ClassicMember:
             )
             if code is ErrorCode.NONE and self._owned and group.has_leaders:
                 group.generations.accepted(newest, generation, "a commit")
-            answer = None if code is None else HeartbeatResponse(error_code=code)
-            step = self._step_after(answer, lambda commit: membership.step_after(commit.error_code, "commit"))
+            response = None if code is None else HeartbeatResponse(error_code=code)
+            step = self._step_after(response, lambda found: membership.step_after(found.error_code, "commit"))
             if step in (None, Step.GO_ON):
                 step = await self._beat()
             if step not in (None, Step.GO_ON):
@@ -199,10 +199,10 @@ class ClassicMember:
         membership, generations = self._membership, self._group.generations
         newest, generation = generations.newest, membership.generation
         request = membership.heartbeat_request()
-        answer = await self._client.ask(request, HeartbeatResponse)
-        if answer is not None and answer.error_code == ErrorCode.NONE and self._group.has_leaders:
+        response = await self._client.ask(request, HeartbeatResponse)
+        if response is not None and response.error_code == ErrorCode.NONE and self._group.has_leaders:
             generations.accepted(newest, generation, "a heartbeat")
-        return self._step_after(answer, lambda beat: membership.heartbeat_answered(request, beat))
+        return self._step_after(response, lambda beat: membership.handle_heartbeat_response(request, beat))
 
     async def _leave(self) -> None:
         request = self._membership.leave_request(LEAVE_VERSION, "enough")

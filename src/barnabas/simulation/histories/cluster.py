@@ -43,7 +43,7 @@ class ClusterHistory(RecordsHistory):
     seconds_max = 900.0
     seconds = SECONDS
     pauses_s = PAUSE_S
-    old_leaders_s = 20.0  # a leader that is cut off goes on answering until it learns of the next one
+    old_leaders_s = 20.0  # a leader that is cut off goes on responding until it learns of the next one
     stage_class = ClusterStage
 
     def __init__(self, seed: int) -> None:
@@ -133,8 +133,8 @@ class ClusterHistory(RecordsHistory):
             return
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=2, replication_factor=-1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=3000)
-        answer = await client.ask(request, CreateTopicsResponse)
-        if answer is not None and answer.topics[0].error_code in FOR_GOOD:
+        response = await client.ask(request, CreateTopicsResponse)
+        if response is not None and response.topics[0].error_code in FOR_GOOD:
             self._created.add(name)
 
     async def _delete(self, client: SimulatedClient) -> None:
@@ -145,8 +145,8 @@ class ClusterHistory(RecordsHistory):
         request = DeleteTopicsRequest(
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=3000
         )
-        answer = await client.ask(request, DeleteTopicsResponse)
-        if answer is not None and answer.responses[0].error_code == ErrorCode.NONE:
+        response = await client.ask(request, DeleteTopicsResponse)
+        if response is not None and response.responses[0].error_code == ErrorCode.NONE:
             self._deleted.add(name)
 
     async def _reassign(self, client: SimulatedClient) -> None:
@@ -165,10 +165,10 @@ class ClusterHistory(RecordsHistory):
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=3000, topics=[topic(name=TOPIC, partitions=[part])]
         )
-        answer = await client.ask(request, AlterPartitionReassignmentsResponse)
-        if answer is None or answer.error_code or replicas is None:
+        response = await client.ask(request, AlterPartitionReassignmentsResponse)
+        if response is None or response.error_code or replicas is None:
             return
-        if not answer.responses[0].partitions[0].error_code:
+        if not response.responses[0].partitions[0].error_code:
             self._moves += 1
 
     async def _elect(self, client: SimulatedClient) -> None:

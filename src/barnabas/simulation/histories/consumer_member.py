@@ -52,9 +52,9 @@ class ConsumerMember:
         self._show()
         await find_coordinator(self._client, self._group.name)
         while True:
-            answer = await self._beat()
-            if answer is not None:
-                await self._answered(answer)
+            response = await self._beat()
+            if response is not None:
+                await self._answered(response)
             await asyncio.sleep(self._client.rng.uniform(0.5, 1.5) * BEAT_S)
             if self._epoch > 0:
                 await self._commit()
@@ -80,22 +80,22 @@ class ConsumerMember:
         )
         self._is_full = True  # until the response arrives
         sent_s = self._client.world.loop.time()
-        answer = await self._client.ask(request, ConsumerGroupHeartbeatResponse)
-        if answer is not None and not answer.error_code and epoch is None:
+        response = await self._client.ask(request, ConsumerGroupHeartbeatResponse)
+        if response is not None and not response.error_code and epoch is None:
             self._is_full = False
             if group.is_trusted:
-                group.ownership.good_heartbeat(me, sent_s, sent_epoch, answer.member_epoch)
-            self._epoch = answer.member_epoch
-        return answer
+                group.ownership.good_heartbeat(me, sent_s, sent_epoch, response.member_epoch)
+            self._epoch = response.member_epoch
+        return response
 
-    async def _answered(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        code = ErrorCode(answer.error_code)
+    async def _answered(self, response: ConsumerGroupHeartbeatResponse) -> None:
+        code = ErrorCode(response.error_code)
         if code in FORGOTTEN:
             self._rejoin()
         elif code:
             await asyncio.sleep(RETRY_S)
-        elif answer.assignment is not None:
-            parts = answer.assignment.topic_partitions
+        elif response.assignment is not None:
+            parts = response.assignment.topic_partitions
             await self._reconcile(
                 {p for part in parts if part.topic_id == self._topic_id for p in part.partitions}
             )

@@ -48,6 +48,6 @@ class Electorate:
         request = RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter_id=voter.id, voter_directory_id=voter.directory_id
         )
-        answer = await client.ask(request, RemoveRaftVoterResponse, timeout_ms=TIMEOUT_MS)
-        if answer is not None and answer.error_code == ErrorCode.NONE:
+        response = await client.ask(request, RemoveRaftVoterResponse, timeout_ms=TIMEOUT_MS)
+        if response is not None and response.error_code == ErrorCode.NONE:
             self.removed += 1

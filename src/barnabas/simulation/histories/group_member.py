@@ -59,7 +59,7 @@ async def find_coordinator(client: SimulatedClient, group: str) -> None:
     await client.ask_until_answered(
         FindCoordinatorRequest(coordinator_keys=[group], key_type=GROUP),
         FindCoordinatorResponse,
-        lambda answer: answer.coordinators[0].error_code == ErrorCode.NONE,
+        lambda response: response.coordinators[0].error_code == ErrorCode.NONE,
     )
 
 
@@ -84,14 +84,14 @@ class Positions:
             group_id=group.name, member_id=member_id, member_epoch=epoch, topics=[topic]
         )
         expected = group.offsets.expected()
-        answer = await self._client.ask(
+        response = await self._client.ask(
             OffsetFetchRequest(groups=[asked], require_stable=True),
             OffsetFetchResponse,
             version_max=BY_NAME_MAX,
         )
-        if answer is None:
+        if response is None:
             return None
-        found = answer.groups[0]
+        found = response.groups[0]
         if found.error_code:
             return ErrorCode(found.error_code)
         for each in found.topics[0].partitions:
@@ -129,10 +129,10 @@ class Positions:
         )
         for partition, offset in offsets.items():
             group.offsets.sending(partition, offset)
-        answer = await self._client.ask(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
-        if answer is None:
+        response = await self._client.ask(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
+        if response is None:
             return None
-        codes = {each.partition_index: ErrorCode(each.error_code) for each in answer.topics[0].partitions}
+        codes = {each.partition_index: ErrorCode(each.error_code) for each in response.topics[0].partitions}
         for partition, offset in offsets.items():
             is_committed = codes[partition] is ErrorCode.NONE
             group.offsets.answered(partition, offset, is_committed=is_committed)

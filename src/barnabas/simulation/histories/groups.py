@@ -133,7 +133,7 @@ class GroupsHistory:
         await client.ask_until_answered(
             CreatePartitionsRequest(topics=[wanted], timeout_ms=3000),
             CreatePartitionsResponse,
-            lambda answer: answer.results[0].error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS),
+            lambda response: response.results[0].error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS),
         )
         self.partitions = count
 

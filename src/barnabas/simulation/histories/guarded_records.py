@@ -94,7 +94,7 @@ class GuardedRecordsHistory(RecordsHistory):
             self._is_granting = False
             await asyncio.sleep(client.rng.expovariate(1 / TURN_S))
             await client.ask_until_answered(
-                deletion(), DeleteAclsResponse, lambda answer: not answer.filter_results[0].error_code
+                deletion(), DeleteAclsResponse, lambda response: not response.filter_results[0].error_code
             )
             self._times_closed += 1
             self._losses = self._stage.node.power_losses
@@ -109,9 +109,9 @@ class GuardedRecordsHistory(RecordsHistory):
             number += 1
             value = f"{client.host}/{client.lives} {number}".encode()
             before = self._time_closed
-            answer = await client.ask(write(value), ProduceResponse, version_max=BY_NAME_MAX)
-            if answer is not None:
-                code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+            response = await client.ask(write(value), ProduceResponse, version_max=BY_NAME_MAX)
+            if response is not None:
+                code = ErrorCode(response.responses[0].partition_responses[0].error_code)
                 if code is ErrorCode.NONE:
                     self._written += 1
                     if before > 0 and before == self._time_closed:
@@ -136,13 +136,13 @@ async def make_topic(client: SimulatedClient) -> None:
     await client.ask_until_answered(
         CreateTopicsRequest(topics=[topic], timeout_ms=5000),
         CreateTopicsResponse,
-        lambda answer: answer.topics[0].error_code in ALREADY_THERE,
+        lambda response: response.topics[0].error_code in ALREADY_THERE,
     )
 
 
 async def ask_to_create(client: SimulatedClient, wanted: CreateAclsRequest.AclCreation) -> None:
     await client.ask_until_answered(
-        creation(wanted), CreateAclsResponse, lambda answer: not answer.results[0].error_code
+        creation(wanted), CreateAclsResponse, lambda response: not response.results[0].error_code
     )
 
 

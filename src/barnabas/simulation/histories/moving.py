@@ -55,8 +55,8 @@ class Mover:
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=TIMEOUT_MS, topics=[topic(name=name, partitions=[part])]
         )
-        answer = await client.ask(request, AlterPartitionReassignmentsResponse)
-        if answer is None or answer.error_code or cancels:
+        response = await client.ask(request, AlterPartitionReassignmentsResponse)
+        if response is None or response.error_code or cancels:
             return
-        if not answer.responses[0].partitions[0].error_code:
+        if not response.responses[0].partitions[0].error_code:
             self.moves += 1

@@ -41,11 +41,11 @@ class Reader:
             topics=[FetchRequest.FetchTopic(topic=self.where.topic, partitions=[partition])],
         )
         self.error = ErrorCode.NONE
-        answer = await self.client.ask(request, FetchResponse, purpose="fetch", version_max=BY_NAME_MAX)
-        if answer is None:
+        response = await self.client.ask(request, FetchResponse, purpose="fetch", version_max=BY_NAME_MAX)
+        if response is None:
             return None
-        data = answer.responses[0].partitions[0] if answer.responses else None
-        self.error = ErrorCode(answer.error_code or (data.error_code if data is not None else 0))
+        data = response.responses[0].partitions[0] if response.responses else None
+        self.error = ErrorCode(response.error_code or (data.error_code if data is not None else 0))
         if self.error or data is None:
             return None
         self.high_watermark, self.last_stable_offset = data.high_watermark, data.last_stable_offset

@@ -57,7 +57,7 @@ class RecordsHistory:
     seconds_max = 600.0
     seconds = SECONDS
     pauses_s = PAUSE_S
-    old_leaders_s = 0.0  # how long a broker may answer with the sequences of a leader that was replaced
+    old_leaders_s = 0.0  # how long a broker may respond with the sequences of a leader that was replaced
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
@@ -132,10 +132,10 @@ class RecordsHistory:
         while not self._is_over:
             life += 1
             losses = self._forgive()
-            answer = await client.ask_until_answered(
+            response = await client.ask_until_answered(
                 InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000),
                 InitProducerIdResponse,
-                lambda answer: answer.error_code == ErrorCode.NONE,
+                lambda response: response.error_code == ErrorCode.NONE,
             )
             sequences = [0] * len(self.known)
             name = f"{client.host}/{client.lives}/{life}"
@@ -145,7 +145,7 @@ class RecordsHistory:
                 values = [
                     b"%s %d %s" % (name.encode(), sequences[index] + i, self.padding) for i in range(count)
                 ]
-                if not await self._send(client, index, answer, sequences[index], values):
+                if not await self._send(client, index, response, sequences[index], values):
                     if self._forgive() == losses:
                         raise Wrong(f"{name} lost its sequence in partition {index} at {sequences[index]}")
                     break  # the broker has lost acknowledged records: use another producer id
@@ -178,9 +178,9 @@ class RecordsHistory:
         patient_until = self._stage.world.loop.time() + self.old_leaders_s
         while True:
             losses = self._forgive()
-            answer = await client.ask(request, ProduceResponse, version_max=BY_NAME_MAX)
-            if answer is not None:
-                result = answer.responses[0].partition_responses[0]
+            response = await client.ask(request, ProduceResponse, version_max=BY_NAME_MAX)
+            if response is not None:
+                result = response.responses[0].partition_responses[0]
                 code = ErrorCode(result.error_code)
                 if code in WRITTEN:
                     if losses == self._forgive() and result.base_offset >= 0:

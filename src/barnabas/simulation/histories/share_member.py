@@ -119,22 +119,22 @@ class ShareGroupMember:
             subscribed_topic_names=[group.topic] if self._is_full or self._epoch == 0 else None,
         )
         self._is_full = True  # until the response arrives: the coordinator then repeats the assignment
-        answer = await client.ask(request, ShareGroupHeartbeatResponse)
-        if answer is None:
+        response = await client.ask(request, ShareGroupHeartbeatResponse)
+        if response is None:
             return
-        code = ErrorCode(answer.error_code)
+        code = ErrorCode(response.error_code)
         if code in FORGOTTEN:
             self._epoch = 0
             self._assigned.clear()
         elif not code:
-            if answer.member_epoch < self._epoch and group.partitions[0].is_trusted:
+            if response.member_epoch < self._epoch and group.partitions[0].is_trusted:
                 raise Wrong(f"the epoch of {self._name} went back from {self._epoch}")
-            self._epoch = answer.member_epoch
+            self._epoch = response.member_epoch
             self._is_full = False
-            if answer.assignment is not None:
+            if response.assignment is not None:
                 self._assigned = {
                     index
-                    for part in answer.assignment.topic_partitions
+                    for part in response.assignment.topic_partitions
                     if part.topic_id == group.topic_id
                     for index in part.partitions
                 }
@@ -246,14 +246,14 @@ class ShareGroupMember:
         sent_s, sent = self._sending(session, types)
         batches = {place: batches_of(some) for place, some in types.items()}
         request = session.share.acknowledge_request(batches)
-        answer = await self._ask(session, request, ShareAcknowledgeResponse)
-        if answer is None or answer.error_code:
+        response = await self._ask(session, request, ShareAcknowledgeResponse)
+        if response is None or response.error_code:
             self._forget(session)
-            if answer is not None:
+            if response is not None:
                 await asyncio.sleep(RETRY_S)
             return
-        session.share.answered(answer.error_code)
-        for topic in answer.responses:
+        session.share.answered(response.error_code)
+        for topic in response.responses:
             for part in topic.partitions:
                 place = topic.topic_id, part.partition_index
                 self._confirm(place, sent.pop(place, {}), sent_s, part.error_code)
@@ -299,19 +299,19 @@ class ShareGroupMember:
         tenures = {index: group.tenure(session.address, index) for index in indexes}
         for index in indexes:
             group.partitions[index].fetching()
-        answer = await self._ask(session, request, ShareFetchResponse)
-        if answer is None:
+        response = await self._ask(session, request, ShareFetchResponse)
+        if response is None:
             self._forget(session)
             return
         for index in indexes:
             group.partitions[index].answered()
-        if answer.error_code:
+        if response.error_code:
             self._forget(session)
             await asyncio.sleep(RETRY_S)
             return
-        session.share.answered(answer.error_code)
+        session.share.answered(response.error_code)
         is_any_refused = False
-        for topic in answer.responses:
+        for topic in response.responses:
             for data in topic.partitions:
                 place = topic.topic_id, data.partition_index
                 self._confirm(place, sent.pop(place, {}), sent_s, data.acknowledge_error_code)

@@ -181,7 +181,7 @@ class SharesHistory:
                 ]
             )
             await client.ask_until_answered(
-                request, IncrementalAlterConfigsResponse, lambda answer: not answer.responses[0].error_code
+                request, IncrementalAlterConfigsResponse, lambda found: not found.responses[0].error_code
             )
         self._done.add(client.host)
 
@@ -217,8 +217,8 @@ class SharesHistory:
             request = ProduceRequest(
                 acks=-1, timeout_ms=3000, topic_data=[data(name=TOPIC, partition_data=[given])]
             )
-            answer = await client.ask(request, ProduceResponse, version_max=BY_NAME_MAX)
-            result = answer.responses[0].partition_responses[0] if answer is not None else None
+            response = await client.ask(request, ProduceResponse, version_max=BY_NAME_MAX)
+            result = response.responses[0].partition_responses[0] if response is not None else None
             if result is not None and not result.error_code:
                 self.produced[index].update(enumerate(values, result.base_offset))
             await asyncio.sleep(client.rng.expovariate(1 / self.pause_s))
@@ -266,12 +266,12 @@ class SharesHistory:
             topic_name=TOPIC, partitions=list(range(self.partitions))
         )
         request = DescribeShareGroupOffsetsRequest(groups=[part(group_id=group.name, topics=[topic])])
-        answer = await client.ask(request, DescribeShareGroupOffsetsResponse)
-        if answer is None or answer.groups[0].error_code:
+        response = await client.ask(request, DescribeShareGroupOffsetsResponse)
+        if response is None or response.groups[0].error_code:
             return {}
         return {
             each.partition_index: (each.start_offset, each.lag)
-            for each in answer.groups[0].topics[0].partitions
+            for each in response.groups[0].topics[0].partitions
             if not each.error_code
         }
 

@@ -153,10 +153,10 @@ async def create_topic(stage: Stage, name: str, partitions: int) -> bytes:
     request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
 
     async def create(client: SimulatedClient) -> None:
-        answer = await client.ask_until_answered(
-            request, CreateTopicsResponse, lambda answer: answer.topics[0].error_code in ALREADY_THERE
+        response = await client.ask_until_answered(
+            request, CreateTopicsResponse, lambda response: response.topics[0].error_code in ALREADY_THERE
         )
-        created.append(answer.topics[0].topic_id)
+        created.append(response.topics[0].topic_id)
 
     stage.add(f"creator of {name}", create)
     await stage.until(lambda: bool(created), 60, f"topic {name} is created")

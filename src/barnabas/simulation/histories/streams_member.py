@@ -69,9 +69,9 @@ class StreamsMember:
         self._show()
         await find_coordinator(self._client, self._group.name)
         while True:
-            answer = await self._beat()
-            if answer is not None:
-                await self._answered(answer)
+            response = await self._beat()
+            if response is not None:
+                await self._answered(response)
             await asyncio.sleep(self._client.rng.uniform(0.5, 1.5) * BEAT_S)
             if self._epoch > 0:
                 await self._commit()
@@ -101,22 +101,22 @@ class StreamsMember:
         )
         self._reports = True  # until the response arrives
         sent_s = self._client.world.loop.time()
-        answer = await self._client.ask(request, Response)
-        if answer is not None and not answer.error_code and epoch is None:
+        response = await self._client.ask(request, Response)
+        if response is not None and not response.error_code and epoch is None:
             self._reports = False
             if group.is_trusted:
-                group.ownership.good_heartbeat(me, sent_s, sent_epoch, answer.member_epoch)
-            self._epoch = answer.member_epoch
-        return answer
+                group.ownership.good_heartbeat(me, sent_s, sent_epoch, response.member_epoch)
+            self._epoch = response.member_epoch
+        return response
 
-    async def _answered(self, answer: Response) -> None:
-        code = ErrorCode(answer.error_code)
+    async def _answered(self, response: Response) -> None:
+        code = ErrorCode(response.error_code)
         if code in FORGOTTEN:
             self._rejoin()
         elif code:
             await asyncio.sleep(RETRY_S)
-        elif answer.active_tasks is not None:
-            await self._reconcile(numbers(answer.active_tasks), numbers(answer.standby_tasks or []))
+        elif response.active_tasks is not None:
+            await self._reconcile(numbers(response.active_tasks), numbers(response.standby_tasks or []))
 
     async def _reconcile(self, active: set[int], standby: set[int]) -> None:
         """First stop tasks, then start new ones; the next heartbeat reports both."""

@@ -77,18 +77,18 @@ class TransactionalProducer:
         await self._client.ask_until_answered(
             FindCoordinatorRequest(coordinator_keys=[self._id], key_type=TRANSACTION),
             FindCoordinatorResponse,
-            lambda answer: answer.coordinators[0].error_code == ErrorCode.NONE,
+            lambda response: response.coordinators[0].error_code == ErrorCode.NONE,
         )
         request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=TIMEOUT_MS)
         while True:
             newest = self._epochs.newest(self._id)
-            answer = await self._client.ask(request, InitProducerIdResponse)
-            if answer is not None and answer.error_code == ErrorCode.NONE:
+            response = await self._client.ask(request, InitProducerIdResponse)
+            if response is not None and response.error_code == ErrorCode.NONE:
                 break
-            if answer is not None and answer.error_code not in AGAIN:
-                raise Wrong(f"{self._id} cannot begin: {ErrorCode(answer.error_code).name}")
+            if response is not None and response.error_code not in AGAIN:
+                raise Wrong(f"{self._id} cannot begin: {ErrorCode(response.error_code).name}")
             await asyncio.sleep(RETRY_S)
-        self._become((answer.producer_id, answer.producer_epoch))
+        self._become((response.producer_id, response.producer_epoch))
         if self._is_trusted():
             self._epochs.given(self._id, newest, self._producer)
 
@@ -122,8 +122,8 @@ class TransactionalProducer:
             topic_data=[data(name=topic, partition_data=[given])],
         )
 
-        def code(answer: ProduceResponse) -> int:
-            found = answer.responses[0].partition_responses[0].error_code
+        def code(response: ProduceResponse) -> int:
+            found = response.responses[0].partition_responses[0].error_code
             return ErrorCode.NONE if found == ErrorCode.DUPLICATE_SEQUENCE_NUMBER else found
 
         await self._insist(request, ProduceResponse, code, "a batch")
@@ -141,8 +141,8 @@ class TransactionalProducer:
         await self._insist(
             request,
             AddPartitionsToTxnResponse,
-            lambda answer: (
-                answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+            lambda response: (
+                response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
             ),
             "a partition",
             ADD_PARTITIONS_VERSION,
@@ -156,7 +156,7 @@ class TransactionalProducer:
             adding = AddOffsetsToTxnRequest(
                 transactional_id=self._id, producer_id=pid, producer_epoch=epoch, group_id=group
             )
-            await self._insist(adding, AddOffsetsToTxnResponse, lambda answer: answer.error_code, "a group")
+            await self._insist(adding, AddOffsetsToTxnResponse, lambda found: found.error_code, "a group")
             self._added.add(group)
         part = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         request = TxnOffsetCommitRequest(
@@ -177,7 +177,7 @@ class TransactionalProducer:
         await self._insist(
             request,
             TxnOffsetCommitResponse,
-            lambda answer: next((p.error_code for p in answer.topics[0].partitions if p.error_code), 0),
+            lambda response: next((p.error_code for p in response.topics[0].partitions if p.error_code), 0),
             "offsets",
         )
 
@@ -195,15 +195,15 @@ class TransactionalProducer:
             transaction.outcome = Outcome.COMMITTING
         doubts: list[None] = []
         try:
-            answer = await self._insist(
-                request, EndTxnResponse, lambda answer: answer.error_code, "an end", on_doubt=doubts.append
+            response = await self._insist(
+                request, EndTxnResponse, lambda found: found.error_code, "an end", on_doubt=doubts.append
             )
         except Fenced:
             if not doubts:
                 transaction.outcome = Outcome.ABORTED
             raise
         transaction.outcome = Outcome.COMMITTED if commits else Outcome.ABORTED
-        producer = answer.producer_id, answer.producer_epoch
+        producer = response.producer_id, response.producer_epoch
         if self._is_new and producer[0] >= 0:
             if self._is_trusted():
                 self._epochs.moved(self._id, producer)
@@ -226,17 +226,17 @@ class TransactionalProducer:
         version_max = self._versions.get(type(request), version_max)
         while True:
             newest, producer = self._epochs.newest(self._id), self._producer
-            answer = await self._client.ask(request, response, version_max=version_max)
-            if answer is None:
+            found = await self._client.ask(request, response, version_max=version_max)
+            if found is None:
                 if on_doubt is not None:
                     on_doubt(None)
                 await asyncio.sleep(RETRY_S)
                 continue
-            code = ErrorCode(code_of(answer))
+            code = ErrorCode(code_of(found))
             if code is ErrorCode.NONE:
                 if self._is_trusted():
                     self._epochs.accepted(self._id, newest, producer, what)
-                return answer
+                return found
             if code in NEVER and self._is_trusted():
                 raise Wrong(f"{self._id}: {what} of {producer} is refused with {code.name}")
             if code not in AGAIN:

@@ -170,17 +170,17 @@ class TransactionsHistory:
 
     async def _fill(self, client: SimulatedClient) -> None:
         """Write the input before faults are injected."""
-        answer = await client.ask_until_answered(
+        response = await client.ask_until_answered(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000),
             InitProducerIdResponse,
-            lambda answer: answer.error_code == ErrorCode.NONE,
+            lambda response: response.error_code == ErrorCode.NONE,
         )
         now_ms = self._stage.world.clock.now_ms()
         for partition, count in self.inputs.items():
             batch = build_batch(
                 [Record(timestamp=now_ms, value=b"%d" % offset) for offset in range(count)],
-                producer_id=answer.producer_id,
-                producer_epoch=answer.producer_epoch,
+                producer_id=response.producer_id,
+                producer_epoch=response.producer_epoch,
                 base_sequence=0,
             )
             data = ProduceRequest.TopicProduceData
@@ -240,9 +240,9 @@ class TransactionsHistory:
         topic = part.OffsetFetchRequestTopics(name=INPUT, partition_indexes=[index])
         request = OffsetFetchRequest(groups=[part(group_id=GROUP, topics=[topic])], require_stable=True)
         while True:
-            answer = await client.ask(request, OffsetFetchResponse, version_max=BY_NAME_MAX)
-            if answer is not None and not answer.groups[0].error_code:
-                found = answer.groups[0].topics[0].partitions[0]
+            response = await client.ask(request, OffsetFetchResponse, version_max=BY_NAME_MAX)
+            if response is not None and not response.groups[0].error_code:
+                found = response.groups[0].topics[0].partitions[0]
                 if not found.error_code:
                     return max(found.committed_offset, 0)
             await asyncio.sleep(RETRY_S)

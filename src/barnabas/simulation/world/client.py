@@ -78,7 +78,7 @@ class SimulatedClient:
     async def ask(
         self,
         request: Message,
-        response: type[R],
+        response_type: type[R],
         *,
         purpose: str = "",
         timeout_ms: float | None = None,
@@ -88,7 +88,7 @@ class SimulatedClient:
         return await self.ask_at(
             self._bootstrap[0],
             request,
-            response,
+            response_type,
             purpose=purpose,
             timeout_ms=timeout_ms,
             version_max=version_max,
@@ -98,7 +98,7 @@ class SimulatedClient:
         self,
         address: Address,
         request: Message,
-        response: type[R],
+        response_type: type[R],
         *,
         purpose: str = "",
         timeout_ms: float | None = None,
@@ -107,7 +107,9 @@ class SimulatedClient:
         """Send a request to this broker."""
         try:
             connection = await self.cluster.connection_to(address, purpose)
-            return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
+            return await connection.send(
+                request, response_type, timeout_ms=timeout_ms, version_max=version_max
+            )
         except ClientError:
             return None
 
@@ -118,10 +120,12 @@ class SimulatedClient:
     def forget_leader(self, topic: str, partition: int) -> None:
         """Ask for the leader again before the next request to it."""
 
-    async def ask_until_answered(self, request: Message, response: type[R], accepts: Callable[[R], Any]) -> R:
+    async def ask_until_answered(
+        self, request: Message, response_type: type[R], accepts: Callable[[R], Any]
+    ) -> R:
         """Repeat a request until `accepts` is true for the response. Faults are limited in time."""
         while True:
-            answer = await self.ask(request, response)
-            if answer is not None and accepts(answer):
-                return answer
+            response = await self.ask(request, response_type)
+            if response is not None and accepts(response):
+                return response
             await asyncio.sleep(RETRY_S)

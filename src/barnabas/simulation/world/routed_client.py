@@ -54,7 +54,7 @@ class RoutedClient(SimulatedClient):
     async def ask(
         self,
         request: Message,
-        response: type[R],
+        response_type: type[R],
         *,
         purpose: str = "",
         timeout_ms: float | None = None,
@@ -68,17 +68,22 @@ class RoutedClient(SimulatedClient):
             request, FetchRequest
         ):  # so that a broker that does not lead in this epoch refuses it (KIP-320)
             request.topics[0].partitions[0].current_leader_epoch = way.leader_epoch
-        answer = await self.ask_at(
-            way.address, request, response, purpose=purpose, timeout_ms=timeout_ms, version_max=version_max
+        response = await self.ask_at(
+            way.address,
+            request,
+            response_type,
+            purpose=purpose,
+            timeout_ms=timeout_ms,
+            version_max=version_max,
         )
-        if answer is None:
+        if response is None:
             self._routes.pop(target, None)
-        elif needs_new_route(answer):
+        elif needs_new_route(response):
             self._routes.pop(target, None)
-            hint = hint_in(answer)
+            hint = hint_in(response)
             if hint is not None and hint[0] in self._brokers and self._is_new(target, hint[1]):
                 self._routes[target] = Route(self._brokers[hint[0]], hint[1])
-        return answer
+        return response
 
     async def leader_of(self, topic: str, partition: int) -> Address | None:
         found = await self._route_to(Target(Role.LEADER, topic, partition))
@@ -115,10 +120,10 @@ class RoutedClient(SimulatedClient):
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=target.name)], allow_auto_topic_creation=False
         )
-        answer = await self.ask_at(self.any_broker(), request, MetadataResponse, timeout_ms=LOOK_TIMEOUT_MS)
-        if answer is None or not answer.topics:
+        response = await self.ask_at(self.any_broker(), request, MetadataResponse, timeout_ms=LOOK_TIMEOUT_MS)
+        if response is None or not response.topics:
             return None
-        for each in answer.topics[0].partitions:
+        for each in response.topics[0].partitions:
             if each.partition_index == target.partition and each.error_code == ErrorCode.NONE:
                 leader = self._brokers.get(each.leader_id)
                 is_known = leader is not None and self._is_new(target, each.leader_epoch)
@@ -127,13 +132,13 @@ class RoutedClient(SimulatedClient):
 
     async def _coordinator(self, target: Target) -> Route | None:
         kind = GROUP if target.role is Role.GROUP else TRANSACTION
-        answer = await self.ask_at(
+        response = await self.ask_at(
             self.any_broker(),
             FindCoordinatorRequest(coordinator_keys=[target.name], key_type=kind),
             FindCoordinatorResponse,
             timeout_ms=LOOK_TIMEOUT_MS,
         )
-        if answer is None or not answer.coordinators or answer.coordinators[0].error_code:
+        if response is None or not response.coordinators or response.coordinators[0].error_code:
             return None
-        coordinator = self._brokers.get(answer.coordinators[0].node_id)
+        coordinator = self._brokers.get(response.coordinators[0].node_id)
         return None if coordinator is None else Route(coordinator)

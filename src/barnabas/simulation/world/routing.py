@@ -95,14 +95,14 @@ def target_of(request: Message) -> Target:
     return ANY
 
 
-def needs_new_route(answer: Message) -> bool:
-    return any(code in LOST_THE_WAY for code in codes_in(answer))
+def needs_new_route(response: Message) -> bool:
+    return any(code in LOST_THE_WAY for code in codes_in(response))
 
 
-def codes_in(answer: Struct) -> Iterator[int]:
+def codes_in(response: Struct) -> Iterator[int]:
     """All error codes of a response, at any depth."""
-    for field in answer.schema.fields:
-        value: Any = getattr(answer, field.name)
+    for field in response.schema.fields:
+        value: Any = getattr(response, field.name)
         if field.name in ("error_code", "partition_error_code"):
             yield value
         elif isinstance(value, Struct):
@@ -113,9 +113,9 @@ def codes_in(answer: Struct) -> Iterator[int]:
                     yield from codes_in(each)
 
 
-def hint_in(answer: Message) -> tuple[int, int] | None:
+def hint_in(response: Message) -> tuple[int, int] | None:
     """The leader and leader epoch that an error response names, or None."""
-    for topic in getattr(answer, "responses", ()):
+    for topic in getattr(response, "responses", ()):
         parts: list[Any] = getattr(topic, "partition_responses", None) or getattr(topic, "partitions", [])
         for part in parts:
             leader = getattr(part, "current_leader", None)

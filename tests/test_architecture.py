@@ -48,7 +48,8 @@ def table() -> dict[str, Folder]:
 
 
 FOLDERS = table()
-RIDDLE = re.compile(r'\s*"""(Who|Whoever|What|Whatever)\b')  # a sentence whose subject comes last
+# A relative clause as the subject: the reader learns last what the sentence is about.
+RIDDLE = re.compile(r'\s*"""(Who|Whoever|Whose|What|Whatever|Where|Wherever|Which|Whichever)\b')
 
 
 def folders() -> list[str]:

@@ -66,7 +66,7 @@ def main(
 
 
 def places_of(settings: BrokerSettings, environment: Mapping[str, str]) -> Places:
-    """Where lines go: the setting, or the folder that Kafka's scripts would give to its JVM."""
+    """The folder for log lines: the setting, or the folder that Kafka's scripts would give to its JVM."""
     folder = settings["barnabas.logs.dir"]
     for word in shlex.split(environment.get("KAFKA_OPTS", "")) if folder is None else ():
         if word.startswith(KAFKAS_FOLDER):

@@ -19,7 +19,7 @@ IN_FLIGHT_MAX = 1  # of a partition
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written; offset -1 when no acknowledgement was asked for."""
+    """Partition and offset of a written record; offset -1 if the producer asked for no acknowledgement."""
 
     topic: str
     partition: int
@@ -77,7 +77,7 @@ class SentRecord:
         return self._batch.base_offset.done()
 
     def result(self) -> RecordMetadata:
-        """Where the record was written, or the error that stopped it. Only when it is done."""
+        """The place of the written record, or the error that stopped it. Call it only when it is done."""
         batch, index = self._batch, self._index
         if batch.halves is not None:
             batch, index = batch.holder(index)

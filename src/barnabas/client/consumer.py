@@ -31,7 +31,7 @@ RETRY_S = 0.1
 
 
 class OnOutOfRange(Enum):
-    """Where to go on when the log does not hold the position any more (`auto.offset.reset`)."""
+    """The position to go on at when the log does not hold the old one any more (`auto.offset.reset`)."""
 
     EARLIEST = OffsetSpec.EARLIEST
     LATEST = OffsetSpec.LATEST

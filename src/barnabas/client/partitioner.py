@@ -1,4 +1,4 @@
-"""Which partition a record goes to: Java's hash for keys, a sticky choice for records without one.
+"""Partitions of records: Java's hash for keys, a sticky choice for records without one.
 
 In: key bytes, number of partitions. Out: a partition. Keys land where Kafka's own clients put them, so
 producers of both kinds may share a topic. Does not know: batches, the network.

@@ -1,4 +1,4 @@
-"""Where applications keep their state beside the data: one layout for all of them.
+"""Folders in which applications keep their state beside the data: one layout for all.
 
 In: the root of a place (a folder or URL), names of applications and queries. Out: paths. Does not know: what
 is kept there.

@@ -1,4 +1,4 @@
-"""Which settings a session gets, by where it computes. Settings of users win over all of ours.
+"""Settings of a session, by the place where it computes. Settings of users win over all of ours.
 
 In: the kind of session, settings of users. Out: settings for Spark. Settings for small batches on few cores
 are for `local` only: a cluster has its own sizes, and adaptive execution finds the number of partitions.

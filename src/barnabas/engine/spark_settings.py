@@ -1,4 +1,4 @@
-"""Where Spark runs, and with which settings.
+"""The place where Spark runs, and its settings.
 
 Out: a value. Does not know: sessions.
 """
@@ -15,7 +15,7 @@ CONNECT_SCHEME = "sc://"
 
 
 class SessionKind(StrEnum):
-    """Where a session computes: in this process, on executors of a cluster, or behind Spark Connect."""
+    """The place where a session computes: this process, executors of a cluster, or behind Spark Connect."""
 
     LOCAL = "local"
     CLUSTER = "cluster"

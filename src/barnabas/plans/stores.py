@@ -59,7 +59,7 @@ class StoreSpec:
 
 
 class StateBackend(Protocol):
-    """Where a task's pages lie: bytes by store and key. One task owns one backend.
+    """The pages of a task: bytes by store and key. One task owns one backend.
 
     `range` is in the order of the keys' bytes, `last` not included; a task asks for it only on behalf of
     processors that read ranges of their stores and for interactive reads, never while it runs other

@@ -43,7 +43,7 @@ FoundBatch: TypeAlias = tuple["ProduceFront", int, memoryview]
 """The front of a request, the partition's index and the records. For a front with several batches: the
 position of the first one, and the frame (see `ProduceLayout.read_behind`)."""
 Placed: TypeAlias = tuple[int, int, int]
-"""Where a batch was appended: base offset, append time, log start offset."""
+"""The place of an appended batch: base offset, append time, log start offset."""
 
 _compact_front = struct.Struct(">hiB").unpack_from
 _compact_partition = struct.Struct(">iB").unpack_from

@@ -80,7 +80,7 @@ class MetadataSnapshots:
 
     @property
     def first_end_offset(self) -> int:
-        """Where the log may start: every snapshot covers what is older."""
+        """The offset at which the log may start: every snapshot covers older records."""
         return min(self._files).end_offset
 
     def write(

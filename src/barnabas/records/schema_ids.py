@@ -44,7 +44,7 @@ class SchemaIds:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRules:
-    """Which parts of a topic's records must name a schema. None: that part is not looked at."""
+    """The parts of a topic's records that must name a schema. None: that part is not looked at."""
 
     key: SchemaIds | None
     value: SchemaIds | None

@@ -98,7 +98,7 @@ Say = Callable[[str], None]
 
 
 def cache_folder(name: str) -> Path:
-    """Where a set of jars is kept."""
+    """The folder that keeps a set of jars."""
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(root) / "barnabas" / name
 

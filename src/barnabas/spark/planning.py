@@ -1,4 +1,4 @@
-"""Which offsets a batch reads, and how they are shared out among tasks.
+"""Plans of batches: the offsets that a batch reads, and their division among tasks.
 
 In: where partitions begin and end, limits. Out: ranges. The same arithmetic as Spark's own Kafka
 connector, so that limits mean the same. Pure. Does not know: clusters, Spark.

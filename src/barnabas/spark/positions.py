@@ -22,7 +22,7 @@ Offsets = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Where reading begins or ends: one of the four ways."""
+    """The position at which reading begins or ends: one of four kinds."""
 
     option: str
     special: int | None = None  # EARLIEST or LATEST, for all partitions

@@ -49,7 +49,7 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Which piece of which query a task writes: the same for every attempt."""
+    """The part of a query's output that a task writes: the same for every attempt."""
 
     query: str
     batch: int

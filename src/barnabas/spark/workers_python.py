@@ -1,4 +1,4 @@
-"""Which Python Spark's workers run, and whether it has our package.
+"""The Python that Spark's workers run, and whether it has our package.
 
 In: the environment of a driver. Out: the interpreter, or an error that says what to set. Spark starts workers
 with the `python3` of the PATH unless it is told otherwise; one that lacks our package reports that there is

@@ -42,7 +42,7 @@ SECURITY_PREFIXES = ("sasl.", "ssl.", "security.")
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Where counts go, and how often."""
+    """The receiver of counts, and the interval."""
 
     bootstrap: str
     topic: str = AUDIT_TOPIC

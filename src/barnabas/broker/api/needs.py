@@ -23,7 +23,7 @@ VERSION_MAX = 1 << 15
 
 
 class Where(Enum):
-    """Where a refusal shows."""
+    """The part of a response that shows a refusal."""
 
     REQUEST = "request"  # the whole request is refused, in the form of its API's error response
     ITEM = "item"  # each refused item has the error, the others are served

@@ -1,4 +1,4 @@
-"""Where lines go: to standard error, or to files that are rolled and bounded, as Kafka's are split.
+"""Handlers of log lines: to standard error, or to files that are rolled and bounded, as Kafka's are split.
 
 In: records of Python's `logging`, from any thread. Out: `server.log`, `controller.log`, `state-change.log`,
 `kafka-request.log`, `kafka-authorizer.log` and `log-cleaner.log` in a folder. A thread writes the files, so
@@ -28,7 +28,7 @@ log = logging.getLogger("barnabas")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where lines go, and in which form."""
+    """The destination of lines, and their form."""
 
     folder: Path | None = None  # None: standard error
     form: str = TEXT

@@ -120,7 +120,7 @@ class Following:
 
 
 def fetcher_number(topic: str, index: int, count: int) -> int:
-    """Which fetcher of a leader has a partition, as Kafka spreads them."""
+    """The fetcher of a leader that has a partition, as Kafka spreads them."""
     if count == 1:
         return 0
     mixed = (31 * java_hash(topic) + index) % INT32

@@ -1,4 +1,4 @@
-"""Where partitions end, asked of their leaders, to compute how far share groups are behind.
+"""End offsets of partitions, asked of their leaders, to compute how far share groups are behind.
 
 In: topics and partitions. Out: the high watermark of each, or an error. Partitions of this broker are looked
 up, others are asked with one ListOffsets request per leader.

@@ -1,4 +1,4 @@
-"""Which requests are traced: a share of all, those whose records belong to a sampled trace, never too many.
+"""Sampling of requests: a share of all, those whose records belong to a sampled trace, never too many.
 
 In: one question for each request, the time. Out: yes or no. The share is met on average, with random gaps, so
 that periodic requests are neither always nor never met. Does not know: spans.

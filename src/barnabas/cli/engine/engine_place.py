@@ -1,4 +1,4 @@
-"""Where the engine's files of a command are: the option `--place`, or the lake of a pipeline's file.
+"""The place of the engine's files for a command: the option `--place`, or the lake of a pipeline's file.
 
 In: options. Out: a catalogue. Does not know: what is done with it.
 """

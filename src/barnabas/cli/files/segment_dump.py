@@ -31,7 +31,7 @@ CONTROL_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:
-    """Which parts of a segment to print, and how."""
+    """The parts of a segment to print, and their form."""
 
     records: bool = False
     content: bool = False

@@ -1,4 +1,4 @@
-"""Where the tool `lag` reads lag from: brokers, or a lag service.
+"""Sources of the tool `lag`: brokers, or a lag service.
 
 In: a cluster client, or the URL of a service. Out: `Look`s: groups with their lag, and forecasts where they
 are asked for. Both stand on the same core (`barnabas.monitor.lag`). Does not know: how lag is shown.

@@ -104,7 +104,7 @@ class ReassignmentAdmin(AdminPart):
         return found
 
     async def replica_log_dirs(self, replicas: Sequence[Replica]) -> dict[Replica, ReplicaDirs]:
-        """Where replicas lie; those that a broker does not have are missing."""
+        """Log dirs of replicas; replicas that a broker does not have are missing."""
         nested = DescribeLogDirsRequest.DescribableLogDirTopic
         found: dict[Replica, ReplicaDirs] = {}
         for broker in sorted({replica.broker for replica in replicas}):

@@ -60,7 +60,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicCursor:
-    """Where the next page of a long description begins."""
+    """The position at which the next page of a long description begins."""
 
     topic: str
     partition: int
@@ -259,7 +259,7 @@ class TopicAdmin(AdminPart):
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Which of these partitions (None: of all) have replicas that are being moved."""
+        """Those of these partitions (None: of all) whose replicas are being moved."""
         nested = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
         asked = (
             None

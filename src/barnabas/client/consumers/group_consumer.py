@@ -43,7 +43,7 @@ REVOKE_COMMIT_S = 5.0  # other members wait for the rebalance meanwhile
 
 
 class OffsetReset(Enum):
-    """Where to begin without a committed offset, or when the log does not hold it any more."""
+    """The position to begin at without a committed offset, or when the log does not hold it any more."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -1,4 +1,4 @@
-"""Where a broker listens: host and port, and the comma separated list that every client starts from.
+"""Addresses of brokers: host and port, and the comma separated list that every client starts from.
 
 In: text such as `host1:9092,[::1]:9093`. Out: addresses, or a ValueError that names the wrong part.
 Does not know: name resolution, connections.

@@ -97,7 +97,7 @@ def fetched_partitions(
 
 
 class Aborted:
-    """Which batches of a partition belong to aborted transactions, asked in the order of offsets."""
+    """Finds batches that belong to aborted transactions; ask in the order of offsets."""
 
     def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
         """Each with its first offset and its producer id."""

@@ -39,7 +39,7 @@ class FrameBuffer:
         self._start = self._end = 0
 
     def room(self) -> memoryview:
-        """Where the next bytes go: up to the end of the frame that has begun, so that it need not move."""
+        """Memory for the next bytes: up to the end of the frame that has begun, so that it need not move."""
         held = self._end - self._start
         if not held:
             self._start = self._end = 0

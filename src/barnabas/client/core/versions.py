@@ -1,4 +1,4 @@
-"""Which versions of which APIs a broker speaks, and the newest that we share with it.
+"""Versions of APIs that a broker speaks, and the newest that we share with it.
 
 In: a connection that is just made. Out: a table from api key to the broker's lowest and highest version.
 A broker that does not know our version of ApiVersions responds in version 0 and names its own: ask again so.

@@ -47,7 +47,7 @@ def is_secret(name: str, definition: ConfigDef | None = None) -> bool:
 
 
 def secret_spans(value: str) -> list[tuple[int, int]]:
-    """Where a value holds secrets: user info of addresses, values of `password=` and of `"password": "…"`."""
+    """Spans of secrets in a value: user info of addresses, values of `password=` and of `"password": "…"`."""
     found = list(user_infos(value))
     for pattern in (SECRET_PART, SECRET_FIELD):
         found += [match.span(1) for match in pattern.finditer(value)]
@@ -59,7 +59,7 @@ def secret_spans(value: str) -> list[tuple[int, int]]:
 
 
 def user_infos(value: str) -> Iterator[tuple[int, int]]:
-    """Where user and password of addresses stand."""
+    """Spans of user and password in addresses."""
     at = 0
     for piece, following in pairwise(value.split("://")):
         at += len(piece) + len("://")

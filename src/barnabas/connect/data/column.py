@@ -66,7 +66,7 @@ class Column:
         return Column(self.schema, self.data.slice(start, length))
 
     def is_null(self) -> pa.Array:
-        """Which values are missing."""
+        """A mask of the missing values."""
         if self.schema is None:
             return pa.array([value is None for value in self.data], pa.bool_())
         return self.data.is_null()

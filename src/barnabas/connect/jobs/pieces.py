@@ -77,6 +77,6 @@ class OpenPiece:
 
 
 def stage_attempt(context: object) -> int:
-    """Which attempt of the whole stage this is; 0 where Spark does not tell."""
+    """The attempt number of the whole stage; 0 if Spark does not tell."""
     found = getattr(context, "stageAttemptNumber", None)
     return int(found()) if callable(found) else 0

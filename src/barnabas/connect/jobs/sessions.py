@@ -37,7 +37,7 @@ KILL_S = 10.0
 
 
 def settings_of(worker: Mapping[str, str], config: Mapping[str, str]) -> SparkSettings:
-    """Where jobs of a connector compute: its own settings, then those of the worker."""
+    """Settings of the session for jobs of a connector: its own settings, then those of the worker."""
     given = {**of_spark(worker), **of_spark(config)}
     if MASTER in config and REMOTE not in config:
         given.pop(REMOTE, None)

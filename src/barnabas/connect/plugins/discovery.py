@@ -1,4 +1,4 @@
-"""Which plugins there are: those of this package, entry points, modules in folders of `plugin.path`.
+"""Discovery of plugins: those of this package, entry points, modules in folders of `plugin.path`.
 
 In: a name as it stands in a configuration: a Java class, a simple name, one without its suffix, or
 `module:Class`. Out: the plugin, loaded when it is asked for. Names that mean two plugins are refused like

@@ -61,7 +61,7 @@ class SparkSource:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Which records a DataFrame of a sink holds. A batch tried again has the same number and ranges."""
+    """The records that a DataFrame of a sink holds. A batch tried again has the same number and ranges."""
 
     connector: str
     task: int

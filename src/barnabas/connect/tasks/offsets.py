@@ -38,7 +38,7 @@ def canonical(partition: Mapping[str, Any]) -> str:
 
 
 class OffsetStore(Protocol):
-    """Where a task reads offsets, and what it writes them with."""
+    """The place where a task reads offsets, and the producer that writes them."""
 
     topic: str | None  # offsets are records of this topic; None: `save` keeps them
 

@@ -206,7 +206,7 @@ class RunningTask:
         return ErrorHandler(ErrorSettings.of(self._config), self.progress, self._stopping, dead_letters)
 
     def store(self) -> OffsetMemory:
-        """Where this task's offsets are: the connector's topic, the worker's, a file, or memory alone."""
+        """The store of this task's offsets: the connector's topic, the worker's, a file, or memory alone."""
         shared = self._worker.get("offset.storage.topic")
         topic = self._config.get("offsets.storage.topic") or shared
         if topic:

@@ -35,7 +35,7 @@ SHOWN_MAX = 5
 
 
 def span(origin: Sequence[RawRecord]) -> str:
-    """Which records these are: `orders-0 offsets 5 to 9, orders-1 offset 3`."""
+    """Describe records for an error: `orders-0 offsets 5 to 9, orders-1 offset 3`."""
     found: dict[tuple[str | None, int | None], list[int]] = {}
     for each in origin:
         found.setdefault((each.topic, each.partition), []).append(each.offset or 0)
@@ -410,7 +410,7 @@ class SinkLoop:
         self._close(set(self._open))
 
     def _start_of(self, where: TopicPartition) -> int | None:
-        """Where the next owner of a partition begins; None: nothing came of it, and it has no offset."""
+        """The offset at which the next owner of a partition begins; None: no record came, no offset."""
         for known in (self._flushed, self._committed, self._began):
             if where in known:
                 return known[where]

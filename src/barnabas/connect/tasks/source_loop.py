@@ -34,7 +34,7 @@ LAST_FLUSH_MS = 5_000  # of a task that fails, unless offset.flush.timeout.ms sa
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Where transactions end: `poll`, `interval` or `connector`."""
+    """The boundary of transactions: `poll`, `interval` or `connector`."""
 
     kind: str = "poll"
     interval_ms: int = 60_000

@@ -216,7 +216,7 @@ def taken(part: Part, places: list[int]) -> Part:
 
 
 def tombstones(transform: Any, records: Records) -> Any:
-    """Which records have neither value nor schema where a transform of fields looks; None: no one has."""
+    """Indices of records without value and schema on the side that a transform reads, or None."""
     on = getattr(transform, "on", None)
     if on is None:
         return None

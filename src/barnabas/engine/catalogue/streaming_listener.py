@@ -67,7 +67,7 @@ class CatalogueListener(StreamingQueryListener):
 
 
 def offsets_of(progress: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the sources stand after the batch, by topic and partition."""
+    """Offsets of the sources after the batch, by topic and partition."""
     found: dict[str, Any] = {}
     for source in progress.get("sources") or ():
         for (topic, partition), offset in positions(source.get("endOffset")).items():

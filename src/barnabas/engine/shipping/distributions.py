@@ -1,4 +1,4 @@
-"""Which libraries executors need beside Python and pyspark.
+"""Libraries that executors need beside Python and pyspark.
 
 In: the libraries that this interpreter has. Out: their files. What pyspark itself needs (pyarrow, pandas,
 numpy) is expected on executors, and is shipped only where it is missing. Does not know: Spark.

@@ -1,4 +1,4 @@
-"""Which partitions of a share group have state with the share coordinator, and which are about to.
+"""Partitions of a share group that have state with the share coordinator, or are about to.
 
     (unknown) ──► initializing ──► initialized ──► deleting ──► (unknown)
 

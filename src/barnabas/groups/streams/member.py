@@ -37,7 +37,7 @@ class MemberState(IntEnum):
 
 
 class Endpoint(NamedTuple):
-    """Where a member serves interactive queries."""
+    """The endpoint at which a member serves interactive queries."""
 
     host: str
     port: int

@@ -16,7 +16,7 @@ UNKNOWN = -1
 
 
 class Placement(NamedTuple):
-    """Where a partition is; the leader is -1 while there is none."""
+    """Leader and replicas of a partition; the leader is -1 while there is none."""
 
     leader: int
     replicas: Sequence[int]

@@ -1,1 +1,1 @@
-"""Where alerts go: mail, webhooks, Slack, PagerDuty, Alertmanager. One module for each form of message."""
+"""Targets of alerts: mail, webhooks, Slack, PagerDuty, Alertmanager. One module for each form of message."""

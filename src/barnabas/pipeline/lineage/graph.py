@@ -30,7 +30,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a column comes from, and what was done to it."""
+    """The origin of a column, and the expression that makes it."""
 
     column: Column
     use: Use

@@ -21,7 +21,7 @@ TITLE = 24
 
 
 class Drawing:
-    """Where each box and each column lies."""
+    """Coordinates of each box and each column."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -52,7 +52,7 @@ def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], obje
 
 @contextmanager
 def parts_of(pipeline: Pipeline, what: str) -> Iterator[Parts]:
-    """Where parts of views go: to the serving process, or to the store if the pipeline does not run."""
+    """The receiver of parts of views: the serving process, or the store if the pipeline does not run."""
     lock = lake_lock(pipeline, what)
     try:
         lock.acquire()

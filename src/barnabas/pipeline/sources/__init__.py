@@ -1,1 +1,1 @@
-"""Where rows come from: topics, tables of databases, files. Each source is read slice by slice."""
+"""Sources of rows: topics, tables of databases, files. Each source is read slice by slice."""

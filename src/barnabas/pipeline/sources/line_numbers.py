@@ -40,7 +40,7 @@ def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def ends_of_runs(batch: pa.RecordBatch) -> list[int]:
-    """Where rows of one block end."""
+    """The ends of rows in one block."""
     import pyarrow.compute as pc
 
     found: set[int] = set()

@@ -20,7 +20,7 @@ FOLDER = "lease"
 
 
 def lease_records(pipeline: Pipeline) -> Records:
-    """Where the lease of the lake is kept: in the lake."""
+    """The place of the lake's lease: in the lake."""
     lake = pipeline.lake_location
     if lake.root.startswith(FILE_URL) or lake.is_local:
         return FolderRecords(Path(lake.own_path(FOLDER).removeprefix(FILE_URL)))

@@ -378,7 +378,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class LineageServer:
-    """Where OpenLineage events are sent, beside the file that always has them."""
+    """The address to which OpenLineage events are sent, beside the file that always has them."""
 
     url: Text = ""
     endpoint: str = LINEAGE_ENDPOINT

@@ -1,4 +1,4 @@
-"""Where a run keeps its own state: lock, timeline, logs, schedule, the applied file.
+"""The folder in which a run keeps its own state: lock, timeline, logs, schedule, the applied file.
 
 In: a pipeline. Out: folders of this machine: inside of the lake if it is a folder, beside the file if it
 is a URL. Does not know: what is in them.

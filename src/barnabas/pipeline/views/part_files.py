@@ -150,7 +150,7 @@ class NoParts(LakeParts):
 
 
 def lake_parts(pipeline: Pipeline) -> LakeParts:
-    """Where the executors write large parts of a pipeline, and its store reads them."""
+    """The folder to which executors write large parts, and from which the store reads them."""
     return LakeParts(pipeline.lake_location, lake_settings(pipeline))
 
 

@@ -1,1 +1,1 @@
-"""Which node of a registry is the primary: elected in a group, and how other nodes send writes to it."""
+"""The election of a registry's primary in a group, and how other nodes send writes to it."""

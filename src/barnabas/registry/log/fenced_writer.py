@@ -38,7 +38,7 @@ FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 
 
 class Written(NamedTuple):
-    """Where a batch is: the offset of its first record, and the time of all."""
+    """The place of a batch: the offset of its first record, and the time of all."""
 
     base_offset: int
     timestamp_ms: int

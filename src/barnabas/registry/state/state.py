@@ -100,7 +100,7 @@ class State:
         return subject_name(own.alias, subject_name(name).context).qualified
 
     def _scopes(self, name: str | None) -> Iterator[str | None]:
-        """Where to look for a setting of a subject, the nearest first."""
+        """The scopes that may hold a setting of a subject, the nearest first."""
         if name is not None:
             yield name
             context = subject_name(name).context

@@ -33,7 +33,7 @@ READS = (OTHER_CLUSTER, NOT_THERE)
 
 
 class Place(NamedTuple):
-    """Whose settings they are: how Kafka and how v3 names it."""
+    """The owner of settings: its names in Kafka and in v3."""
 
     resource: ConfigResource
     kind: str

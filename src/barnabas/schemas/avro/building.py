@@ -53,7 +53,7 @@ def shown(value: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Where a text defines a named type."""
+    """The definition of a named type in a text."""
 
     value: dict[str, Json]
     space: str | None  # the namespace around it

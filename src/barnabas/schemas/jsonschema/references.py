@@ -1,4 +1,4 @@
-"""Where `$ref` leads: inside the schema, into schemas that it refers to, or into the drafts' own schemas.
+"""Targets of `$ref`: inside the schema, into schemas that it refers to, or into the drafts' own schemas.
 
 In: a tree with its draft, and the trees of references by name. Out: the schema that a reference means, with
 the place from which its own references are resolved; InvalidSchema if nothing is there. Nothing is fetched.
@@ -25,7 +25,7 @@ CHAIN_MAX = 100  # references that lead to references
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a schema stands: its draft, and the address that its references are relative to."""
+    """The scope of a schema: its draft, and the address that its references are relative to."""
 
     documents: Documents
     resolver: Any  # of `referencing`, whose class is not public

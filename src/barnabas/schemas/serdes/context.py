@@ -1,4 +1,4 @@
-"""Where a record goes or comes from, and the error of a record that cannot be written or read.
+"""Topic and field of a record, and the error of a record that cannot be written or read.
 
 In: topic, field, headers. Out: values. Does not know: schemas. Contexts of confluent-kafka have the same
 attributes and are accepted wherever these are.

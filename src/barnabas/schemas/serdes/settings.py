@@ -14,7 +14,7 @@ from barnabas.schemas.serdes import subjects
 
 
 class IdLocation(StrEnum):
-    """Where a payload's schema is named."""
+    """The place at which a payload names its schema."""
 
     PREFIX = "prefix"  # id before the payload
     PREFIX_GUID = "prefix.guid"  # GUID before the payload

@@ -1,4 +1,4 @@
-"""Which claims of a token hold, at a given time. In: claims that were decoded. Out: an identity.
+"""Checks of a token's claims at a given time. In: claims that were decoded. Out: an identity.
 
 Does not know: signatures.
 """

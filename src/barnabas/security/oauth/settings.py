@@ -80,7 +80,7 @@ class ClaimRules:
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """Where the key set comes from, and how often it is read."""
+    """The source of the key set, and the interval of reading it."""
 
     url: str
     refresh_s: float = 3600

@@ -59,7 +59,7 @@ class TrustStore:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoreSettings:
-    """Where a store is, in the words of the settings. `which` is `keystore` or `truststore`."""
+    """The place of a store, in the words of the settings. `which` is `keystore` or `truststore`."""
 
     which: str
     type: str

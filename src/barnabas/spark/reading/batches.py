@@ -98,7 +98,7 @@ class Chunk:
 
 
 def next_offset_of(records: memoryview, offset: int) -> int:
-    """Where to go on behind the last whole batch: only headers are looked at."""
+    """The offset behind the last whole batch; only headers are read."""
     position, end = 0, len(records)
     while end - position >= BATCH_OVERHEAD:
         size = int.from_bytes(records[position + LENGTH_AT : position + LENGTH_AT + 4], "big") + LOG_OVERHEAD

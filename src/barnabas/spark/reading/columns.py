@@ -48,7 +48,7 @@ def schema_of(columns: Sequence[str]) -> pa.Schema:
 
 
 class Rows:
-    """Where the parts of every record are: the result of one scan."""
+    """Positions of the parts of every record: the result of one scan."""
 
     def __init__(self, chunk: Chunk, first: int, stop: int) -> None:
         size = chunk.record_count

@@ -53,7 +53,7 @@ def scan(
     headers_at: Any,
     headers_end: Any,
 ) -> int:
-    """Where every record with an offset in [first, stop) has its parts. Out: how many there are, or BROKEN.
+    """Find the parts of every record with an offset in [first, stop). Out: how many there are, or BROKEN.
 
     `append_times[i]` is the time of all records of batch i, or -1 when each has its own; sizes of -1 are
     nulls.
@@ -156,7 +156,7 @@ def count_headers(data: Any, at: Any, ends: Any, offsets: Any) -> int:
 def scan_headers(
     data: Any, at: Any, ends: Any, key_at: Any, key_size: Any, value_at: Any, value_size: Any
 ) -> int:
-    """Where every header has its key and value. Out: how many there are, or BROKEN."""
+    """Find key and value of every header. Out: how many there are, or BROKEN."""
     found = 0
     for row in range(len(at)):
         end = ends[row]

@@ -37,7 +37,7 @@ class Packing:
         self._records = np.empty(0, np.uint8)
 
     def records_room(self, size: int) -> Any:
-        """Where records are put before they are compressed: what was there before is gone."""
+        """The buffer for records before they are compressed; its former content is lost."""
         if len(self._records) < size:
             self._records = np.empty(size, np.uint8)
         return self._records

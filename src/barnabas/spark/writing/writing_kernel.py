@@ -19,7 +19,7 @@ BODY_OVERHEAD_MAX = 32  # attributes, deltas, lengths and the number of headers 
 
 @compiled
 def find_values(offsets: Any, at: Any, sizes: Any) -> None:
-    """Where each value of an Arrow column starts, and its size."""
+    """Start and size of each value of an Arrow column."""
     start = np.int64(offsets[0])
     for row in range(len(sizes)):
         end = np.int64(offsets[row + 1])

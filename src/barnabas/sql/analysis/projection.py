@@ -164,7 +164,7 @@ class Divided:
 
 
 def divided(selected: list[Selected], stage: Stage, sink: str, at: Position | None) -> Divided:
-    """Which columns are the key. SqlError where a key column is missing or there twice."""
+    """Find the columns of the key. SqlError if a key column is missing or there twice."""
     taken: dict[int, Selected] = {}
     for index, part in enumerate(stage.key):
         found = _selected_key(part, selected)

@@ -94,7 +94,7 @@ def _schema(selection: Selection) -> Schema:
 
 
 def _places(selection: Selection) -> tuple[KeyPlace, ...]:
-    """Where a tombstone has the value of each column: in its key, or nowhere."""
+    """The place of each column's value in a tombstone: in its key, or nowhere."""
     stage = selection.stage
     places: list[KeyPlace] = []
     for each in selection.columns:

@@ -105,7 +105,7 @@ def step_of(call: AggregateCall, code: Udaf) -> Step | None:
 
 
 def reasons_of(aggregates: SqlAggregates) -> list[str]:
-    """Which functions run as Python for each row."""
+    """Names of the functions that run as Python for each row."""
     return [
         f"{call.name}() runs for each row" for call in aggregates.calls if step_of(call, call.code()) is None
     ]

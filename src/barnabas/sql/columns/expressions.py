@@ -239,7 +239,7 @@ def _new_key(node: NewKey) -> Callable[[Rows], Column]:
 
 
 def reasons_of(node: e.Expression) -> list[str]:
-    """Which parts run as Python over the values of a batch."""
+    """Names of the parts that run as Python over the values of a batch."""
     found = []
     for each in e.walk(node):
         if isinstance(each, SqlCall):

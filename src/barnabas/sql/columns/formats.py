@@ -1,4 +1,4 @@
-"""Which form over columns a serde of SQL has. Importing this module registers them.
+"""Forms over columns of SQL's serdes. Importing this module registers them.
 
 Does not know: how a form reads.
 """

@@ -18,7 +18,7 @@ from barnabas.sql.types.sql_types import SqlType
 
 
 class Place(Enum):
-    """Where a column of a source lies."""
+    """The place of a column in a source."""
 
     KEY = "key"
     VALUE = "value"

@@ -21,7 +21,7 @@ _NUMBERS = {INTEGER: (struct.Struct(">i"), 31), BIGINT: (struct.Struct(">q"), 63
 
 
 def spans_of(read: PullRead) -> list[Span]:
-    """Where to look for rows of keys that are not known one by one."""
+    """The ranges of pages that may hold rows of keys that are not known one by one."""
     return [WHOLE] if read.key_range is None else range_of(read.table, read.key_range)
 
 

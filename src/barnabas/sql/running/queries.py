@@ -106,7 +106,7 @@ def explanation_of(prepared: Prepared, work: QueryWork) -> Explanation:
 
 
 def road_of(work: QueryWork) -> str:
-    """Which code runs each part of a query, and why."""
+    """The code that runs each part of a query, and the reason."""
     if work.plan is None:
         return "a lookup in the rows of the table's topic, kept in this process"
     if work.sink is None:

@@ -185,7 +185,7 @@ class EncryptedFile:
         )
 
     def _locate(self, position: int) -> tuple[int, int, bool] | None:
-        """Where a frame begins that starts at or before a position, what it starts with, and whether it is
+        """The beginning of a frame at or before a position, its first bytes, and whether it is
         the last such frame. None if the file has no frame."""
         starts, places = self._recent
         if starts and position >= starts[0]:

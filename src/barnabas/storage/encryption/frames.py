@@ -53,7 +53,7 @@ class Frame(NamedTuple):
 
     @property
     def end_at(self) -> int:
-        """Where it ends in the file."""
+        """The position in the file behind this frame."""
         return self.at + FRAME_OVERHEAD + self.length
 
 
@@ -72,7 +72,7 @@ def next_page(at: int) -> int:
 
 
 def first_in_page(page: int) -> int:
-    """Where the first frame of a page begins."""
+    """The position of the first frame of a page."""
     return page * PAGE_BYTES if page else HEADER_BYTES
 
 

@@ -77,7 +77,7 @@ class Column:
 
     @property
     def is_null(self) -> Any:
-        """Which values are null, as booleans."""
+        """A mask of the null values, as booleans."""
         self._copy_rows()
         if self._array is not None:
             if not self._array.null_count:

@@ -208,7 +208,7 @@ def _struct(node: e.Struct) -> Evaluate:
 
 
 def truths(column: Column) -> Any:
-    """Which values hold, as `bool(value)` says."""
+    """A mask of the values that are true, as `bool(value)` says."""
     if column.plain_type == pa.bool_():
         return column.array.fill_null(False).to_numpy(zero_copy_only=False)
     return np.fromiter((bool(each) for each in column.items), np.bool_, len(column))

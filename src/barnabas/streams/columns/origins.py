@@ -1,4 +1,4 @@
-"""Where the records of a batch come from, and what happened to them, by their order.
+"""Origins of the records of a batch, and what happened to them, by their order.
 
 In: the parts of a batch, problems of expressions and records that cannot be read, as steps find them. Out:
 the calls of the task's handlers, record after record, as the interpreter makes them. Does not know: steps.

@@ -1,4 +1,4 @@
-"""Which road each step of a plan takes, and why: for explanations.
+"""The road of each step of a plan, with the reason: for explanations.
 
 In: a plan. Out: for each node, columns or record by record, with the reason. A sub-topology takes one road:
 a single step without columns sends all of its steps record by record. Does not know: batches.

@@ -41,7 +41,7 @@ class Answer:
 
 
 class KeyPlace(NamedTuple):
-    """Where a key lives: the partition of the changelog, which is the number of the task."""
+    """The place of a key: the partition of the changelog, which is the number of the task."""
 
     store: str
     partition: int

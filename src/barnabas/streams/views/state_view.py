@@ -175,7 +175,7 @@ class StateView:
         return self._ready(store, fresh, None).position
 
     def place_of(self, store: str, key: Any) -> KeyPlace:
-        """Where a key lives by the default partitioner."""
+        """The place of a key by the default partitioner."""
         found = self._ready(store, False, None)
         return KeyPlace(store, found.partition_of(found.key_bytes(key)), found.topic)
 

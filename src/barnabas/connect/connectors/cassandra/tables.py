@@ -1,4 +1,4 @@
-"""Which rows records become: one `TableRule` for each table of a topic.
+"""Rules that turn records into rows: one `TableRule` for each table of a topic.
 
 DataStax' rules come from settings, Confluent's from the schemas of records. Does not know: the driver.
 """

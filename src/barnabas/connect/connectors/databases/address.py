@@ -27,7 +27,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is and who connects. `kind` is `postgresql`, `mysql` or `sqlite`."""
+    """The address of a database and the user. `kind` is `postgresql`, `mysql` or `sqlite`."""
 
     kind: str
     host: str

@@ -65,8 +65,8 @@ class LineCutter:
 
 
 def find_end(data: bytes, count_max: int) -> int:
-    """Where the first `count_max` complete lines end; 0 if there is none. A CR at the very end may be half of
-    a CR LF, so its line waits."""
+    """The end of the first `count_max` complete lines; 0 if there is none. A CR at the very end may be half
+    of a CR LF, so its line waits."""
     if b"\r" not in data:
         if count_max == 1:
             return data.find(b"\n") + 1

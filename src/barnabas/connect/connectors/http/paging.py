@@ -50,7 +50,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to go on: the offset of a request, and how many records of its response are taken already."""
+    """The position of the source: the offset of a request, and how many of its records were returned."""
 
     offset: str
     index: int = 0

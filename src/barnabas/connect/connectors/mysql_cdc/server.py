@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S = 20
 
 
 class Wanted:
-    """Which databases, tables and columns the lists of a connector choose."""
+    """The databases, tables and columns that the lists of a connector choose."""
 
     def __init__(self, settings: Settings) -> None:
         self._databases, self._tables, self._columns = (
@@ -98,7 +98,7 @@ class Server:
             raise ConnectError(f"the server has binlog_format={form}: set binlog_format=ROW")
 
     def place(self) -> Place:
-        """Where the log ends now."""
+        """The end of the log now."""
         import pymysql
 
         try:

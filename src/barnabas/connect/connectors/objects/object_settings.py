@@ -367,7 +367,7 @@ def define_bytes(found: ConfigDef) -> ConfigDef:
 
 
 def define_store(found: ConfigDef, *, has_part_size: bool = True) -> ConfigDef:
-    """Where an object store is, and the key to it."""
+    """The address of an object store, and its credentials."""
     found.define("s3.region", "STRING", "us-west-2", "MEDIUM", "The region.")
     if has_part_size:
         found.define("s3.part.size", "INT", 26214400, "HIGH", "Bytes of a part of an upload.",

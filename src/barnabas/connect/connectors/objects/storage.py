@@ -1,4 +1,4 @@
-"""Where files of the objects connectors lie: a folder, or a bucket of an object store.
+"""Storage of the objects connectors' files: a folder, or a bucket of an object store.
 
 In: names below the root, bytes. Out: files that appear as a whole or not at all. Does not know: formats.
 """

@@ -32,7 +32,7 @@ WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped 
 
 
 class Wanted:
-    """Which schemas, tables and columns the lists of a connector choose."""
+    """The schemas, tables and columns that the lists of a connector choose."""
 
     def __init__(self, settings: Settings) -> None:
         self._schemas, self._tables, self._columns = (
@@ -140,7 +140,7 @@ def ensure_identities(connection: Any, settings: Settings) -> None:
 
 
 def ensure_slot(connection: Any, name: str) -> tuple[int, bool]:
-    """Where the slot stands, and whether it was created just now."""
+    """The position of the slot, and whether it was created just now."""
     level = connection.execute("SHOW wal_level").fetchone()[0]
     if level != "logical":
         raise ConnectError(f"the server has wal_level={level}: set wal_level=logical and restart it")

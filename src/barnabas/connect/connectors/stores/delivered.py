@@ -1,4 +1,4 @@
-"""Which records of a batch are delivered, while the runtime hands the same batch over again.
+"""Records of a batch that are delivered, while the runtime hands the same batch over again.
 
 A sink whose requests cannot be undone asks this before it sends: a batch that failed in its middle is not
 sent again from its beginning. Does not know: sinks. The memory is this task's: a crash forgets it.

@@ -1,1 +1,1 @@
-"""Which keys a table holds: an index in memory for small tables, a lookup on executors for others."""
+"""Keys that a table holds: an index in memory for small tables, a lookup on executors for others."""

@@ -26,8 +26,8 @@ class KeyIndex:
     def has(
         self, first: Longs, second: Longs, times: Longs | None = None, within_us: int | None = None
     ) -> Flags:
-        """Which keys the index has. With `within_us` only entries count that are at most so long before or
-        after the time of the key that is asked for."""
+        """Find the keys that the index has. With `within_us`, only entries count that are at most so long
+        before or after the time of the key."""
         found = np.zeros(len(first), np.bool_)
         for firsts, seconds, ats in self._runs:
             at = np.searchsorted(firsts, first)

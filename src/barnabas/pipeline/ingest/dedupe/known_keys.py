@@ -1,4 +1,4 @@
-"""Which keys a table of staging or trusted holds, as far back as its horizon reaches.
+"""Keys that a table of staging or trusted holds, as far back as its horizon reaches.
 
 In: a table, the columns of its key, the horizon; the keys of a batch. Out: those that the table has: as an
 index in the driver's memory while the horizon holds few keys, else looked up on executors, in the files that

@@ -46,7 +46,7 @@ def _place(key: bytes, number: int) -> bytes:
 
 
 def page_key(key: bytes, number: int) -> bytes:
-    """Where the page of a key for a span lies in the backend."""
+    """The address of a key's page for a span in the backend."""
     return PAGED + _place(key, number)
 
 

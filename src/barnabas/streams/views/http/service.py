@@ -140,7 +140,7 @@ class StoresApi:
         return answered(await self._look(self.view.versions, request, asked.key(self.view), *asked.times()))
 
     async def metadata(self, request: Request) -> Response:
-        """Where a key lives. One process answers for all keys, so the host is always its own."""
+        """The place of a key. One process serves all keys, so the host is always its own."""
         store = request.path_params["store"]
         key = Asked(request).key(self.view)
         place = await asyncio.to_thread(self.view.place_of, store, key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -119,6 +120,7 @@ def test_events_of_batches_arrive_with_the_token_and_are_in_the_file_too(
 def test_a_server_that_is_away_gets_the_events_when_it_is_back(
     receiver: Receiver, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "barnabas.pipeline")
     receiver.statuses = [503, 500, 429]
     recorder = RunRecorder(people(tmp_path, LineageServer()))
     recorder._sender = sender = LineageSender(LineageServer(receiver.url), pause_s=0.01)
@@ -134,6 +136,7 @@ def test_a_server_that_is_away_gets_the_events_when_it_is_back(
     of_lineage = [each.message for each in caplog.records if each.message.startswith("lineage:")]
     assert [message.partition(":")[2][:30] for message in of_lineage] == [
         " events cannot be sent: 503 Se",
+        " events are sent again",
         " the server refuses an event: ",
     ]
 

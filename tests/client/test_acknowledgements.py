@@ -39,21 +39,21 @@ def test_whole_ranges_are_accepted_but_for_gaps() -> None:
 def test_a_delivery_is_accepted_as_ranges() -> None:
     deliveries = Deliveries()
     deliveries.add(delivery(0, 1, 3, ranges=[(0, 3)], gaps=frozenset({2})))
-    [(_, batches)] = deliveries.take(accepts_all=True)
+    [(_, batches)] = deliveries.pop_acknowledgements(accepts_all=True)
     assert batches == [AckBatch(0, 3, (1, 1, 0, 1))]
-    assert deliveries.take(accepts_all=True) == []
+    assert deliveries.pop_acknowledgements(accepts_all=True) == []
 
 
 def test_only_records_with_an_acknowledgement_are_sent() -> None:
     deliveries = Deliveries()
     deliveries.add(delivery(0, 1, 2, ranges=[(0, 2)]))
     deliveries.acknowledge(WHERE, 1, REJECT)
-    [(_, batches)] = deliveries.take(accepts_all=False)
+    [(_, batches)] = deliveries.pop_acknowledgements(accepts_all=False)
     assert batches == [AckBatch(1, 1, (3,))]
     assert deliveries.has_open
     deliveries.acknowledge(WHERE, 0, ACCEPT)
     deliveries.acknowledge(WHERE, 2, RELEASE)
-    [(_, batches)] = deliveries.take(accepts_all=False)
+    [(_, batches)] = deliveries.pop_acknowledgements(accepts_all=False)
     assert batches == [AckBatch(0, 0, (1,)), AckBatch(2, 2, (2,))]
     assert not deliveries.has_open
 
@@ -62,19 +62,19 @@ def test_a_renewed_record_can_be_acknowledged_again() -> None:
     deliveries = Deliveries()
     deliveries.add(delivery(7, ranges=[(7, 7)]))
     deliveries.acknowledge(WHERE, 7, RENEW)
-    [(_, batches)] = deliveries.take(accepts_all=False)
+    [(_, batches)] = deliveries.pop_acknowledgements(accepts_all=False)
     assert batches == [AckBatch(7, 7, (4,))]
     assert not deliveries.has_open
     deliveries.acknowledge(WHERE, 7, ACCEPT)
-    [(_, batches)] = deliveries.take(accepts_all=False)
+    [(_, batches)] = deliveries.pop_acknowledgements(accepts_all=False)
     assert batches == [AckBatch(7, 7, (1,))]
-    assert deliveries.take(accepts_all=False) == []
+    assert deliveries.pop_acknowledgements(accepts_all=False) == []
 
 
 def test_unreadable_records_are_rejected() -> None:
     deliveries = Deliveries()
     deliveries.add(delivery(0, ranges=[(0, 2)], unreadable=frozenset({1, 2})))
-    [(_, batches)] = deliveries.take(accepts_all=True)
+    [(_, batches)] = deliveries.pop_acknowledgements(accepts_all=True)
     assert batches == [AckBatch(0, 2, (1, 3, 3))]
 
 
@@ -91,6 +91,6 @@ def test_an_acknowledgement_that_was_sent_cannot_be_changed() -> None:
     deliveries.add(delivery(0, 1, ranges=[(0, 1)]))
     deliveries.acknowledge(WHERE, 0, ACCEPT)
     deliveries.acknowledge(WHERE, 0, REJECT)
-    assert deliveries.take(accepts_all=False)[0][1] == [AckBatch(0, 0, (3,))]
+    assert deliveries.pop_acknowledgements(accepts_all=False)[0][1] == [AckBatch(0, 0, (3,))]
     with pytest.raises(ValueError, match="cannot be acknowledged"):
         deliveries.acknowledge(WHERE, 0, RELEASE)

@@ -57,7 +57,7 @@ def of_the_engine(folder: Path) -> set[str]:
     """The page of Streams on Spark."""
     place = TopicPartition("words", 0)
     tasks = TaskMetrics()
-    tasks.take(TaskResult(TaskId(0, 0), records=5, outputs=7, seconds=0.5))
+    tasks.add(TaskResult(TaskId(0, 0), records=5, outputs=7, seconds=0.5))
     tasks.look({place: 9}, {place: 4})
     reporter = Reporter(FolderPlace(folder), "words", "streams", write_s=0.01)
     reporter.set_state("words-0", QueryState.RUNNING)

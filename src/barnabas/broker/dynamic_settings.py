@@ -38,7 +38,7 @@ class DynamicSettings:
         """Call `changed(before, after)` whenever the value of one of these settings changes."""
         self._subscribers.append((frozenset(names), changed))
 
-    def take(self, configs: ConfigsImage) -> bool:
+    def apply(self, configs: ConfigsImage) -> bool:
         """Put in force what the metadata says; whether anything is different now."""
         broker = self._broker
         before = broker.settings

@@ -207,11 +207,11 @@ class Node:
         def publish(delta: MetadataDelta, image: MetadataImage) -> None:
             broker.image = image
             if delta.configs is not None:
-                broker.dynamic.take(image.configs)
+                broker.dynamic.apply(image.configs)
             broker.quotas.publish(delta, image)
 
         broker.image = metadata.image
-        broker.dynamic.take(metadata.image.configs)
+        broker.dynamic.apply(metadata.image.configs)
         broker.quotas.configure(metadata.image.quotas)
         metadata.add_listener(publish)
 
@@ -235,7 +235,7 @@ class Node:
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
             )
         )
-        broker.dynamic.take(metadata.image.configs)
+        broker.dynamic.apply(metadata.image.configs)
         replicas = self._replicas = Replicas(broker, tick)
         broker.make_coordinators(self._rng)
         replicas.on_leadership = broker.leadership_changed
@@ -245,7 +245,7 @@ class Node:
         broker.state = BrokerState.RECOVERY
         await self._threads.run(replicas.load, metadata.image)
         # From here to the last listener nothing may wait: what is committed meanwhile would be missed.
-        broker.dynamic.take(metadata.image.configs)
+        broker.dynamic.apply(metadata.image.configs)
         broker.quotas.configure(metadata.image.quotas)
         replicas.take_over(metadata.image)
         broker.moves = LogDirMoves(broker, replicas)

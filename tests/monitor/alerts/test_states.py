@@ -150,14 +150,14 @@ def nobody(alert: Alert) -> bool:
 
 def test_alerts_of_one_group_go_into_one_message_after_a_moment() -> None:
     due = notices()
-    due.take([alert("a")], 0)
-    due.take([alert("b")], 5_000)
+    due.add([alert("a")], 0)
+    due.add([alert("b")], 5_000)
     assert due.due(9_999, nobody) == []
     (notice,) = due.due(10_000, nobody)
     assert [dict(each.labels)["cluster"] for each in notice.firing] == ["a", "b"]
     assert due.due(10_001, nobody) == []  # it is under way
     due.sent(notice, 10_500)
-    due.take([alert("c")], 11_000)
+    due.add([alert("c")], 11_000)
     assert due.due(70_499, nobody) == []
     (second,) = due.due(70_500, nobody)
     assert len(second.firing) == 3
@@ -165,13 +165,13 @@ def test_alerts_of_one_group_go_into_one_message_after_a_moment() -> None:
 
 def test_a_firing_alert_is_told_again_and_its_end_once() -> None:
     due = notices()
-    due.take([alert("a")], 0)
+    due.add([alert("a")], 0)
     (first,) = due.due(10_000, nobody)
     due.sent(first, 10_000)
     assert due.due(609_999, nobody) == []
     (again,) = due.due(610_000, nobody)
     due.sent(again, 610_000)
-    due.take([alert("a", State.RESOLVED)], 620_000)
+    due.add([alert("a", State.RESOLVED)], 620_000)
     (ended,) = due.due(670_000, nobody)
     assert (ended.status, len(ended.resolved)) == ("resolved", 1)
     due.sent(ended, 670_000)
@@ -180,16 +180,16 @@ def test_a_firing_alert_is_told_again_and_its_end_once() -> None:
 
 def test_an_alert_that_ends_before_its_message_is_not_told() -> None:
     due = notices()
-    due.take([alert("a")], 0)
-    due.take([alert("a", State.RESOLVED)], 5_000)
+    due.add([alert("a")], 0)
+    due.add([alert("a", State.RESOLVED)], 5_000)
     assert due.due(60_000, nobody) == []
 
 
 def test_an_alert_that_ends_while_its_message_is_sent_is_told_to_have_ended() -> None:
     due = notices()
-    due.take([alert("a")], 0)
+    due.add([alert("a")], 0)
     (first,) = due.due(10_000, nobody)
-    due.take([alert("a", State.RESOLVED)], 10_100)
+    due.add([alert("a", State.RESOLVED)], 10_100)
     due.sent(first, 10_200)
     (ended,) = due.due(70_200, nobody)
     assert ended.resolved
@@ -197,7 +197,7 @@ def test_an_alert_that_ends_while_its_message_is_sent_is_told_to_have_ended() ->
 
 def test_a_target_that_fails_is_tried_again_with_growing_pauses() -> None:
     due = notices()
-    due.take([alert("a")], 0)
+    due.add([alert("a")], 0)
     pauses, now_ms = [], 10_000
     for _ in range(4):
         while not (found := due.due(now_ms, nobody)):
@@ -213,7 +213,7 @@ def test_a_target_that_fails_is_tried_again_with_growing_pauses() -> None:
 
 def test_a_silenced_alert_is_told_when_the_silence_ends() -> None:
     due = notices()
-    due.take([alert("a")], 0)
+    due.add([alert("a")], 0)
     assert due.due(10_000, lambda each: True) == []
     (notice,) = due.due(20_000, nobody)
     assert notice.firing
@@ -223,21 +223,21 @@ def test_the_heir_of_an_evaluator_tells_nothing_twice() -> None:
     due = notices()
     due.restore([alert("a"), alert("b")], {alert("a").fingerprint, alert("b").fingerprint}, 1_000)
     assert due.due(300_000, nobody) == []
-    due.take([alert("a", State.RESOLVED)], 300_000)
+    due.add([alert("a", State.RESOLVED)], 300_000)
     (notice,) = due.due(300_001, nobody)
     assert len(notice.resolved) == 1
 
 
 def test_a_target_that_ends_alerts_by_itself_is_told_again_and_again() -> None:
     due = Notices(FAST, [Route(("mail", "am"))], {"am": 30.0})
-    due.take([alert("a")], 0)
+    due.add([alert("a")], 0)
     for notice in due.due(10_000, nobody):
         due.sent(notice, 10_000)
     assert due.due(39_999, nobody) == []
     told = 10_000
     for now_ms in range(40_000, 400_000, 1_000):
         if now_ms == 200_000:
-            due.take([alert("b")], now_ms)  # repetitions must not put changes off
+            due.add([alert("b")], now_ms)  # repetitions must not put changes off
         for notice in due.due(now_ms, nobody):
             due.sent(notice, now_ms)
             if notice.target == "am":
@@ -249,7 +249,7 @@ def test_a_target_that_ends_alerts_by_itself_is_told_again_and_again() -> None:
 
 def test_a_failure_of_such_a_target_is_tried_again_as_often() -> None:
     due = Notices(FAST, [Route(("am",))], {"am": 30.0})
-    due.take([alert("a")], 0)
+    due.add([alert("a")], 0)
     attempts, now_ms = [], 10_000
     while len(attempts) < 12:
         for notice in due.due(now_ms, nobody):

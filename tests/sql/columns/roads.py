@@ -51,7 +51,7 @@ class Side:
 
     def end(self) -> None:
         self.dropped.update(self.newest.dropped)
-        for each in self.log.take():
+        for each in self.log.pop_lines():
             line = orjson.loads(each.value or b"")
             self.lines.append((line["logger"], line["message"]))
 

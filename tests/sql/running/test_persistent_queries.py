@@ -218,7 +218,7 @@ def test_lines_of_the_processing_log_have_ksqldbs_form() -> None:
     assert handlers.deserialization(bad) == "continue"
     handlers.problem(Problem("CSAS_X_1.Project", "Error computing V", "ZeroDivisionError: x", "t", 3, 15, 1))
     log.left_out_by_operators({"late": 2, "deserialization": 1})
-    key, problem, late = (content(each) for each in log.take())
+    key, problem, late = (content(each) for each in log.pop_lines())
     assert key["message"]["deserializationError"]["target"] == "key"
     assert key["message"]["deserializationError"]["offset"] == 14
     assert (problem["logger"], problem["message"]["type"]) == ("processing.CSAS_X_1.Project", 1)
@@ -226,7 +226,7 @@ def test_lines_of_the_processing_log_have_ksqldbs_form() -> None:
     assert "2 rows left out: late" in late["message"]["recordProcessingError"]["errorMessage"]
     for _ in range(LINES_MAX + 5):
         handlers.problem(Problem("a", "b", "c", "t", 0, 0, 0))
-    lines = log.take()
+    lines = log.pop_lines()
     assert len(lines) == LINES_MAX + 1
     assert "5 more lines" in content(lines[-1])["message"]["recordProcessingError"]["errorMessage"]
 

@@ -90,7 +90,7 @@ class LocalApplication:
     def run_once(self, query: Query) -> None:
         """One batch of a query, whatever becomes of it."""
         ends = self.cluster.offsets(dict.fromkeys(query.places, LATEST))
-        query.take([run_one(self.settings, query.logic, batch) for batch in query.due(ends)])
+        query.apply([run_one(self.settings, query.logic, batch) for batch in query.due(ends)])
 
     def tick(self, now_ms: int) -> None:
         """Run what is due at a time of the wall clock, as the conductor does; `run` was called before."""
@@ -100,7 +100,7 @@ class LocalApplication:
     def _run_due(self, query: Query, settings: TaskSettings, now_ms: int) -> bool:
         batches = query.due(self.cluster.offsets(dict.fromkeys(query.places, LATEST)), now_ms)
         results = [run_one(settings, query.logic, batch) for batch in batches]
-        query.take(results)
+        query.apply(results)
         assert query.error is None, query.error
         return bool(results)
 

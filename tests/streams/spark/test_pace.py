@@ -8,7 +8,7 @@ from barnabas.streams.spark.pace import FIRST, RECORDS_MIN, Pace
 def after(pace: Pace, us_a_record: float, batches: int, fixed_s: float = 0.0) -> int:
     """The limit after full batches whose records take so long."""
     for _ in range(batches):
-        pace.take(pace.limit, pace.limit * us_a_record / 1_000_000 + fixed_s)
+        pace.batch_ended(pace.limit, pace.limit * us_a_record / 1_000_000 + fixed_s)
     return pace.limit
 
 
@@ -26,17 +26,17 @@ def test_slow_batches_shrink_to_about_a_second() -> None:
 def test_small_batches_change_nothing() -> None:
     pace = Pace(1_000_000)
     for _ in range(10):
-        pace.take(10, 0.01)
-        pace.take(10, 30.0)  # a slow broker, not many records
+        pace.batch_ended(10, 0.01)
+        pace.batch_ended(10, 30.0)  # a slow broker, not many records
     assert pace.limit == FIRST
     assert Pace(5).limit == 5
 
 
 def test_a_single_slow_batch_changes_nothing() -> None:
     pace = Pace(1_000_000)
-    pace.take(FIRST, 20.0)  # it compiled its loops
+    pace.batch_ended(FIRST, 20.0)  # it compiled its loops
     assert pace.limit == FIRST
-    pace.take(FIRST, 0.5)
+    pace.batch_ended(FIRST, 0.5)
     assert pace.limit == 2 * FIRST
 
 

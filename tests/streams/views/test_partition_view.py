@@ -28,7 +28,7 @@ def test_a_view_whose_pages_are_laid_out_anew_keeps_them(tmp_path: Path) -> None
         )
         for start in range(0, 1000, 10)
     ]
-    before.take(records, 100)
+    before.apply(records, 100)
     before.close()
     for _ in range(2):
         after = view(SPEC, path)

@@ -141,7 +141,7 @@ class Replicas:
         broker = self._broker
         broker.image = image
         if delta.configs is not None and self._concerns_broker(delta.configs.resources):
-            broker.dynamic.take(image.configs)
+            broker.dynamic.apply(image.configs)
         if delta.configs is not None or delta.topics is not None:
             self._changes.apply(self._apply_delta(delta))
         if delta.cluster is not None:

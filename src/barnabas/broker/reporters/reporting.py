@@ -50,7 +50,7 @@ class Reporting:
         self._collecting: asyncio.Task[None] | None = None
         self._is_started = False
         self._started_s = time.time()
-        self.take_spans: Callable[[], Sequence[Span]] | None = None
+        self.pop_spans: Callable[[], Sequence[Span]] | None = None
         self._load(broker.settings)
         broker.dynamic.on_change((REPORTERS,), self._changed)
 
@@ -129,7 +129,7 @@ class Reporting:
         broker = self._broker
         found = await broker.pieces.run(collect(broker.metrics.registry, self._selection))
         snapshot = Snapshot(time.time(), self._started_s, found.samples, found.rates, self.labels)
-        spans = self.take_spans() if self.take_spans is not None else ()
+        spans = self.pop_spans() if self.pop_spans is not None else ()
         for each in self._running:
             export = getattr(each.reporter, "export_spans", None)
             if spans and export is not None:

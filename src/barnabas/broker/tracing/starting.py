@@ -35,5 +35,5 @@ def tracing_of(settings: BrokerSettings, reporting: Reporting) -> Tracing | None
     per_second_max: int = settings["barnabas.traces.per.second.max"]
     sampling = Sampling(ratio, uses_headers=uses_headers, per_second_max=per_second_max, now_s=monotonic)
     tracing = Tracing(sampling)
-    reporting.take_spans = tracing.take
+    reporting.pop_spans = tracing.pop_spans
     return tracing

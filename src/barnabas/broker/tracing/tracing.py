@@ -119,7 +119,7 @@ class Tracing:
                 )
             )
 
-    def take(self) -> list[Span]:
+    def pop_spans(self) -> list[Span]:
         """The finished spans, each once. Called every few seconds."""
         found = list(self._finished)
         self._finished.clear()

@@ -60,7 +60,7 @@ class Held(Protocol[T_co]):
     def end_offset(self) -> int:
         """The end of the partition: there is more to fetch before it."""
 
-    def take(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[Sequence[T_co], int, bool]:
+    def pop(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[Sequence[T_co], int, bool]:
         """Up to so many bytes; their number; whether there may be more."""
 
 
@@ -86,7 +86,7 @@ class HeldRecords:
         self._ready: list[ConsumerRecord] = []
         self._taken = 0
 
-    def take(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[list[ConsumerRecord], int, bool]:
+    def pop(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[list[ConsumerRecord], int, bool]:
         """Records of up to so many bytes; their bytes; whether there may be more."""
         taken: list[ConsumerRecord] = []
         size = 0
@@ -176,7 +176,7 @@ class Fetcher(Generic[T]):
         records: list[T] = []
         size = 0
         while True:
-            size = self._take(records, size, bytes_max)
+            size = self._move(records, size, bytes_max)
             if records and (self._has_left() or self._is_enough(size, bytes_min)):
                 return records
             left_s = until - loop.time()
@@ -208,14 +208,14 @@ class Fetcher(Generic[T]):
             return size >= bytes_min
         return not self._behind - self.paused
 
-    def _take(self, records: list[T], size: int, bytes_max: int) -> int:
+    def _move(self, records: list[T], size: int, bytes_max: int) -> int:
         """Move records from what is held to the caller; the size of all records."""
         for partition in list(self._held):
             if partition in self.paused:
                 continue
             held = self._held[partition]
             try:
-                taken, taken_bytes, has_more = held.take(bytes_max - size, at_least_one=not records)
+                taken, taken_bytes, has_more = held.pop(bytes_max - size, at_least_one=not records)
             except DamagedBatch:
                 del self._held[partition]
                 if records:

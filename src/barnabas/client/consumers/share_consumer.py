@@ -115,7 +115,7 @@ class ShareConsumer:
         while True:
             self._changed.clear()
             self._take_part()
-            records = self._take()
+            records = self._pop_records()
             left_s = until - loop.time()
             if records or left_s <= 0:
                 self._send_what_is_pending()
@@ -137,7 +137,7 @@ class ShareConsumer:
         if self._member is not None and self._member.failure is not None:
             raise self._member.failure
 
-    def _take(self) -> list[ShareRecord]:
+    def _pop_records(self) -> list[ShareRecord]:
         while self._held:
             delivery = self._held.popleft()
             if delivery.acquired.damage is not None:
@@ -286,7 +286,8 @@ class ShareConsumer:
 
     def _hand_over(self) -> None:
         """Give the acknowledgements of delivered records to the leaders that they came from."""
-        for delivery, batches in self._deliveries.take(accepts_all=not self.settings.explicit):
+        accepts_all = not self.settings.explicit
+        for delivery, batches in self._deliveries.pop_acknowledgements(accepts_all=accepts_all):
             delivery.leader.add(delivery.place, batches)
 
     def _send_what_is_pending(self) -> None:

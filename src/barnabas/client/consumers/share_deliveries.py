@@ -54,7 +54,7 @@ class Delivery:
     def is_over(self) -> bool:
         return not self._is_whole and not (self._waiting or self._renewed)
 
-    def take(self, *, accepts_all: bool) -> list[AckBatch]:
+    def pop_acknowledgements(self, *, accepts_all: bool) -> list[AckBatch]:
         """The acknowledgements that can be sent."""
         if accepts_all and self._is_whole and not self.acquired.unreadable:
             self._is_whole = False
@@ -89,8 +89,8 @@ class Deliveries:
             f"The record cannot be acknowledged: offset {offset} of {topic_partition} is not delivered"
         )
 
-    def take(self, *, accepts_all: bool) -> list[tuple[Delivery, list[AckBatch]]]:
+    def pop_acknowledgements(self, *, accepts_all: bool) -> list[tuple[Delivery, list[AckBatch]]]:
         """The acknowledgements of all deliveries. Those that are complete are forgotten."""
-        found = [(delivery, delivery.take(accepts_all=accepts_all)) for delivery in self._all]
+        found = [(delivery, delivery.pop_acknowledgements(accepts_all=accepts_all)) for delivery in self._all]
         self._all = [delivery for delivery in self._all if not delivery.is_over]
         return found

@@ -38,7 +38,7 @@ class HeldBytes:
         self._data = data
         self._read_committed = read_committed
 
-    def take(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[Sequence[Fetched], int, bool]:
+    def pop(self, bytes_wanted: int, *, at_least_one: bool) -> tuple[Sequence[Fetched], int, bool]:
         """All of it, however little is wanted: a response has a bound of its own."""
         data = self._data
         first, size = self.position, len(data.records or b"")

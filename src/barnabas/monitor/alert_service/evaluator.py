@@ -148,7 +148,7 @@ class Evaluator:
         if self._is_leader():
             self._unstored.extend((alert, now) for alert in changes)
             await self._store()
-        self._notices.take(changes, now)
+        self._notices.add(changes, now)
         await self._drop_old_silences(now)
 
     async def _store(self) -> None:

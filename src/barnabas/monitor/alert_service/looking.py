@@ -201,7 +201,7 @@ async def scrape(
         instance = httpx.URL(url).netloc.decode()
         text = await get_text(url)
         samples = await asyncio.to_thread(samples_of, text, wanted, instance)
-        history.take(instance, samples)
+        history.add(instance, samples)
         for name in names:
             look.add(f"metric:{name}", history.values(name, instance), labels, words)
             look.add(f"metric_increase:{name}", history.increases(name, instance), labels, words)

@@ -85,7 +85,7 @@ class Notices:
                 return route.targets
         return ()
 
-    def take(self, changes: Iterable[Alert], now_ms: int) -> None:
+    def add(self, changes: Iterable[Alert], now_ms: int) -> None:
         for alert in changes:
             labels = alert.all_labels
             key = tuple((name, labels[name]) for name in self.grouping.by if name in labels)
@@ -111,7 +111,7 @@ class Notices:
     def restore(self, alerts: Iterable[Alert], told: Collection[str], sent_ms: int) -> None:
         """Continue after another evaluator: the targets know those alerts already."""
         for alert in alerts:
-            self.take([alert], 0)
+            self.add([alert], 0)
         for group in self._groups.values():
             group.told = {mark for mark in group.firing if mark in told}
             if group.told:

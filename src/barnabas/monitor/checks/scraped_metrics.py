@@ -47,7 +47,7 @@ class MetricHistory:
         self._now: dict[str, Values] = {}
         self._before: dict[str, Values] = {}
 
-    def take(self, instance: str, samples: Collection[Sample]) -> None:
+    def add(self, instance: str, samples: Collection[Sample]) -> None:
         known = self._now.get(instance)
         if known is not None:
             self._before[instance] = known

@@ -236,20 +236,20 @@ class Task:
     def process(self, topic: str, record: Record) -> list[Output]:
         """Process one record and give what it led to."""
         self.feed(topic, record)
-        return self.take()
+        return self.pop_outputs()
 
     def process_batch(self, records: Iterable[tuple[str, Record]]) -> list[Output]:
         """Process records in order, then write state and changelogs once."""
         for topic, record in records:
             self.feed(topic, record)
         self.flush()
-        return self.take()
+        return self.pop_outputs()
 
     def punctuate(self, now_ms: int) -> list[Output]:
         """Tell the wall clock's time; due punctuators run."""
         self.now_ms = now_ms
         self.run_punctuations("wall clock", now_ms)
-        return self.take()
+        return self.pop_outputs()
 
     @property
     def next_wall_clock_ms(self) -> int | None:
@@ -261,7 +261,7 @@ class Task:
             if punctuation.clock == clock:
                 punctuation.run_if_due(time)
 
-    def take(self) -> list[Output]:
+    def pop_outputs(self) -> list[Output]:
         taken, self.outputs = self.outputs, []
         return taken
 

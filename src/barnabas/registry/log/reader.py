@@ -89,7 +89,7 @@ class LogReader:
         """Whether this node writes, and nobody else: it hands over its records itself then."""
         self._consumer.settings = WRITING if is_writer else FOLLOWING
 
-    def take(self, base_offset: int, records: Sequence[KeyValue], timestamp_ms: int) -> bool:
+    def apply_own(self, base_offset: int, records: Sequence[KeyValue], timestamp_ms: int) -> bool:
         """Apply committed records that this node wrote. False if others before them are not applied yet."""
         if self.next_offset != base_offset or self.failure is not None:
             return False

@@ -193,7 +193,7 @@ class SchemaLog:
         except BaseException:
             self.reader.expect_own_records(False)
             raise
-        if not self.reader.take(base_offset, records, timestamp_ms):
+        if not self.reader.apply_own(base_offset, records, timestamp_ms):
             await self.reader.passed(base_offset + len(records) - 1)
         self._is_current = True
 

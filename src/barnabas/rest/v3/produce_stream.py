@@ -121,11 +121,11 @@ class RecordStream(Response):
             self._bytes_read += len(body)
             for chunk in chunks_of(body):
                 for value in self._objects.feed(chunk):
-                    await self._take(value)
+                    await self._produce(value)
                 await asyncio.sleep(0)  # a fast sender must not keep the loop for itself
         self._objects.end()
 
-    async def _take(self, value: object) -> None:
+    async def _produce(self, value: object) -> None:
         settings = self._settings
         while (
             len(self._pending) >= settings.stream_in_flight_max

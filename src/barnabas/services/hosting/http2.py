@@ -124,7 +124,7 @@ class Http2Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for event in self._h2.receive_data(data):
-                self._take(event)
+                self._handle(event)
         except h2.exceptions.ProtocolError:
             self._flush()
             self.transport.close()
@@ -134,7 +134,7 @@ class Http2Connection(asyncio.Protocol):
         if len(self._h2.incoming_buffer._data) > self._h2.max_inbound_frame_size + FRAME_HEAD_BYTES:
             self.transport.close()
 
-    def _take(self, event: h2.events.Event) -> None:
+    def _handle(self, event: h2.events.Event) -> None:
         match event:
             case h2.events.RequestReceived():
                 self._open(event)

@@ -123,12 +123,14 @@ class Acquisition:
             self._room = 0  # the next fetch gets these records, without others
             return
         before = len(self._acquired)
-        taken = self._take(max(batch_first, first_read), min(batch_last, last), batch_last - batch_first + 1)
+        taken = self._acquire(
+            max(batch_first, first_read), min(batch_last, last), batch_last - batch_first + 1
+        )
         for got in self._acquired[before:]:
             runs.merge(got.first, got.last)
         self._room = 0 if is_throttled and taken else self._room - taken
 
-    def _take(self, first: int, last: int, batch_records: int) -> int:
+    def _acquire(self, first: int, last: int, batch_records: int) -> int:
         """Acquire available records of a range in one batch. Returns how many."""
         limits, wish = self._limits, self._wish
         runs = self._state.runs

@@ -78,7 +78,7 @@ class Reader:
     def _next(self) -> str:
         return self._tokens[self._at]
 
-    def _take(self, expected: str | None = None) -> str:
+    def _pop_token(self, expected: str | None = None) -> str:
         token = self._next
         if expected is not None and token != expected:
             raise DdlError(f"{expected!r} is expected instead of {token or 'the end'!r}")
@@ -89,14 +89,14 @@ class Reader:
         found: list[Field] = []
         while self._next != end:
             if found:
-                self._take(",")
-            name = self._take()
+                self._pop_token(",")
+            name = self._pop_token()
             if name.startswith("`"):
                 name = name[1:-1].replace("``", "`")
             elif not name.isidentifier():
                 raise DdlError(f"{name or 'the end'!r} stands where a column's name should")
             if self._next == ":":
-                self._take()
+                self._pop_token()
             kind = self.kind(depth + 1)
             self._skip_rest()
             if any(each.name == name for each in found):
@@ -106,32 +106,32 @@ class Reader:
 
     def _skip_rest(self) -> None:
         if self._next.lower() == "not":
-            self._take()
-            if self._take().lower() != "null":
+            self._pop_token()
+            if self._pop_token().lower() != "null":
                 raise DdlError("NOT must be followed by NULL")
 
     def kind(self, depth: int) -> Kind:
         if depth > DEPTH_MAX:
             raise DdlError(f"types are nested more than {DEPTH_MAX} deep")
-        word = self._take().lower()
+        word = self._pop_token().lower()
         name = NAMES.get(word, word)
         if name in ("array", "map"):
-            self._take("<")
+            self._pop_token("<")
             inner = [self.kind(depth + 1)]
             if name == "map":
-                self._take(",")
+                self._pop_token(",")
                 inner.append(self.kind(depth + 1))
-            self._take(">")
+            self._pop_token(">")
             return Kind(name, tuple(inner))
         if name == "struct":
-            self._take("<")
+            self._pop_token("<")
             fields = self.fields(">", depth + 1)
-            self._take(">")
+            self._pop_token(">")
             return Kind(name, fields=tuple(fields))
         if name not in SIMPLE:
             raise DdlError(f"there is no type {word or 'at the end'!r}")
         if self._next == "(":
-            while self._take() != ")":
+            while self._pop_token() != ")":
                 if not self._next:
                     raise DdlError("')' is missing")
         return Kind(name)

@@ -53,7 +53,7 @@ def pull(query: Query, context: Context) -> Prepared:
     if query.where is not None:
         where = replace(resolver, clause="WHERE").condition(query.where)
         for part in conjuncts(query.where):
-            limits.take(part, resolver)
+            limits.narrow(part, resolver)
     keys, key_range = limits.keys(), limits.ranges.get(source.schema.key[0].name)
     if keys is None and key_range is None and (context.setting(TABLE_SCANS) or "").lower() == "false":
         names = ", ".join(column.name for column in source.schema.key)
@@ -154,7 +154,7 @@ class Limits:
     values: dict[str, list[Any]] = field(default_factory=dict)
     ranges: dict[str, Range] = field(default_factory=dict)
 
-    def take(self, part: tree.Expression, resolver: Resolver) -> None:
+    def narrow(self, part: tree.Expression, resolver: Resolver) -> None:
         if isinstance(part, tree.Comparison) and part.operator in MIRRORED:
             self._comparison(part, resolver)
         elif isinstance(part, tree.In) and not part.is_negated:
@@ -188,7 +188,7 @@ class Limits:
         name: str | None = None
         for each in disjuncts(part):
             inner = Limits(self.key_names)
-            inner.take(each, resolver)
+            inner.narrow(each, resolver)
             if len(inner.values) != 1 or inner.ranges:
                 return
             ((column, values),) = inner.values.items()

@@ -69,7 +69,7 @@ class LocalPlan:
         if part.stores and fed % FLUSH_RECORDS == 0:
             task.flush()
             task.forget()
-            task.take()  # changelogs
+            task.pop_outputs()  # changelogs
         return outputs
 
     def _task(self, part: Subtopology, partition: int) -> Task:

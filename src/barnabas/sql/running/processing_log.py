@@ -114,7 +114,7 @@ class ProcessingLog:
         self.lines, self.left_out = [], 0
         self.counts.clear()
 
-    def take(self) -> Sequence[Output]:
+    def pop_lines(self) -> Sequence[Output]:
         if self.left_out and self.settings.topic is not None:
             text = f"{self.left_out} more lines of this batch are not written"
             message = {"type": PROCESSING, "recordProcessingError": {"errorMessage": text, "cause": []}}

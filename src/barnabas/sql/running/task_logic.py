@@ -34,7 +34,7 @@ class SqlLogic:
             self._log.clear()  # the same records come again, one by one
             return None
         self._log.left_out_by_operators(self._inner.counts.dropped)
-        lines = self._log.take()
+        lines = self._log.pop_lines()
         return [*tables, table_of(lines)] if lines else tables
 
     def process(self, topic: str, record: InputRecord) -> Sequence[OutputRecord]:
@@ -43,7 +43,7 @@ class SqlLogic:
     def finish(self) -> Sequence[OutputRecord]:
         outputs = self._inner.finish()
         self._log.left_out_by_operators(self._inner.counts.dropped)
-        return [*outputs, *self._log.take()]
+        return [*outputs, *self._log.pop_lines()]
 
     @property
     def counts(self) -> TaskCounts:

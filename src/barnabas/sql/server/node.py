@@ -63,9 +63,9 @@ class SqlNode:
         self.runner.on_terminate = self._delete_topics
         self.commands: CommandLog
         if settings.queries_file:
-            self.commands = MemoryLog(self.runner.take)
+            self.commands = MemoryLog(self.runner.enqueue)
         else:
-            self.commands = TopicLog(self.cluster, log_settings(settings), self.runner.take)
+            self.commands = TopicLog(self.cluster, log_settings(settings), self.runner.enqueue)
         self.connect = ConnectClient(settings.connect_url, settings.connect_timeout_s)
         self.selects = Selects(
             settings.max_push_queries, settings.pull_queries_max, settings.pull_queries_per_s

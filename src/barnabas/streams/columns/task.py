@@ -105,7 +105,7 @@ class ColumnTask:
         for write in self.pending:
             write()
         self.task.flush()
-        self.written += [of_outputs(some) for some in by_topic(self.task.take())]
+        self.written += [of_outputs(some) for some in by_topic(self.task.pop_outputs())]
         return self._tables()
 
     def _given(self, node: Node, parts: Sequence[Part], order: Sequence[Any]) -> Rows | None:

@@ -127,9 +127,10 @@ class Query:
                 self.behind_since.pop(place, None)
         return [place for place, since in self.behind_since.items() if now - since > BEHIND_S]
 
-    def take(self, results: list[TaskResult]) -> None:
+    def apply(self, results: list[TaskResult]) -> None:
+        """Bring position, counts, timers and error up to date after a batch."""
         seconds = max((result.seconds for result in results), default=0.0)
-        self.pace.take(sum(result.records for result in results), seconds)
+        self.pace.batch_ended(sum(result.records for result in results), seconds)
         for result in results:
             if result.error is not None:
                 self.error = self.error or result.error
@@ -139,7 +140,7 @@ class Query:
                 self.positions[TopicPartition(topic, partition)] = offset
             self.records += result.records
             self.outputs += result.outputs
-            self.metrics.take(result)
+            self.metrics.add(result)
             if result.counts.timer_ms is not None:
                 self.timers[result.task.partition] = result.counts.timer_ms
             elif result.error is None:
@@ -248,7 +249,7 @@ class Conductor:
         )
         now_ms = int(time.time() * 1000)
         for query in waiting:
-            query.metrics.look(ends, query.positions)
+            query.metrics.measure_lag(ends, query.positions)
             batches = query.due(ends, now_ms) if self._can_run(query, ends, missing, refused) else []
             if batches:
                 future = self._jobs.submit(self._launch, query.settings, query.logic, batches)
@@ -344,7 +345,7 @@ class Conductor:
                 if error is not None:
                     query.error, query.needs_new_process = str(error), True
                 else:
-                    query.take(future.result())
+                    query.apply(future.result())
 
     def close(self) -> None:
         self._jobs.shutdown(wait=True)

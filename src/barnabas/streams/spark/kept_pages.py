@@ -64,13 +64,13 @@ class KeptPages:
                     found.append(key)
         return found
 
-    def take(self, store: str, pages: Mapping[bytes, bytes | None]) -> None:
+    def keep(self, store: str, pages: Mapping[bytes, bytes | None]) -> None:
         """Keep pages that were read."""
         self.of(store).update(pages)
         self._weight += weight_of(pages)
 
     def put(self, store: str, changed: Mapping[bytes, bytes | None]) -> None:
-        self.take(store, changed)
+        self.keep(store, changed)
         self.changes.setdefault(store, {}).update(changed)
 
     def put_one(self, store: str, key: bytes, page: bytes | None) -> None:

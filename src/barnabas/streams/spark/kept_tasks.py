@@ -31,8 +31,8 @@ class KeptTask:
 _kept: dict[Path, KeptTask] = {}
 
 
-def take(state: StateFile, owner: object) -> Task | None:
-    """Take out the task that left the state as it is now."""
+def pop(state: StateFile, owner: object) -> Task | None:
+    """Remove and return the task that left the state as it is now."""
     found = _kept.pop(state.path, None)
     if found is None:
         return None

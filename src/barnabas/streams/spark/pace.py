@@ -25,7 +25,7 @@ class Pace:
     def __post_init__(self) -> None:
         self.limit = min(self.limit, self.records_max)
 
-    def take(self, records: int, seconds: float) -> None:
+    def batch_ended(self, records: int, seconds: float) -> None:
         """A batch has ended. Only a full one tells what a record costs: most of a small one's time has other
         reasons. Quick ones double the next one; after two slow ones in a row it has half."""
         if 2 * records <= self.limit:

@@ -57,7 +57,7 @@ class PlanLogic:
 
     @cached_property
     def _task(self) -> Task:
-        found = None if self._kept is None else kept_tasks.take(*self._kept)
+        found = None if self._kept is None else kept_tasks.pop(*self._kept)
         if found is None:
             return self._made()
         found.begin_batch(int(time.time() * 1000))
@@ -91,7 +91,7 @@ class PlanLogic:
         task = self._task
         outputs = task.punctuate(int(time.time() * 1000)) if task.punctuations else []
         task.flush()
-        outputs = [*task.take(), *outputs]
+        outputs = [*task.pop_outputs(), *outputs]
         if self._kept is None:
             task.close()
         return outputs

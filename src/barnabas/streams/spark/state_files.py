@@ -103,7 +103,7 @@ class StateFile:
         found = self._db.execute("SELECT page FROM pages WHERE store = ? AND key = ?", (store, key))
         row = found.fetchone()
         page: bytes | None = None if row is None else row[0]
-        self._memory.take(store, {key: page})
+        self._memory.keep(store, {key: page})
         return page
 
     def get_many(self, store: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -119,7 +119,7 @@ class StateFile:
             query = f"SELECT key, page FROM pages WHERE store = ? AND key IN ({marks})"
             pages: dict[bytes, bytes | None] = dict.fromkeys(some)
             pages.update(self._db.execute(query, (store, *some)))
-            self._memory.take(store, pages)
+            self._memory.keep(store, pages)
         return [kept[key] for key in keys]
 
     def put(self, store: str, key: bytes, page: bytes) -> None:

@@ -28,7 +28,7 @@ class TaskMetrics:
         self.lag = 0
         self.dropped: dict[str, int] = {}
 
-    def take(self, result: TaskResult) -> None:
+    def add(self, result: TaskResult) -> None:
         if result.error is not None:
             return
         task = str(result.task)
@@ -42,7 +42,9 @@ class TaskMetrics:
         if result.records:
             self.values[LATENCY][task] = 1000 * result.seconds / result.records
 
-    def look(self, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> None:
+    def measure_lag(
+        self, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]
+    ) -> None:
         lags = {place: max(ends.get(place, at) - at, 0) for place, at in positions.items()}
         self.lag = sum(lags.values())
         self.values[LAG] = {str(place): float(lag) for place, lag in lags.items()}

@@ -139,7 +139,7 @@ class TestDriver:
     def _settled(self, task: Task, outputs: list[Output]) -> list[Output]:
         task.flush()
         task.forget()
-        for each in task.take():
+        for each in task.pop_outputs():
             self.changelog.append(each)
         return outputs
 

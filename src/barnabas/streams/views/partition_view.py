@@ -65,8 +65,8 @@ class PartitionView:
     def _version(self) -> str:
         return json.dumps({"topic": self.topic_id, "offset": self.position})
 
-    def take(self, records: Sequence[InputRecord], position: int) -> None:
-        """Bring in records; the next one is at `position`."""
+    def apply(self, records: Sequence[InputRecord], position: int) -> None:
+        """Apply records of the changelog; the next one is at `position`."""
         for at in range(0, len(records), RECORDS_A_LOCK):
             with self._lock:
                 restoring.apply(self.state, records[at : at + RECORDS_A_LOCK])

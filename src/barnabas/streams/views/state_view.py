@@ -234,7 +234,7 @@ class StateView:
                 if part.position > ends[place]:  # the topic was deleted and created again
                     part.begin(part.topic_id, 0)
                 for records, after in restoring.steps(self._cluster, place, part.position, ends[place]):
-                    part.take(records, after)
+                    part.apply(records, after)
 
     def _open_new(self) -> None:
         """Open stores whose changelogs have come to be."""

@@ -18,7 +18,7 @@ def all_lines(data: bytes, sizes: int) -> list[str]:
     cutter, found = LineCutter(), []
     for start in range(0, len(data), sizes):
         cutter.feed(data[start : start + sizes])
-        while (lines := cutter.take(2)) is not None:
+        while (lines := cutter.pop(2)) is not None:
             found += lines.texts.to_pylist()
     return found
 

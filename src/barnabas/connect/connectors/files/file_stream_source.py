@@ -44,7 +44,7 @@ class FileStreamSourceTask(SourceTask):
 
     def poll(self) -> Records | None:
         while not self.context.stopping.is_set():
-            found = self._cutter.take(self._lines_max)
+            found = self._cutter.pop(self._lines_max)
             if found is not None:
                 return self._records(found)
             file = self._opened()

@@ -48,7 +48,7 @@ class LineCutter:
         if len(self._waiting) > LINE_BYTES_MAX and find_end(self._waiting, 1) == 0:
             raise LineTooLong(f"a line has more than {LINE_BYTES_MAX} bytes: the file is no text of lines")
 
-    def take(self, count_max: int) -> Lines | None:
+    def pop(self, count_max: int) -> Lines | None:
         """At most `count_max` complete lines; None if there is none."""
         end = find_end(self._waiting, count_max)
         if end == 0:

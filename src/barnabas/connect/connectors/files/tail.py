@@ -55,9 +55,9 @@ class Tail:
 
     def next_lines(self, count_max: int) -> Lines | None:
         """Lines that came; None if there are none now."""
-        lines = self._cutter.take(count_max)
+        lines = self._cutter.pop(count_max)
         while lines is None and self._fill():
-            lines = self._cutter.take(count_max)
+            lines = self._cutter.pop(count_max)
         if lines is None and self._is_over():
             lines = self._cutter.rest()  # a last line without an end
             if lines is None:

@@ -75,7 +75,7 @@ class Cutter:
         if times is not None:
             end = self._end_by_time(folders, times, first, end)
         if end > first:
-            self._take(records, folders, offsets, first, end)
+            self._append(records, folders, offsets, first, end)
         self.is_full = self.is_full or self._count >= self._rules.flush_size
         return end
 
@@ -95,7 +95,7 @@ class Cutter:
         self.is_full = True
         return first + int(np.argmax(over))
 
-    def _take(self, records: Records, folders: Any, offsets: Any, first: int, end: int) -> None:
+    def _append(self, records: Records, folders: Any, offsets: Any, first: int, end: int) -> None:
         unique, codes = np.unique(folders[first:end].astype(str), return_inverse=True)
         for code, folder in enumerate(unique):
             chosen = first + np.flatnonzero(codes == code)

@@ -76,14 +76,14 @@ class Reader:
         self._place += size
         return int(found)
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         if size < 0 or self._place + size > len(self._data):
             raise ValueError("a message of the worker protocol is cut short")
         self._place += size
         return self._data[self._place - size : self._place]
 
     def text(self) -> str:
-        return self.take(max(self.unpack("h"), 0)).decode()
+        return self.read(max(self.unpack("h"), 0)).decode()
 
     def work(self) -> Work:
         found: set[TaskId] = set()
@@ -135,7 +135,7 @@ def decode_subscription(data: bytes) -> Subscription:
     if version == 0:
         return Subscription(url, offset)
     size = source.unpack("i")
-    held = decode_assignment(source.take(size)).added if size > 0 else frozenset()
+    held = decode_assignment(source.read(size)).added if size > 0 else frozenset()
     return Subscription(url, offset, held)
 
 

@@ -67,7 +67,7 @@ class Runner:
             await self._engine.close()
             self._engine = None
 
-    def take(self, command: Command) -> None:
+    def enqueue(self, command: Command) -> None:
         self.statuses.put(str(command.id), command.number, QUEUED)
         self._queue.put_nowait(command)
 

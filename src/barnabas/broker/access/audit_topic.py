@@ -9,18 +9,15 @@ Does not know: which decisions are worth a line.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.access.own_client import own_client
-from barnabas.client.core.errors import ClientError
+from barnabas.broker.access.retried_task import RetriedTask
 from barnabas.client.producer import Producer, ProducerSettings
-from barnabas.protocol import KafkaError
 from barnabas.security.acls.vocabulary import Operation, ResourceType, word
-from barnabas.security.errors import SecuritySettingsError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.audit")
 QUEUE_MAX = 10_000
 AT_ONCE = 500
-RETRY_S, RETRY_S_MAX = 1.0, 30.0
 LINGER_S = 0.2
 
 
@@ -38,18 +34,15 @@ class AuditTopic:
         self._topic = topic
         self._queue: deque[dict[str, Any]] = deque()
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = RetriedTask(self._attempt, self._warn)
         self._refused: Exception | None = None
         self.dropped = 0  # since the last warning
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.start()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._task.close()
 
     def put(
         self,
@@ -84,23 +77,18 @@ class AuditTopic:
         )
         self._wake.set()
 
-    async def _run(self) -> None:
-        retry_s = RETRY_S
-        while True:
-            await self._wake.wait()
-            try:
-                await self._write()
-                retry_s = RETRY_S
-            except (KafkaError, ClientError, SecuritySettingsError, OSError) as error:
-                log.warning(
-                    "decisions cannot be written to the topic %s: %s. The topic must exist, and this node's "
-                    "own principal needs Write and Describe on it. Trying again in %.0f s",
-                    self._topic,
-                    error,
-                    retry_s,
-                )
-                await asyncio.sleep(retry_s)
-                retry_s = min(2 * retry_s, RETRY_S_MAX)
+    async def _attempt(self) -> None:
+        await self._wake.wait()
+        await self._write()
+
+    def _warn(self, error: Exception, retry_s: float) -> None:
+        log.warning(
+            "decisions cannot be written to the topic %s: %s. The topic must exist, and this node's own "
+            "principal needs Write and Describe on it. Trying again in %.0f s",
+            self._topic,
+            error,
+            retry_s,
+        )
 
     async def _write(self) -> None:
         """Write what is queued, and what comes, until an error."""

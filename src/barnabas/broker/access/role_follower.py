@@ -9,19 +9,16 @@ may cover it. Does not know: which rights a role has.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.access.own_client import own_client
-from barnabas.client.core.errors import ClientError
+from barnabas.broker.access.retried_task import RetriedTask
 from barnabas.client.role_topic import Changes, follow
-from barnabas.protocol import KafkaError
 from barnabas.security.acls.role_records import Bindings
 from barnabas.security.acls.roles import Binding, rules_of
 from barnabas.security.acls.rules import Rule
 from barnabas.security.acls.vocabulary import ROLES_TOPIC
-from barnabas.security.errors import SecuritySettingsError
 
 if TYPE_CHECKING:
     from barnabas.broker.access.access import Access
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.roles")
 LOOK_S = 1.0  # how often to look whether the topic is there
-RETRY_S_MAX = 30.0
 BINDINGS_AT_ONCE = 50  # so that other work of the node goes on
 
 
@@ -38,39 +34,31 @@ class RoleFollower:
         self._broker = broker
         self._authorizer = access.authorizer
         self._rules: dict[Binding, tuple[Rule, ...]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._task = RetriedTask(self._attempt, self._warn)
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.start()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._task.close()
 
-    async def _run(self) -> None:
-        retry_s = LOOK_S
-        while True:
-            topic_id = self._topic_id()
-            if topic_id is None:
-                await self._replace(Bindings())
-                self._loaded()
-                await asyncio.sleep(LOOK_S)
-                continue
-            try:
-                await self._follow(topic_id)
-                retry_s = LOOK_S
-            except (KafkaError, ClientError, SecuritySettingsError, OSError) as error:
-                log.warning(
-                    "the bindings of roles cannot be read: %s. This node's own principal needs Read on topic "
-                    "%s, or must be a super user. Trying again in %.0f s",
-                    error,
-                    ROLES_TOPIC,
-                    retry_s,
-                )
-                await asyncio.sleep(retry_s)
-                retry_s = min(2 * retry_s, RETRY_S_MAX)
+    async def _attempt(self) -> None:
+        topic_id = self._topic_id()
+        if topic_id is None:
+            await self._replace(Bindings())
+            self._loaded()
+            await asyncio.sleep(LOOK_S)
+        else:
+            await self._follow(topic_id)
+
+    def _warn(self, error: Exception, retry_s: float) -> None:
+        log.warning(
+            "the bindings of roles cannot be read: %s. This node's own principal needs Read on topic %s, or "
+            "must be a super user. Trying again in %.0f s",
+            error,
+            ROLES_TOPIC,
+            retry_s,
+        )
 
     async def _follow(self, topic_id: bytes) -> None:
         """Read the topic until it is deleted, or made anew under another id."""

@@ -11,7 +11,6 @@ Does not know: requests, how counts are compared.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -21,18 +20,16 @@ from barnabas.audit.counters.audit_topic import ensure_topic, is_counted
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
 from barnabas.audit.counters.publisher import Publisher
 from barnabas.broker.access.own_client import own_client
+from barnabas.broker.access.retried_task import RetriedTask
 from barnabas.broker.audit.counted_positions import CountedPositions
 from barnabas.broker.audit.log_counts import count_log
-from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError, uuid
-from barnabas.security.errors import SecuritySettingsError
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
 
 log = logging.getLogger("barnabas.audit")
-RETRY_S, RETRY_S_MAX = 1.0, 30.0
 MESSAGES_AT_ONCE = 200
 PARTITION_BYTES_MAX = 64 * 1024 * 1024  # of the log, for one message
 PARTITIONS_A_TURN = 200  # looked at before the loop runs others
@@ -51,44 +48,38 @@ class ClusterCounter:
         self._opens = Opens(settings["barnabas.audit.counts.read"])
         self._host = f"broker-{broker.node_id}"
         self._next: dict[Led, int] = {}  # the offset to count next
-        self._task: asyncio.Task[None] | None = None
+        self._task = RetriedTask(self._attempt, self._warn)
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.start()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._task.close()
 
-    async def _run(self) -> None:
-        retry_s = RETRY_S
-        while True:
+    async def _attempt(self) -> None:
+        """Count until an error."""
+        async with own_client(self._broker, "audit-counts") as cluster:
+            await ensure_topic(cluster, self._topic)
+            positions = CountedPositions(AuditTopicReader(cluster, self._topic), self._tier)
+            publisher = Publisher(cluster, self._topic)
             try:
-                async with own_client(self._broker, "audit-counts") as cluster:
-                    await ensure_topic(cluster, self._topic)
-                    positions = CountedPositions(AuditTopicReader(cluster, self._topic), self._tier)
-                    publisher = Publisher(cluster, self._topic)
-                    try:
-                        while True:
-                            await self._count_all(positions, publisher)
-                            retry_s = RETRY_S
-                            await asyncio.sleep(self._interval_s)
-                    finally:
-                        await positions.close()
-                        await publisher.close()
-            except (KafkaError, ClientError, SecuritySettingsError, OSError) as error:
-                log.warning(
-                    "records are not counted now: %s. They are counted later, while the log has them. This "
-                    "node's own principal needs Read, Write and Describe on %s. Trying again in %.0f s",
-                    error,
-                    self._topic,
-                    retry_s,
-                )
-                self._next.clear()  # what was sent last may be stored or not: the topic tells
-                await asyncio.sleep(retry_s)
-                retry_s = min(2 * retry_s, RETRY_S_MAX)
+                while True:
+                    await self._count_all(positions, publisher)
+                    self._task.succeeded()
+                    await asyncio.sleep(self._interval_s)
+            finally:
+                await positions.close()
+                await publisher.close()
+
+    def _warn(self, error: Exception, retry_s: float) -> None:
+        log.warning(
+            "records are not counted now: %s. They are counted later, while the log has them. This node's "
+            "own principal needs Read, Write and Describe on %s. Trying again in %.0f s",
+            error,
+            self._topic,
+            retry_s,
+        )
+        self._next.clear()  # the last messages may be stored or not: the topic tells
 
     async def _count_all(self, positions: CountedPositions, publisher: Publisher) -> None:
         """Count what came since the last time in all led partitions."""

@@ -34,7 +34,7 @@ from barnabas.connect.connectors.cassandra.mapping import quoted
 from barnabas.connect.connectors.cassandra.rows import Clock, TableRows
 from barnabas.connect.connectors.cassandra.tables import TableRule, mapping_of, rules_of, shape_of, table_of
 from barnabas.connect.connectors.stores.checks import errors_of
-from barnabas.connect.connectors.stores.left_out import leave_out, tolerates_all
+from barnabas.connect.connectors.stores.left_out import refuse
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records, Schema
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
@@ -189,10 +189,7 @@ class CassandraSinkTask(SinkTask):
         is_ignored = self._ignored == "ALL" or (
             self._ignored == "DRIVER" and not isinstance(error, DataError)
         )
-        if is_ignored and not tolerates_all(self.context):
-            leave_out(self.context, records, index, error, "ignoreErrors")
-        else:
-            self.context.errant(records, [index], error)
+        refuse(self.context, records, index, error, ignored_by="ignoreErrors" if is_ignored else None)
 
     def stop(self) -> None:
         if getattr(self, "_cluster", None) is not None:

@@ -40,7 +40,7 @@ from barnabas.connect.connectors.mongo.mongo_settings import (
 )
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
-from barnabas.connect.connectors.stores.left_out import leave_out, tolerates_all
+from barnabas.connect.connectors.stores.left_out import refuse
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
@@ -265,10 +265,8 @@ class MongoSinkTask(SinkTask):
 
     def _failed(self, records: Records, index: int, error: Exception) -> None:
         tolerates = self._plan(records.topics[index].as_py()).tolerates
-        if tolerates and not tolerates_all(self.context):
-            leave_out(self.context, records, index, error, "mongo.errors.tolerance")
-        else:
-            self.context.errant(records, [index], error)
+        setting = "mongo.errors.tolerance" if tolerates else None
+        refuse(self.context, records, index, error, ignored_by=setting)
 
     def stop(self) -> None:
         if getattr(self, "_client", None) is not None:

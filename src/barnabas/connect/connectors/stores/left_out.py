@@ -18,6 +18,17 @@ def tolerates_all(context: SinkContext) -> bool:
     return context.config.get("errors.tolerance", "none").strip().lower() == "all"
 
 
+def refuse(
+    context: SinkContext, records: Records, index: int, error: Exception, *, ignored_by: str | None
+) -> None:
+    """Treat a record that the store refuses. `ignored_by` is the connector's own setting that says to go on
+    without it, if one does; Connect's own tolerance comes first."""
+    if ignored_by is not None and not tolerates_all(context):
+        leave_out(context, records, index, error, ignored_by)
+    else:
+        context.errant(records, [index], error)
+
+
 def leave_out(context: SinkContext, records: Records, index: int, error: Exception, setting: str) -> None:
     """Go on without the record, because `setting` says so."""
     partitions, offsets = records.partitions, records.offsets

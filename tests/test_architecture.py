@@ -48,8 +48,11 @@ def table() -> dict[str, Folder]:
 
 
 FOLDERS = table()
-# A relative clause as the subject: the reader learns last what the sentence is about.
-RIDDLE = re.compile(r'\s*"""(Who|Whoever|Whose|What|Whatever|Where|Wherever|Which|Whichever)\b')
+# A relative clause as the subject: the reader learns last what the sentence is about. Or a pronoun: there is
+# nothing before a docstring that it could stand for.
+RIDDLE = re.compile(
+    r'\s*"""(Who|Whoever|Whose|What|Whatever|Where|Wherever|Which|Whichever|That|Those|They|Them|It|Both)\b'
+)
 
 
 def folders() -> list[str]:

@@ -73,7 +73,7 @@ async def read(cluster: ClusterCore) -> Bindings:
 
 
 async def nothing(changes: Changes) -> None:
-    """For readers that want the result alone."""
+    """Do nothing: the callback of readers that want the result alone."""
 
 
 async def follow(

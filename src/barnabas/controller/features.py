@@ -162,8 +162,8 @@ def _kraft_version(current: int, level: int, request: UpdateFeaturesRequest) -> 
 
 
 def _elr_safety(context: Context) -> list[Message]:
-    """With eligible leader replicas `min.insync.replicas` is a setting of the cluster: delete the brokers'
-    own."""
+    """Delete the brokers' own `min.insync.replicas`: with eligible leader replicas it is a setting of the
+    cluster."""
     name = "min.insync.replicas"
     records: list[Message] = []
     configs = context.image.configs

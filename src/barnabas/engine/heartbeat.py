@@ -32,7 +32,7 @@ class BeatWatch:
         self._seen, self._since = 0, now
 
     def silent_s(self, now: float) -> float:
-        """For how long the process has been silent, if that is too long; else 0."""
+        """Seconds for which the process has been silent, if these are too many; else 0."""
         if self._silent_s_max is None:
             return 0.0
         with contextlib.suppress(OSError):

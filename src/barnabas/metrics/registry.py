@@ -98,8 +98,8 @@ class Registry:
     # -- reading -----------------------------------------------------------------------------------
 
     def readings(self, wanted: Wanted | None = None) -> list[Reading]:
-        """Those of the wanted metrics. No value is looked up before its row is iterated. A reader on a loop
-        takes the pauses of `steps_of` before it iterates the rows."""
+        """Readings of the wanted metrics. No value is looked up before its row is iterated. A reader on a
+        loop takes the pauses of `steps_of` before it iterates the rows."""
         found: list[Reading] = []
         for source in self._sources:
             if isinstance(source, Source):

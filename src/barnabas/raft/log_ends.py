@@ -21,7 +21,7 @@ class EpochEnd(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """With both None, the logs agree up to the offset."""
+    """The result of comparing two logs. With both None, they agree up to the offset."""
 
     diverging: EpochEnd | None = None
     snapshot: SnapshotId | None = None

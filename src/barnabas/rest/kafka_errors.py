@@ -88,5 +88,5 @@ def api_error(error: KafkaError | ClientError) -> ApiError:
 
 
 def converted(error: Exception) -> ApiError | None:
-    """For the frame: an error of Kafka that an endpoint let through."""
+    """Convert an error of Kafka that an endpoint let through into the API's error."""
     return api_error(error) if isinstance(error, KafkaError | ClientError) else None

@@ -67,9 +67,9 @@ class BlockingProducer:
         on_missing: OnMissing | None = None,
         queue: SendQueue[Encoded] | None = None,
     ) -> None:
-        """With `on_refused` a record that the broker refuses is told and left out, and the others go on. With
-        `on_missing` a topic that was deleted is made again; else it is waited for. A `queue` of an
-        earlier producer with the same id goes on with its sequences."""
+        """`on_refused` hears of a record that the broker refuses; the record is left out, and the others
+        go on. `on_missing` makes a topic again that was deleted; without it the producer waits for the
+        topic. A `queue` of an earlier producer with the same id goes on with its sequences."""
         self._on_refused = on_refused
         self._on_missing = on_missing
         self._cluster = cluster

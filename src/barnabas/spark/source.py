@@ -203,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return available < least and waited_ms < self._options.trigger_delay_max_ms
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For the query's progress only, so it may say more: how far the batch stays behind."""
+        """Offsets for the query's progress only, so they may say more: how far the batch stays behind."""
         if self._last_latest is None:
             return None
         return {**to_checkpoint(self._last_latest), **metrics_of(self._last_end, self._last_latest)}

@@ -130,7 +130,7 @@ class ClusterNode:
         return False
 
     def _tls_context(self) -> ssl.SSLContext | None:
-        """For its first listener, with its own certificate."""
+        """A TLS context for the node's first listener, with its own certificate."""
         from barnabas.security.tls.contexts import client_context, tls_settings
 
         name = self.properties["listeners"].partition("://")[0]

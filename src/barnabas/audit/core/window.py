@@ -71,7 +71,7 @@ class Window:
         return bool(self._cells)
 
     def entries(self) -> Iterator[tuple[str, tuple[Entry, ...]]]:
-        """By topic, in portions that fit one message each."""
+        """The counts by topic, in lists that fit one message each."""
         by_topic: dict[str, list[Entry]] = {}
         for (topic, partition, bucket), cell in sorted(self._cells.items()):
             entry = Entry(bucket, Tally(*cell.numbers), partition, cell.delays)

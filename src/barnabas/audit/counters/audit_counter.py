@@ -227,7 +227,7 @@ class AuditCounter:
         return True
 
     def _warn(self, error: Exception) -> None:
-        """Not at each try: brokers may be away for hours."""
+        """Log a failure, but not each one: brokers may be away for hours."""
         now = time.monotonic()
         if now >= self._warn_again_at:
             self._warn_again_at = now + WARN_AGAIN_S

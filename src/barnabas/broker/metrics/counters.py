@@ -106,7 +106,7 @@ class ApiMetrics:
 
 
 class SilentApiMetrics(ApiMetrics):
-    """For a broker that does not measure requests: every value is dropped."""
+    """Metrics of a broker that does not measure requests: every value is dropped."""
 
     __slots__ = ()
 

@@ -58,7 +58,7 @@ class Reporting:
 
     @property
     def receivers(self) -> list[Any]:
-        """Those that get clients' metrics (KIP-714)."""
+        """Reporters that get clients' metrics (KIP-714)."""
         every = [*self._others, *(each.reporter for each in self._running)]
         found = [each for each in every if callable(getattr(each, "export_metrics", None))]
         return [*found, self._clients] if self._clients is not None else found

@@ -29,7 +29,7 @@ class Watch:
 
 
 class Watches(Generic[P]):
-    """By partition. It is false while there are none."""
+    """Traced batches that wait for readers, by partition. False while there are none."""
 
     __slots__ = ("_by_partition", "_count")
 

@@ -222,7 +222,7 @@ class Listening:
         return quotas.produce is not None or quotas.request is not None
 
     def _request_log(self) -> RequestLog | None:
-        """None unless the request log is enabled."""
+        """The request log, None unless it is enabled."""
         if not logging.getLogger(REQUESTS).isEnabledFor(logging.DEBUG):
             return None
         from barnabas.broker.log_lines.request_log import RequestLog

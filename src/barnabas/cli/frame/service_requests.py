@@ -28,8 +28,8 @@ def ask_service(
     hint: str = "",
     user: str = "",
 ) -> Any:
-    """None for an empty response. `title` names the service in errors, `hint` says how to start it, `user` is
-    `name:password` for basic authentication."""
+    """Send a request and return its JSON, None for an empty response. `title` names the service in errors,
+    `hint` says how to start it, `user` is `name:password` for basic authentication."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     if user:

@@ -259,7 +259,7 @@ class TopicAdmin(AdminPart):
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Those of these partitions (None: of all) whose replicas are being moved."""
+        """The partitions among these (None: among all) whose replicas are being moved."""
         nested = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
         asked = (
             None

@@ -51,7 +51,7 @@ class ConsumerInterceptor(Protocol):
 
 
 def that_send(interceptors: Iterable[Any]) -> tuple[SendInterceptor, ...]:
-    """Those that have `on_send`."""
+    """Interceptors that have `on_send`."""
     return tuple(each for each in interceptors if callable(getattr(each, "on_send", None)))
 
 

@@ -47,7 +47,7 @@ class Leadership:
 
     @property
     def leaderless_s(self) -> float:
-        """For how long this process has known no leader; 0 while it knows one."""
+        """Seconds for which this process has known no leader; 0 while it knows one."""
         return 0.0 if self.leader else time.monotonic() - self._leaderless_since_s
 
     def start(self) -> None:

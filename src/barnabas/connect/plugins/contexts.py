@@ -33,7 +33,7 @@ class OffsetReader(Protocol):
 
 
 class TransactionContext(Protocol):
-    """For `transaction.boundary=connector`: the task says where its transactions end."""
+    """Calls with which a task ends its transactions (`transaction.boundary=connector`)."""
 
     def commit(self) -> None:
         """End the transaction after the records of this poll."""
@@ -50,7 +50,7 @@ def nothing(*_: Any) -> None:
 
 @dataclass(slots=True)
 class ConnectorContext:
-    """For `Connector.start`."""
+    """The argument of `Connector.start`."""
 
     connector: str
     config: Mapping[str, str]  # as written, references resolved
@@ -74,7 +74,7 @@ class TaskContext:
 
 @dataclass(slots=True)
 class SourceContext(TaskContext):
-    """For `SourceTask.start` and `SparkSource.start`."""
+    """The argument of `SourceTask.start` and `SparkSource.start`."""
 
     offsets: OffsetReader = None  # type: ignore[assignment]  # the runtime always gives one
     reconfigure: Callable[[], None] = nothing
@@ -84,7 +84,7 @@ class SourceContext(TaskContext):
 
 @dataclass(slots=True)
 class SinkContext(TaskContext):
-    """For `SinkTask.start` and `SparkSink.start`."""
+    """The argument of `SinkTask.start` and `SparkSink.start`."""
 
     assignment: set[TopicPartition] = field(default_factory=set)
     pause: Callable[[Iterable[TopicPartition]], None] = nothing

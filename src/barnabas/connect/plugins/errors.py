@@ -14,7 +14,7 @@ class ConnectError(Exception):
 
 
 class RetriableError(ConnectError):
-    """It may work in a moment: the system behind the connector is away, busy or locked."""
+    """An error that may pass in a moment: the system behind the connector is away, busy or locked."""
 
 
 class FencedError(ConnectError):

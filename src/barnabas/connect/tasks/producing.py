@@ -84,7 +84,8 @@ class Partitions(dict[str, int]):
 
 
 class TaskProducer:
-    """Not for several threads. With a transactional id everything between two commits is one transaction."""
+    """The producer of one task, for one thread. With a transactional id, everything between two commits is
+    one transaction."""
 
     def __init__(
         self,

@@ -141,7 +141,7 @@ class Progress:
         self.done, self.total = done, total
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: what the command line shows."""
+        """The progress as JSON, for the command line."""
         return {
             "connector": self.connector,
             "task": self.task,

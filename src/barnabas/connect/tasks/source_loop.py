@@ -48,7 +48,7 @@ class Boundary:
 
 
 class Transactions:
-    """For `transaction.boundary=connector`: what the task asked for in this poll."""
+    """The commits and aborts that the task asked for in this poll (`transaction.boundary=connector`)."""
 
     def __init__(self) -> None:
         self.commits = False
@@ -95,7 +95,7 @@ class SourceLoop:
         self._delay_ms = FIRST_DELAY_MS
 
     def run(self, stopping: Event, paused: Event) -> None:
-        """Until it is told to stop; then what was produced is committed."""
+        """Poll and produce until `stopping` is set; then commit what was produced."""
         while not stopping.is_set():
             self._progress.tick()
             if paused.is_set():

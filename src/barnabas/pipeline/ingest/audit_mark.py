@@ -58,7 +58,7 @@ class AuditMark:
 
     @classmethod
     def of_json(cls, found: Any) -> AuditMark | None:
-        """None in checkpoints of pipelines that did not count."""
+        """Read a mark; None in checkpoints of pipelines that did not count."""
         if not found:
             return None
         return cls(found["counted"], tuple(Duplicates(*each) for each in found["duplicates"]))

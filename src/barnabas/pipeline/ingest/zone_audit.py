@@ -38,7 +38,8 @@ LOG = logging.getLogger(__name__)
 
 
 def zone_audit(spark: SparkSession, pipeline: Pipeline, name: str) -> ZoneAudit | None:
-    """None where the pipeline does not count, and for sources that are no topics."""
+    """Make the audit of a source; None where the pipeline does not count, and for sources that are no
+    topics."""
     source = pipeline.source(name)
     if not pipeline.audit.is_enabled or not isinstance(source, TopicSource):
         return None
@@ -101,7 +102,7 @@ class ZoneAudit:
             self._complete = max(self._complete, batch)
 
     def mark(self) -> AuditMark:
-        """For raw's next commit."""
+        """The mark for raw's next commit."""
         with self._mutex:
             return AuditMark(self._counted or 0, self._duplicates.groups)
 

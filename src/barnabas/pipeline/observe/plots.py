@@ -98,7 +98,7 @@ def time_ticks(low: float, high: float) -> list[float]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Not more points than can be seen: the largest of each stretch stays."""
+    """Reduce points to as many as can be seen: the largest of each stretch stays."""
     if len(points) <= POINTS_MAX:
         return list(points)
     size = math.ceil(len(points) / POINTS_MAX)

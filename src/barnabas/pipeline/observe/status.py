@@ -91,7 +91,7 @@ def place(key: tuple[str, str]) -> tuple[int, str]:
 
 
 def table(pipeline: str, timeline: Timeline) -> Group:
-    """For `rich`: a heading, the lines, and details of states."""
+    """A table for `rich`: a heading, the lines, and details of states."""
     from rich.console import Group
     from rich.markup import escape
     from rich.table import Table

@@ -79,7 +79,7 @@ class BatchApplication:
 
 
 def sources_of_jobs(pipeline: Pipeline, jobs: Iterable[Job]) -> dict[str, frozenset[str]]:
-    """By the key of a job that makes a table or a view: the keys of the jobs that read its sources."""
+    """Keys of the jobs that read the sources of a table or a view, by the key of the job that makes it."""
     graph = graph_of(pipeline)
     reading = {
         job.key: {each.key for each in graph.behind(f"source.{job.name}")}

@@ -62,7 +62,7 @@ class FileManifest:
         return self._spark.read.format("delta").load(self.path)
 
     def known(self, found: Sequence[FoundFile]) -> set[tuple[str, int]]:
-        """Those of a few thousand files that were read."""
+        """Path and time of those of these files that were read; `found` has a few thousand at most."""
         self.flush()
         asked = self._spark.createDataFrame(
             [each.identity for each in found], "path string, modified_ms bigint"

@@ -85,7 +85,7 @@ def facts_of(path: str, modified: datetime, content: bytes) -> dict[str, Any]:
 
 
 def media_type(name: str, content: bytes) -> str:
-    """By the first bytes; by the name where they are unknown."""
+    """The media type by the first bytes; by the name where they are unknown."""
     import filetype
 
     found: str | None = filetype.guess_mime(content)

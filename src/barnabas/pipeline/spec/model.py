@@ -202,7 +202,8 @@ class TableSource(Source):
 
     @property
     def merging(self) -> Merging:
-        """By the mode. Small tables are read as snapshots in every mode, which shows only at reading."""
+        """The merging that follows from the mode. Small tables are read as snapshots in every mode, which
+        shows only at reading."""
         if self.mode is TableMode.SNAPSHOT:
             return Merging.REPLACE_ALL
         return Merging.INSERT_NEW if self.mode is TableMode.INCREMENTING else Merging.UPSERT

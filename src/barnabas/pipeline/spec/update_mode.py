@@ -59,7 +59,7 @@ class Update:
 
     @property
     def text(self) -> str:
-        """For people, as in `plan`."""
+        """The mode as text for people, as in `plan`."""
         match self.mode:
             case UpdateMode.BATCHES:
                 return "each batch is appended"

@@ -1,4 +1,4 @@
-"""Both layers of a pipeline's views, for the applications that run them.
+"""The two layers of a pipeline's views, for the applications that run them.
 
 In: a Spark session, the pipeline, and where parts go: a store of this process
 (`serving.store.opening.open_store`) or `serving.http.client.ServingClient`. Out: `Outcome`s. Every call may

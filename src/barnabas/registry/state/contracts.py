@@ -256,7 +256,8 @@ def as_text(value: Any, where: str) -> str:
 
 
 def merged_metadata(under: Metadata | None, over: Metadata | None) -> Metadata | None:
-    """Both together; where both have a property, `over` wins. Tags and names of properties are united."""
+    """Merge two sets of metadata; where both have a property, `over` wins. Tags and names of properties
+    are united."""
     if under is None or over is None:
         return under if over is None else over
     tags: dict[str, tuple[str, ...]] | None = None

@@ -59,7 +59,7 @@ WRITTEN = '{"partition":%d,"offset":%d,"error_code":null,"error":null}'
 
 
 class Produce:
-    """Both endpoints: records of a topic, and records of one of its partitions."""
+    """The two produce endpoints: records of a topic, and records of one of its partitions."""
 
     def __init__(self, formats: Formats) -> None:
         self._formats = formats

@@ -184,7 +184,7 @@ def _sizes(reader: Fixed, writer: Fixed, place: Place) -> Reasons:
 
 
 def _merged(one: Reasons, other: Reasons) -> Reasons:
-    """Both, each reason once: a type that is used a thousand times has its reasons told once."""
+    """Merge reasons, each once: a type that is used a thousand times has its reasons told once."""
     if not one or not other or len(one) >= REASONS_MAX:
         return one or other
     return tuple(dict.fromkeys(one + other))[:REASONS_MAX]

@@ -129,6 +129,6 @@ def stored_keys(algorithm: str, salted: bytes, salt: bytes, iterations: int) -> 
 
 
 def combined(one: bytes, other: bytes) -> bytes:
-    """Both, bit by bit, by exclusive or."""
+    """Combine two byte strings, bit by bit, by exclusive or."""
     size = len(one)
     return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(size, "big")

@@ -37,7 +37,7 @@ class Electorate:
         self.removed = 0
 
     async def run(self, client: SimulatedClient) -> None:
-        """For a client's job."""
+        """Change the electorate until the history ends: the job of a client."""
         while not self._stage.faults_are_over:
             await asyncio.sleep(client.rng.expovariate(1 / PAUSE_S))
             voters = self._stage.cluster.voters()

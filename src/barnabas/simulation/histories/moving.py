@@ -29,7 +29,7 @@ class Mover:
         self.moves = 0
 
     async def run(self, client: SimulatedClient) -> None:
-        """For a client's job."""
+        """Move partitions until the history ends: the job of a client."""
         while not self._stage.faults_are_over:
             await asyncio.sleep(client.rng.expovariate(1 / PAUSE_S))
             chance = client.rng.random()

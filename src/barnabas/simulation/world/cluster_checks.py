@@ -49,7 +49,7 @@ class ClusterChecks:
         self._durable: dict[int, tuple[bytes, int]] = {}  # by node: `quorum-state` and its epoch
 
     async def run(self) -> None:
-        """For a task of the harness."""
+        """Check until the history ends: a task of the harness."""
         while True:
             self.look()
             await asyncio.sleep(LOOK_S)

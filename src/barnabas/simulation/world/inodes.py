@@ -22,7 +22,7 @@ class File:
     __slots__ = ("_durable", "_unsynced", "content", "modified_ms")
 
     def __init__(self, content: bytes = b"", modified_ms: int = 0) -> None:
-        """With content, all of which is durable."""
+        """Make a file; all of `content` is durable."""
         self.content = bytearray(content)
         self.modified_ms = modified_ms
         self._durable = bytearray(content)
@@ -78,7 +78,7 @@ class Folder:
     __slots__ = ("_durable", "_unsynced", "entries")
 
     def __init__(self, entries: dict[str, Node] | None = None) -> None:
-        """With entries, all of which are durable."""
+        """Make a folder; all of its entries are durable."""
         self.entries: dict[str, Node] = dict(entries or {})
         self._durable: dict[str, Node] = dict(self.entries)
         self._unsynced: list[tuple[tuple[str, Node | None], ...]] = []  # each is atomic

@@ -56,7 +56,7 @@ def quoted(texts: pa.Array) -> pa.Array:
 
 
 def numbers(array: pa.Array) -> pa.Array | None:
-    """None where a number is not finite: JSON has none of these."""
+    """JSON texts of numbers. None where a number is not finite: JSON has none of these."""
     if not len(array):
         return pa.array([], pa.string())
     plain = array.fill_null(0.0).to_numpy(zero_copy_only=False)

@@ -156,8 +156,8 @@ class PullResult:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """For EXPLAIN. `topology` is in Kafka Streams' words; `road` says for each step whether Spark's own
-    operators, Python over Arrow, or the task operator runs it, and why."""
+    """The result of EXPLAIN. `topology` is in Kafka Streams' words; `road` says for each step whether
+    Spark's own operators, Python over Arrow, or the task operator runs it, and why."""
 
     query_id: str | None
     text: str

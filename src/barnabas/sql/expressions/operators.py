@@ -110,7 +110,7 @@ def comparison(operator: str, left: Typed, right: Typed, at: Any) -> Typed:
 
 
 def comparable(operator: str, left: Typed, right: Typed, at: Any) -> tuple[Typed, Typed]:
-    """Both sides as values that can be compared. SqlError where they cannot."""
+    """Convert both sides to values that can be compared. SqlError where they cannot."""
     if left.is_time and right.is_literal and right.kind == STRING:
         return left, instant(right)
     if right.is_time and left.is_literal and left.kind == STRING:

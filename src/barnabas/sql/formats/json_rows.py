@@ -111,7 +111,7 @@ def quickly(data: bytes) -> Any:
 
 
 def exactly(data: bytes) -> Any:
-    """With decimals for numbers that have a point."""
+    """Parse JSON; numbers with a point keep all digits."""
     return json.loads(data, parse_float=Number)
 
 

@@ -59,8 +59,8 @@ class RunningQuery:
         return next((each for each in self.parts or () if each.error is not None), None)
 
     def fail(self, message: str, now: float, first_ms: int, max_ms: int) -> None:
-        """It stops; it starts again after a time that doubles with each failure. One that has run for a while
-        counts as whole: its failure is the first again."""
+        """Note a failure: the query starts again after a time that doubles with each failure. After a
+        healthy while, a failure counts as the first again."""
         kind = "USER" if any(word in message for word in USER_WORDS) else "SYSTEM"
         self.errors.append(QueryError(int(now * 1000), kind, message))
         self.has_failed = True

@@ -38,7 +38,7 @@ class Resources:
     # -- facts ---------------------------------------------------------------------------------------
 
     async def topic_facts(self, names: Iterable[str]) -> dict[str, TopicFact]:
-        """Those of the topics that exist."""
+        """Facts of the topics that exist."""
         wanted = set(names)
         if not wanted:
             return {}
@@ -104,7 +104,7 @@ class Resources:
             raise SqlError(f"Could not register schema for subject {needed.subject}: {error}") from error
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """With their schemas."""
+        """Delete topics with their schemas."""
         for name in names:
             await self._delete_topic(name)
             if self._registry:

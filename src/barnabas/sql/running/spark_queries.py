@@ -127,7 +127,7 @@ def frame_of(spark: SparkSession, settings: EngineSettings, source: DataSource) 
 
 
 def columns_of(source: DataSource) -> list[Column]:
-    """Those of key and value, ROWTIME, and of windowed keys the bounds. Headers are left out."""
+    """Columns of key and value, ROWTIME, and the bounds of windowed keys. Headers are left out."""
     bounds = [Column(WINDOWSTART, BIGINT), Column(WINDOWEND, BIGINT)] if source.window else []
     return [*source.schema.key, *source.schema.value, *bounds, Column(ROWTIME, BIGINT)]
 

@@ -22,7 +22,7 @@ OF_LISTENERS = ("ssl.", "sasl.", "security.")  # those of the client are in `ser
 def spark_engine(
     settings: ServiceSettings, server: ServerSettings, spark: SparkSession | None = None
 ) -> Engine:
-    """It must be made on the event loop that uses it. `spark`: a session that stays open; its own unless
+    """Make the engine, on the event loop that uses it. `spark`: a session that stays open; its own unless
     given."""
     registry = {f"{PREFIX}{name}": text for name, text in server.registry.items()}
     given = {

@@ -76,7 +76,8 @@ class FileCipher:
         random_bytes: Callable[[int], bytes],
         header: bytes | None = None,
     ) -> None:
-        """With the header of an existing file; `NotAuthentic` if it is not of this key and file."""
+        """Open the cipher of an existing file by its header; `NotAuthentic` if it is not of this key and
+        file."""
         salt = random_bytes(SALT_BYTES) if header is None else _header.unpack_from(header)[3]
         file_key = hmac.digest(data_key, b"barnabas file\0" + salt + identity, "sha256")
         cipher = AESGCM(file_key)

@@ -41,7 +41,7 @@ class KeyRing:
         return found
 
     def export(self) -> dict[str, object]:
-        """For the cleaner's process, through its pipe."""
+        """The keys as bytes for the cleaner's process, through its pipe."""
         keys = {str(number): key.hex() for number, key in self._keys.items()}
         return {"log_dir": self.log_dir, "keys": keys, "current": self.current}
 

@@ -112,7 +112,7 @@ class Cursor:
 
     @property
     def offsets(self) -> pa.Array:
-        """Those of all rows."""
+        """The offsets of all rows."""
         return self._origins.offsets(self._orders)
 
     @property

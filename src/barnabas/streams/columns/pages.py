@@ -34,7 +34,7 @@ class CountPages:
 
     @classmethod
     def of(cls, task: Task, state: TableState) -> CountPages | None:
-        """None where values are not numbers of eight bytes."""
+        """The pages of a store; None where values are not numbers of eight bytes."""
         serde = state.spec.value_serde
         return cls(task, state) if serde is not None and serde.format == "int64" else None
 

@@ -74,7 +74,7 @@ class ColumnTask:
 
     @classmethod
     def built(cls, task: Task) -> ColumnTask:
-        """With the steps of all nodes."""
+        """Build a task with the steps of all nodes."""
         found = cls(task)
         found._steps = {node.name: found._step(node) for node in task.subtopology.nodes}
         return found

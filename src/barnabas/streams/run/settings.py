@@ -145,8 +145,8 @@ def creation_of(given: Mapping[str, str]) -> Creation:
 
 
 def handler(given: Mapping[str, str], name: str) -> Handler:
-    """By a word, a class of Kafka Streams, or `module:name`: a function of the failure, or a class whose
-    objects have `handle(failure)` or can be called."""
+    """Find a handler by a word, a class of Kafka Streams, or `module:name`: a function of the failure, or
+    a class whose objects have `handle(failure)` or can be called."""
     text = given.get(name) or given.get(f"default.{name}") or "fail"
     found = KAFKA_HANDLERS.get(text.rpartition(".")[2], text)
     if found in HANDLERS:

@@ -104,7 +104,7 @@ def _commit_task(
     *,
     replaces: bool,
 ) -> Positions:
-    """By the transactional id of the task: a transaction that a killed attempt left is over then."""
+    """Commit by the transactional id of the task, which ends a transaction that a killed attempt left."""
     group = settings.application_id
     transaction = Transaction(
         cluster, f"{group}-{task}", timeout_ms=settings.transaction_timeout_ms, wait_ms=settings.wait_ms

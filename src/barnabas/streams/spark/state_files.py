@@ -82,7 +82,7 @@ class StateFile:
 
     @property
     def version(self) -> str:
-        """That of the last batch that is committed."""
+        """The version of the last committed batch."""
         return self._fact("version") or NEW
 
     def _fact(self, name: str) -> str | None:

@@ -62,7 +62,7 @@ class TaskLogic(Protocol):
 
 @runtime_checkable
 class ColumnLogic(TaskLogic, Protocol):
-    """One that may take all records of the batch at once."""
+    """A `TaskLogic` that may process all records of the batch at once."""
 
     def process_parts(self, parts: Sequence[Part]) -> list[pa.Table] | None:
         """Tables for topics, state written as by `finish`; None: it wants the records one by one."""

@@ -60,7 +60,7 @@ class JdbcSinkTask(SinkTask):
         self._offsets = StoredOffsets(self._dialect, table, context.connector) if table else None
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:
-        """With an offsets table, go on where the database is."""
+        """Seek to the offsets in the database, if it has an offsets table."""
         if not self._offsets:
             return
         try:

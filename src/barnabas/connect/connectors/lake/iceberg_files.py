@@ -20,7 +20,7 @@ BUFFER_BYTES = 128 << 20  # of rows that become files together
 
 
 class FileWriter:
-    """For mapInArrow: writes the rows of a partition, and returns what files they are in."""
+    """The function for mapInArrow: writes the rows of a partition and returns their files."""
 
     def __init__(
         self, metadata: str, properties: Mapping[str, str], location: str, name: str, any_case: bool

@@ -103,7 +103,7 @@ class TableDef:
         return f"{self.database}.{self.name}"
 
     def with_columns(self, columns: list[ColumnDef]) -> TableDef:
-        """With other columns; key columns are never nullable."""
+        """A copy with other columns; key columns are never nullable."""
         keys = {each.lower() for each in self.keys}
         made = [replace(each, nullable=False) if each.name.lower() in keys else each for each in columns]
         return replace(self, columns=tuple(made))

@@ -108,7 +108,7 @@ class RedisStreamSourceTask(SourceTask):
             ) from error
 
     def commit(self, positions: Positions) -> None:
-        """With `redis.stream.trim`, drop entries that are in the topic now."""
+        """Drop entries that are in the topic now, if `redis.stream.trim` says so."""
         if not self._trims:
             return
         for partition, offset in positions:

@@ -56,7 +56,7 @@ class TimeIndex:
         self._load_meta()
 
     def _load_meta(self) -> None:
-        """It has the number of each segment as often as the segment has pages."""
+        """Load the index, which has the number of each segment as often as the segment has pages."""
         stored = self._backend.get(self._store, META)
         numbers = struct.unpack(f">{len(stored) // 8}q", stored) if stored else ()
         self._segments = {number: _Segment(pages) for number, pages in Counter(numbers).items()}

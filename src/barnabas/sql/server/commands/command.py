@@ -67,7 +67,7 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 
 
 def decode(key: bytes | None, value: bytes | None, number: int) -> Command | None:
-    """None for a record that is no command: of a writer that begins, or damaged."""
+    """Read a record of the command topic. None if it is no command: of a writer that begins, or damaged."""
     if value is None or key is None:
         return None
     try:

@@ -33,7 +33,7 @@ class ConnectClient:
         return found
 
     async def connector(self, name: str, part: str = "") -> Any:
-        """None for a name that no connector has."""
+        """The description of a connector; None if there is none of this name."""
         tail = f"/{part}" if part else ""
         return await self.ask("GET", f"/connectors/{quote(name, safe='')}{tail}", missing=True)
 

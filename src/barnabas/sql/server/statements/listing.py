@@ -105,7 +105,7 @@ async def topics(session: Session, statement: Listing, text: str) -> Entity:
 
 
 async def readers(admin: Admin) -> tuple[Counter[str], dict[str, set[str]]]:
-    """By topic: how many members of groups read it, and of which groups."""
+    """Readers of topics: how many members of groups read each, and of which groups."""
     consumers: Counter[str] = Counter()
     groups: dict[str, set[str]] = defaultdict(set)
     listed = [each.group_id for each in await admin.list_groups() if each.protocol_type == "consumer"]

@@ -14,7 +14,7 @@ import pytest
 from barnabas.cli.groups.lag import duration, forecast_text, lines
 from barnabas.cli.groups.lag_sources import Look
 from barnabas.client.core.topology import TopicPartition
-from barnabas.monitor.lag.forecast import Danger, Forecast, Outlook
+from barnabas.monitor.lag.forecast import Forecast, Outlook, RetentionRisk
 from barnabas.monitor.lag.group_lag import GroupLag, PartitionLag
 from barnabas.testing.waiting import wait_until
 
@@ -67,15 +67,17 @@ def test_there_is_a_line_for_each_partition_and_a_total_for_each_group() -> None
     ("forecast", "text"),
     [
         (
-            Forecast(Outlook.CATCHING_UP, 185.0, "why", Danger.NONE, None, "", 2.0, 1.0, 0.9),
+            Forecast(Outlook.CATCHING_UP, 185.0, "why", RetentionRisk.NONE, None, "", 2.0, 1.0, 0.9),
             "catching up, caught up in 3m5s (high trust): why",
         ),
         (
-            Forecast(Outlook.NOT_CONSUMING, None, "why", Danger.OVERTAKES, 7_380.0, "age", 0.0, 1.0, 0.1),
+            Forecast(
+                Outlook.NOT_CONSUMING, None, "why", RetentionRisk.OVERTAKES, 7_380.0, "age", 0.0, 1.0, 0.1
+            ),
             "not consuming (low trust): why; retention overtakes it in 2h3m: age",
         ),
         (
-            Forecast(Outlook.CAUGHT_UP, 0.0, "", Danger.NONE, None, "", 1.0, 1.0, 1.0),
+            Forecast(Outlook.CAUGHT_UP, 0.0, "", RetentionRisk.NONE, None, "", 1.0, 1.0, 1.0),
             "caught up",
         ),
     ],

@@ -113,7 +113,7 @@ def run_application(
                 is_over = running.is_done or (running.report.is_stop_wanted and not standby)
                 if is_over or is_stopping():
                     return
-        except StopIsWanted:
+        except StopRequested:
             continue
         except LakeIsBusy:
             if not (standby and is_stopping()):
@@ -122,7 +122,7 @@ def run_application(
             raise LakeIsBusy(f"another host has taken {application.name} over: this run has ended")
 
 
-class StopIsWanted(Exception):
+class StopRequested(Exception):
     """Somebody wants the application to be stopped, so a host that stands by does not run it."""
 
 
@@ -152,13 +152,13 @@ def supervised(
 ) -> Iterator[Running]:
     """Take the lease, check the plans, prepare the programs and make their supervisor; it has started nothing
     yet. At the end everything is stopped and the lease is free. A host that `waits` respects the wish that
-    the application be stopped (StopIsWanted), any other ends the wish."""
+    the application be stopped (StopRequested), any other ends the wish."""
     catalogue = Catalogue(application.place)
     with application.lock(waits=waits, is_stopping=is_stopping) as lock:
         if not waits:
             catalogue.clear_stop(application.name)
         elif is_stop_wanted(catalogue, application.name):
-            raise StopIsWanted(application.name)
+            raise StopRequested(application.name)
         continue_plans(application.place, application.name, application.plans, application.judge)
         with application.prepare() as programs:
             timeline = BestEffortTimeline(Timeline(application.folder))

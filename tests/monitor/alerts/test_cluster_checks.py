@@ -14,7 +14,7 @@ from barnabas.monitor.alerts.rule import labels_of
 from barnabas.monitor.checks.cluster_checks import (
     CHECKS,
     QUORUM_LAG_MS,
-    Blind,
+    IncompleteCheck,
     blind_checks,
     disk_full_hours,
     seen,
@@ -116,13 +116,14 @@ def test_a_quorum_that_may_not_be_asked_about_is_unknown_and_not_good() -> None:
     facts = without_quorum("CLUSTER_AUTHORIZATION_FAILED", "")(GOOD)
     assert "no_controller" not in dict(seen(facts))
     assert set(blind_checks(facts)) == {
-        Blind(check, (), "CLUSTER_AUTHORIZATION_FAILED") for check in ("no_controller", "quorum_lag")
+        IncompleteCheck(check, (), "CLUSTER_AUTHORIZATION_FAILED")
+        for check in ("no_controller", "quorum_lag")
     }
 
 
 def test_a_lost_quorum_leaves_only_its_lag_unknown() -> None:
     facts = without_quorum("no answer", "no answer")(GOOD)
-    assert list(blind_checks(facts)) == [Blind("quorum_lag", (), "no answer", is_expected=True)]
+    assert list(blind_checks(facts)) == [IncompleteCheck("quorum_lag", (), "no answer", is_expected=True)]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_lost_quorum_leaves_only_its_lag_unknown() -> None:
 def test_a_part_that_was_not_read_is_no_good_news(part: str, check: str) -> None:
     facts = replace(GOOD, problems={part: "a right is missing"})
     assert check not in dict(seen(facts))
-    assert Blind(check, (), "a right is missing") in set(blind_checks(facts))
+    assert IncompleteCheck(check, (), "a right is missing") in set(blind_checks(facts))
 
 
 def test_log_dirs_that_may_not_be_read_are_unknown_and_their_broker_is_not_gone() -> None:

@@ -13,7 +13,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster as Client
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.monitor.alert_service.file import alerts_file
-from barnabas.monitor.alert_service.looking import Look, Looking
+from barnabas.monitor.alert_service.measuring import Measurements, Measuring
 from barnabas.monitor.checks import cluster_facts
 from barnabas.monitor.checks.cluster_checks import blind_checks, seen
 from barnabas.monitor.checks.cluster_facts import ClusterFacts, read_cluster
@@ -67,12 +67,12 @@ def test_a_look_at_it_leaves_only_its_own_checks_blind(cluster: Cluster) -> None
     entries = [{"name": "main", "properties": properties}]
     file = alerts_file({"clusters": entries, "rules": [{"name": "GroupFailing", "enabled": False}]}, "test")
 
-    async def one() -> Look:
-        looking = Looking(file)
+    async def one() -> Measurements:
+        measuring = Measuring(file)
         try:
-            return await looking.look(0)
+            return await measuring.measure(0)
         finally:
-            await looking.stop()
+            await measuring.stop()
 
     look = asyncio.run(one())
     assert [each.value for each in look.findings["unreachable"]] == [0]

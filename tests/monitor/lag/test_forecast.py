@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.monitor.lag.forecast import (
-    Danger,
     Outlook,
     PartitionHistory,
+    RetentionRisk,
     forecast,
     line_through,
     of_group,
@@ -67,14 +67,14 @@ def test_a_group_that_does_not_gain_is_never_caught_up(
 
 def test_the_start_of_the_log_overtakes_a_group_that_is_slower() -> None:
     found = forecast(history(10, 50, deleted=30, ahead=2_000))
-    assert found.danger is Danger.OVERTAKES
+    assert found.danger is RetentionRisk.OVERTAKES
     assert found.overtaken_s == pytest.approx(100, rel=0.02)
     assert "start moves by 30" in found.overtaken_reason
 
 
 def test_retention_by_time_overtakes_a_group_that_stands_still() -> None:
     found = forecast(history(0, 50, age_s=3_000, retention_ms=3_600_000))
-    assert (found.danger, found.overtaken_s) == (Danger.OVERTAKES, pytest.approx(600))
+    assert (found.danger, found.overtaken_s) == (RetentionRisk.OVERTAKES, pytest.approx(600))
 
 
 def test_a_slow_group_is_overtaken_later_than_one_that_stands_still() -> None:
@@ -87,18 +87,18 @@ def test_a_slow_group_is_overtaken_later_than_one_that_stands_still() -> None:
 @pytest.mark.parametrize("retention_ms", [-1, 3_600_000])
 def test_retention_never_reaches_a_group_that_gains(retention_ms: int) -> None:
     found = forecast(history(60, 50, age_s=3_000, retention_ms=retention_ms))
-    assert (found.danger, found.overtaken_s) == (Danger.NONE, None)
+    assert (found.danger, found.overtaken_s) == (RetentionRisk.NONE, None)
 
 
 def test_records_that_are_gone_are_counted() -> None:
     found = forecast(history(0, 50, ahead=-40))
-    assert (found.danger, found.overtaken_s) == (Danger.OVERTAKEN, 0.0)
+    assert (found.danger, found.overtaken_s) == (RetentionRisk.OVERTAKEN, 0.0)
     assert found.overtaken_reason.startswith("40 records")
 
 
 def test_a_short_history_forecasts_nothing() -> None:
     found = forecast(PartitionHistory([0, 1_000], [1, 2], [5, 6], [0, 0], 3.0, 1_000))
-    assert (found.outlook, found.danger, found.confidence) == (Outlook.UNKNOWN, Danger.UNKNOWN, 0.0)
+    assert (found.outlook, found.danger, found.confidence) == (Outlook.UNKNOWN, RetentionRisk.UNKNOWN, 0.0)
 
 
 def test_a_group_is_as_late_as_its_last_partition_and_in_danger_with_its_first() -> None:

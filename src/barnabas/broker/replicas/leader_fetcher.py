@@ -105,7 +105,7 @@ class LeaderFetcher:
         truncation = partition.log.truncation
         if truncation is not None:  # begun in an earlier epoch
             self._leave_out(key, each)
-            truncation.when_done(partial(self._again, key, each))
+            truncation.when_done(partial(self._fetch_again, key, each))
         else:
             self._fetch(key)
 
@@ -409,7 +409,7 @@ class LeaderFetcher:
     # -- leaving partitions out ------------------------------------------------------------------
 
     def _leave_out(self, key: Key, each: Followed) -> None:
-        """Leave a partition out of fetches until `_again`."""
+        """Leave a partition out of fetches until `_fetch_again`."""
         each.is_delayed = True
         self._names.leave_out(key)
 
@@ -424,9 +424,9 @@ class LeaderFetcher:
         self._leave_out(key, each)
         if delay_ms is None:
             delay_ms = min(2 * BACKOFF_MS, self._broker.settings["replica.fetch.backoff.ms"])
-        self._broker.loop.call_later(delay_ms / 1000, self._again, key, each)
+        self._broker.loop.call_later(delay_ms / 1000, self._fetch_again, key, each)
 
-    def _again(self, key: Key, each: Followed) -> None:
+    def _fetch_again(self, key: Key, each: Followed) -> None:
         if self._followed.get(key) is each and each.partition.log.truncation is None:
             each.is_delayed = each.is_in_repair = False
             self._fetch(key)
@@ -440,9 +440,9 @@ class LeaderFetcher:
     def _cut(self, key: Key, each: Followed, truncation: Truncation | None) -> None:
         """Fetch a partition again when its log is truncated."""
         if truncation is None:
-            self._again(key, each)
+            self._fetch_again(key, each)
         else:
-            truncation.when_done(partial(self._again, key, each))
+            truncation.when_done(partial(self._fetch_again, key, each))
             self._broker.truncations.start(truncation)
 
     def _is_followed(self, key: Key, each: Followed) -> bool:
@@ -495,6 +495,6 @@ class LeaderFetcher:
                 log.warning("%s restarts at %d, the start of its leader's log", partition, earliest)
                 self._cut(key, each, partition.start_anew(earliest))
             else:
-                self._again(key, each)
+                self._fetch_again(key, each)
         except Exception as error:
             self._failed(key, each, error)

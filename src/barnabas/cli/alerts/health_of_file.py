@@ -23,7 +23,7 @@ from barnabas.monitor.alerts.rule import Severity
 async def run_file(options: argparse.Namespace, out: Output) -> int:
     try:
         from barnabas.monitor.alert_service.file import read_file
-        from barnabas.monitor.alert_service.looking import BLIND, Looking, findings_for, place_text
+        from barnabas.monitor.alert_service.measuring import BLIND, Measuring, findings_for, place_text
     except ModuleNotFoundError as error:
         raise ToolError(f"{error.name} is not installed: pip install 'barnabas[alerts]'") from None
     from barnabas.settings.errors import SettingsError
@@ -32,26 +32,26 @@ async def run_file(options: argparse.Namespace, out: Output) -> int:
         file = read_file(Path(options.file))
     except SettingsError as error:
         raise ToolError(str(error)) from None
-    looking = Looking(file, with_groups=False)
+    measuring = Measuring(file, with_groups=False)
     try:
         look, groups = await asyncio.gather(
-            looking.look(time.time_ns() // 1_000_000),
-            asyncio.gather(*(read_groups(each.client) for each in looking.clusters)),
+            measuring.measure(time.time_ns() // 1_000_000),
+            asyncio.gather(*(read_groups(each.client) for each in measuring.clusters)),
         )
     finally:
-        await looking.stop()
+        await measuring.stop()
 
     def problems() -> Iterator[Problem]:
         for rule in file.rules:
             for found in findings_for(look, rule) if rule.check != BLIND else ():
                 if rule.is_violated(found.value, is_firing=False):
                     yield problem(rule, found, found.words)
-        for cluster, (known, _) in zip(looking.clusters, groups, strict=True):
+        for cluster, (known, _) in zip(measuring.clusters, groups, strict=True):
             allowed = [each for each in known if file.admits(each.group_id)]
             yield from group_problems(allowed, (*cluster.words, *cluster.labels))
 
     unread = {place_text(place): reason for place, reason in {**look.unknown, **look.expected}.items()}
-    for cluster, (_, blind) in zip(looking.clusters, groups, strict=True):
+    for cluster, (_, blind) in zip(measuring.clusters, groups, strict=True):
         unread |= {f"{part} (cluster={cluster.settings.name})": reason for part, reason in blind.items()}
     found = sorted(problems(), key=lambda each: (ORDER.index(each.severity), each.rule))
     if options.json:
@@ -59,7 +59,7 @@ async def run_file(options: argparse.Namespace, out: Output) -> int:
         shown = {"clusters": clusters, "problems": [asdict(each) for each in found], "not_seen": unread}
         out.line(json.dumps(shown, indent=2))
     else:
-        for cluster, (known, _) in zip(looking.clusters, groups, strict=True):
+        for cluster, (known, _) in zip(measuring.clusters, groups, strict=True):
             facts = look.facts.get(cluster.settings.name)
             if facts is not None:
                 for line in head(facts, len(known), cluster.settings.name):

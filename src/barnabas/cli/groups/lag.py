@@ -20,7 +20,7 @@ from barnabas.cli.frame.parsing import ToolError, ToolParser
 from barnabas.cli.groups.lag_serve import add_serve_arguments, run_serve
 from barnabas.cli.groups.lag_sources import BrokerLag, LagSource, Look, ServiceLag
 from barnabas.client.core.errors import Unreachable
-from barnabas.monitor.lag.forecast import Danger, Forecast, Outlook
+from barnabas.monitor.lag.forecast import Forecast, Outlook, RetentionRisk
 from barnabas.monitor.lag.group_lag import GroupLag, PartitionLag
 
 if TYPE_CHECKING:
@@ -211,16 +211,16 @@ def forecast_text(forecast: Forecast) -> str:
         text += f", caught up in {duration(round(forecast.caught_up_s * 1000))}"
     if forecast.outlook is not Outlook.CAUGHT_UP:
         text += f" ({forecast.trust} trust): {forecast.caught_up_reason}"
-    if forecast.danger is Danger.OVERTAKEN:
+    if forecast.danger is RetentionRisk.OVERTAKEN:
         text += f"; retention has overtaken it: {forecast.overtaken_reason}"
-    elif forecast.danger is Danger.OVERTAKES and forecast.overtaken_s is not None:
+    elif forecast.danger is RetentionRisk.OVERTAKES and forecast.overtaken_s is not None:
         when = duration(round(forecast.overtaken_s * 1000))
         text += f"; retention overtakes it in {when}: {forecast.overtaken_reason}"
     return text
 
 
 def forecast_style(forecast: Forecast) -> str:
-    return "red" if forecast.danger in (Danger.OVERTAKES, Danger.OVERTAKEN) else "dim"
+    return "red" if forecast.danger in (RetentionRisk.OVERTAKES, RetentionRisk.OVERTAKEN) else "dim"
 
 
 def number(value: int | None) -> str:

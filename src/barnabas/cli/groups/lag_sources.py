@@ -20,7 +20,7 @@ from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.topology import TopicPartition
 from barnabas.metadata.steps import at_once
 from barnabas.monitor.lag.cluster_lag import ClusterLag
-from barnabas.monitor.lag.forecast import Danger, Forecast, Outlook
+from barnabas.monitor.lag.forecast import Forecast, Outlook, RetentionRisk
 from barnabas.monitor.lag.group_forecasts import forecasts_of
 from barnabas.monitor.lag.group_lag import GroupLag, from_json, lags_of
 from barnabas.monitor.lag_service.cluster_details import ClusterDetails
@@ -118,7 +118,7 @@ def forecast_of(body: dict[str, Any]) -> Forecast:
         Outlook(body["outlook"]),
         body["caught_up_in_seconds"],
         body["caught_up_reason"],
-        Danger(body["retention"]),
+        RetentionRisk(body["retention"]),
         body["overtaken_in_seconds"],
         body["overtaken_reason"],
         body["consumed_per_second"],

@@ -110,7 +110,7 @@ class SparkRoad:
         audit = None if counting is None else SourceAudit(counting)
         if audit is not None:
             parts.closers.append(audit.close)
-        told(runner, SourceJob(task, parts, runner, producer, store, piece, groups, audit).run)
+        run_and_report(runner, SourceJob(task, parts, runner, producer, store, piece, groups, audit).run)
 
     def _sink(self, task: SparkSink, settings: Settings, parts: TaskParts) -> None:
         properties = parts.properties("consumer", f"connector-consumer-{parts.name}")
@@ -138,10 +138,10 @@ class SparkRoad:
         audit = None if counting is None else SinkAudit(counting, parts.connector)
         if audit is not None:
             parts.closers.append(audit.close)
-        told(runner, SinkJob(task, context, parts, runner, consumer, piece, client, audit).run)
+        run_and_report(runner, SinkJob(task, context, parts, runner, consumer, piece, client, audit).run)
 
 
-def told(runner: JobRunner, run: Callable[[], None]) -> None:
+def run_and_report(runner: JobRunner, run: Callable[[], None]) -> None:
     """Run a job, and tell the catalogue how it ended."""
     try:
         run()

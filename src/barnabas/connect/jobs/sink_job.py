@@ -83,7 +83,7 @@ class SinkJob:
                 self._follow()
                 if paused.is_set() or not self._open:
                     continue
-                if not self._turn():
+                if not self._run_once():
                     stopping.wait(min(self._interval_s, 1.0))
                 self._delay_ms = FIRST_DELAY_MS
             except Stopped:
@@ -153,7 +153,7 @@ class SinkJob:
 
     # -- batches -----------------------------------------------------------------------------------------
 
-    def _turn(self) -> bool:
+    def _run_once(self) -> bool:
         """Write one batch; False if there was nothing to write."""
         if self._redo is not None:
             number, ranges = self._redo

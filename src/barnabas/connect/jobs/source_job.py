@@ -72,7 +72,7 @@ class SourceJob:
                 stopping.wait(PAUSE_S)
                 continue
             try:
-                if not self._turn():
+                if not self._run_once():
                     stopping.wait(self._task.poll_interval_s)
                 self._delay_ms = FIRST_DELAY_MS
             except Stopped:
@@ -91,7 +91,7 @@ class SourceJob:
     def _note(self, error: BaseException) -> None:
         self._progress.last_error = LastError(str(error), Stage.TASK_POLL, int(time.time() * 1000))
 
-    def _turn(self) -> bool:
+    def _run_once(self) -> bool:
         """Plan and write one slice; False if there was none."""
         started = time.monotonic()
         planned = self._runner.run(lambda spark: self._task.plan(spark, self._store))

@@ -140,7 +140,7 @@ class SinkLoop:
         try:
             while not stopping.is_set():
                 self._progress.tick()
-                self._turn(stopping, paused)
+                self._run_once(stopping, paused)
         except Stopped:
             pass
         except Exception:
@@ -160,7 +160,7 @@ class SinkLoop:
             )  # fmt: skip
         self._progress.last_error = cause
 
-    def _turn(self, stopping: Event, paused: Event) -> None:
+    def _run_once(self, stopping: Event, paused: Event) -> None:
         if self._consumer.must_release:
             self._give_back()
             self._consumer.release()

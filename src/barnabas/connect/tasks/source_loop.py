@@ -104,7 +104,7 @@ class SourceLoop:
                 stopping.wait(PAUSE_S)
                 continue
             try:
-                self._turn(stopping)
+                self._run_once(stopping)
             except Stopped:
                 break
             except Exception:
@@ -116,7 +116,7 @@ class SourceLoop:
             else:
                 self.commit()
 
-    def _turn(self, stopping: Event) -> None:
+    def _run_once(self, stopping: Event) -> None:
         records = self._poll(stopping)
         if records is not None and (len(records) or records.positions):
             self._write(records)

@@ -160,7 +160,7 @@ class TransformChain:
         """Results of the transform for the records; those that fail are named by their index."""
         count = len(records)
         try:
-            return told(step, self._retrying(lambda: step.transform.apply(records)), records)
+            return as_transformed(step, self._retrying(lambda: step.transform.apply(records)), records)
         except (SchemaError, RetriableError, ShapeError) as error:  # halves would fail alike
             return Transformed(records.take([]), [], dict.fromkeys(range(count), error))
         except Exception as error:
@@ -180,7 +180,7 @@ class ShapeError(DataError):
     """A transform answered with what nobody can assign to its records."""
 
 
-def told(step: Step, made: Any, records: Records) -> Transformed:
+def as_transformed(step: Step, made: Any, records: Records) -> Transformed:
     """The answer of a transform; one that knows nothing of indices returns as many records, or None."""
     if isinstance(made, Transformed):
         return made

@@ -47,7 +47,7 @@ def content():
     return found.hexdigest()
 
 
-class Late:
+class LateModuleFinder:
     """Finds modules in folders of the path that came to exist after Python had looked for them: this worker
     may be used again when the archive is there."""
 
@@ -72,8 +72,8 @@ def probe(number):
     import sys
 
     missing = [name for name in PROVIDED if importlib.util.find_spec(name) is None]
-    if missing and not any(type(each).__name__ == "Late" for each in sys.meta_path):
-        sys.meta_path.append(Late())
+    if missing and not any(type(each).__name__ == "LateModuleFinder" for each in sys.meta_path):
+        sys.meta_path.append(LateModuleFinder())
     return json.dumps({
         "host": socket.gethostname(),
         "python": "%d.%d" % sys.version_info[:2],

@@ -1,7 +1,7 @@
-"""The evaluator: looks from time to time, moves alerts through their states, tells targets, keeps the
+"""The evaluator: measures from time to time, moves alerts through their states, tells targets, keeps the
 history.
 
-In: the file of alerts, topics. Out: alerts. One of several evaluators leads; the others look too, so that
+In: the file of alerts, topics. Out: alerts. One of several evaluators leads; the others measure too, so that
 they can take over at once, and tell nobody. The leader stores a change before it tells anybody of it. A
 change that cannot be stored (the cluster is the one that fails) is told all the same, and stored later.
 Does not know: HTTP, how targets are reached.
@@ -23,7 +23,7 @@ from typing import Protocol
 from barnabas.client.core.errors import ClientError
 from barnabas.monitor.alert_service.alert_topics import KeptState
 from barnabas.monitor.alert_service.file import AlertsFile
-from barnabas.monitor.alert_service.looking import Look, Place, findings_for, place_text
+from barnabas.monitor.alert_service.measuring import Measurements, Place, findings_for, place_text
 from barnabas.monitor.alerts.notices import Notice, Notices
 from barnabas.monitor.alerts.silences import Silence, covered_by
 from barnabas.monitor.alerts.states import Alert, AlertBook
@@ -41,8 +41,8 @@ SILENCES_MAX = 1_000
 HOST = socket.gethostname()
 
 
-class Eyes(Protocol):
-    async def look(self, now_ms: int) -> Look: ...
+class MeasurementSource(Protocol):
+    async def measure(self, now_ms: int) -> Measurements: ...
 
 
 class Memory(Protocol):
@@ -64,17 +64,17 @@ class Evaluator:
     def __init__(
         self,
         file: AlertsFile,
-        eyes: Eyes,
+        source: MeasurementSource,
         is_leader: Callable[[], bool] = lambda: True,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self.file = file
         self.book = AlertBook()
         self.silences: dict[str, Silence] = {}
-        self.unknown: dict[Place, str] = {}  # where checks could not look the last time, and why
+        self.unknown: dict[Place, str] = {}  # what checks could not measure the last time, and why
         self.looks = self.deliveries = self.failures = 0
         self.looked_ms = 0
-        self._eyes = eyes
+        self._source = source
         self._memory: Memory | None = None
         self._is_leader = is_leader
         self._clock = clock
@@ -128,19 +128,21 @@ class Evaluator:
                 log.exception("the evaluation of alerts failed; the next one is in %g s", pause_s)
             await asyncio.sleep(pause_s)
 
-    # -- looking -------------------------------------------------------------------------------------
+    # -- measuring -----------------------------------------------------------------------------------
 
     async def evaluate(self) -> None:
-        """One look: states change, changes are stored and become messages."""
+        """One round: states change, changes are stored and become messages."""
         now = self._clock()
-        look = await self._eyes.look(now)
+        measured = await self._source.measure(now)
         changes = self.book.drop_other_rules(self.file.rules, now)
         for rule in self.file.rules:
-            changes += self.book.observe(rule, findings_for(look, rule), now, look.blind_places(rule.check))
-        for place, reason in look.unknown.items():
+            changes += self.book.observe(
+                rule, findings_for(measured, rule), now, measured.blind_places(rule.check)
+            )
+        for place, reason in measured.unknown.items():
             if place not in self.unknown:
-                log.warning("the check %s cannot look: %s", place_text(place), reason)
-        self.unknown = look.unknown
+                log.warning("the check %s cannot measure: %s", place_text(place), reason)
+        self.unknown = measured.unknown
         self.looks += 1
         self.looked_ms = now
         for alert in changes:

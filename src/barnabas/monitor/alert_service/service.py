@@ -26,7 +26,7 @@ from barnabas.monitor.alert_service.alert_topics import AlertTopics, StateFollow
 from barnabas.monitor.alert_service.api import AlertsApi
 from barnabas.monitor.alert_service.evaluator import HOST, Evaluator, now_ms
 from barnabas.monitor.alert_service.file import BOOTSTRAP, AlertsFile, alerts_file, read_file
-from barnabas.monitor.alert_service.looking import Looking, place_text
+from barnabas.monitor.alert_service.measuring import Measuring, place_text
 from barnabas.monitor.targets.texts import iso
 from barnabas.protocol import KafkaError
 from barnabas.services.app import Service
@@ -66,8 +66,8 @@ def file_of(settings: ServiceSettings) -> AlertsFile:
 class AlertService:
     def __init__(self, file: AlertsFile) -> None:
         self.file = file
-        self._looking = Looking(file)
-        client = self._looking.clusters[0].client
+        self._measuring = Measuring(file)
+        client = self._measuring.clusters[0].client
         self._topics = AlertTopics(client)
         self._state = StateFollower(client)
         self._leadership = Leadership(client, GROUP, f"{HOST}-{os.getpid()}", self._changed)
@@ -75,7 +75,7 @@ class AlertService:
         self._has_memory = False
         self._is_loaded = False  # since this process leads
         self._work: set[asyncio.Task[None]] = set()
-        self.evaluator = Evaluator(file, self._looking, self._may_tell)
+        self.evaluator = Evaluator(file, self._measuring, self._may_tell)
 
     def service(self) -> Service:
         metrics = ServiceMetrics(NAME)
@@ -92,7 +92,7 @@ class AlertService:
     # -- life ----------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        self._looking.start()
+        self._measuring.start()
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
                 await self._remember()
@@ -108,7 +108,7 @@ class AlertService:
         await self.evaluator.stop()
         await self._leadership.stop()
         await self._topics.close()
-        await self._looking.stop()
+        await self._measuring.stop()
 
     async def _remember(self) -> None:
         """Follow what other processes store, and take part in the election."""

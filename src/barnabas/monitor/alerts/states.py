@@ -112,10 +112,10 @@ class AlertBook:
                     changes.append(self._alert(rule, state, State.FIRING))
             elif state is not None:
                 state.finding = finding
-                changes += self._good(rule, tracked, labels, now_ms)
+                changes += self._resolved_if_good(rule, tracked, labels, now_ms)
         for labels in [each for each in tracked if each not in found]:
             if not any(set(place) <= set(labels) for place in blind):
-                changes += self._good(rule, tracked, labels, now_ms)
+                changes += self._resolved_if_good(rule, tracked, labels, now_ms)
         return changes
 
     def _bounded(
@@ -132,7 +132,9 @@ class AlertBook:
         self.untracked[rule.name] = untracked
         return found
 
-    def _good(self, rule: Rule, tracked: dict[Labels, Tracked], labels: Labels, now_ms: int) -> list[Alert]:
+    def _resolved_if_good(
+        self, rule: Rule, tracked: dict[Labels, Tracked], labels: Labels, now_ms: int
+    ) -> list[Alert]:
         state = tracked[labels]
         if state.is_firing:
             if state.good_since_ms is None:

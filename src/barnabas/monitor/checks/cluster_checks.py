@@ -123,7 +123,7 @@ PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Blind:
+class IncompleteCheck:
     """A check that could not look at everything: alerts with these labels stay as they are. `is_expected`:
     another check finds the reason, a broker that is gone."""
 
@@ -133,19 +133,19 @@ class Blind:
     is_expected: bool = False
 
 
-def blind_checks(facts: ClusterFacts) -> Iterator[Blind]:
+def blind_checks(facts: ClusterFacts) -> Iterator[IncompleteCheck]:
     """List the places that the findings of `CHECKS` and `disk_full_hours` know nothing of."""
     for part, checks in PARTS.items():
         for check in checks:
             is_answered = check == "no_controller" and (facts.leaderless or facts.controller_id == NO_BROKER)
             if part in facts.problems and not is_answered:
-                yield Blind(check, (), facts.problems[part], is_expected=bool(facts.leaderless))
+                yield IncompleteCheck(check, (), facts.problems[part], is_expected=bool(facts.leaderless))
     for broker, node in facts.brokers.items():
         if broker not in facts.log_dirs:
             is_gone = node.fenced or broker in facts.silent
             reason = "it is fenced" if node.fenced else facts.problems.get(log_dirs_of(broker), "not read")
             for check in DISK_CHECKS:
-                yield Blind(check, labels_of(broker=broker), reason, is_expected=is_gone)
+                yield IncompleteCheck(check, labels_of(broker=broker), reason, is_expected=is_gone)
 
 
 def seen(facts: ClusterFacts) -> Iterator[tuple[str, list[Finding]]]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from barnabas.metadata.steps import Steps
 from barnabas.monitor.alerts.rule import Finding, labels_of
 from barnabas.monitor.lag.cluster_lag import ClusterLag
-from barnabas.monitor.lag.forecast import Danger
+from barnabas.monitor.lag.forecast import RetentionRisk
 from barnabas.monitor.lag.group_forecasts import forecasts_of
 from barnabas.monitor.lag.groups import Group
 from barnabas.monitor.lag.judgement import Status
@@ -67,8 +67,8 @@ def hours_to_retention(cluster: ClusterLag, group: Group, now_ms: int) -> Steps[
     found = yield from forecasts_of(cluster, group, now_ms)
     hours: list[tuple[float, str]] = []
     for topic, index, each in found.partitions:
-        if each.danger is Danger.OVERTAKEN:
+        if each.danger is RetentionRisk.OVERTAKEN:
             hours.append((0.0, f"{topic}-{index}: {each.overtaken_reason}"))
-        elif each.danger is Danger.OVERTAKES and each.overtaken_s is not None:
+        elif each.danger is RetentionRisk.OVERTAKES and each.overtaken_s is not None:
             hours.append((each.overtaken_s / HOUR_S, f"{topic}-{index}: {each.overtaken_reason}"))
     return min(hours, default=None)

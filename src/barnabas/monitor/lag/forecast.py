@@ -31,7 +31,7 @@ class Outlook(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Danger(StrEnum):
+class RetentionRisk(StrEnum):
     NONE = "none"  # retention does not reach the group
     OVERTAKES = "overtakes"  # retention will delete records that the group did not consume
     OVERTAKEN = "overtaken"  # it did already
@@ -46,7 +46,7 @@ OUTLOOKS = [
     Outlook.FALLING_BEHIND,
     Outlook.NOT_CONSUMING,
 ]
-DANGERS = [Danger.OVERTAKEN, Danger.OVERTAKES, Danger.UNKNOWN, Danger.NONE]
+DANGERS = [RetentionRisk.OVERTAKEN, RetentionRisk.OVERTAKES, RetentionRisk.UNKNOWN, RetentionRisk.NONE]
 
 
 class Line(NamedTuple):
@@ -81,7 +81,7 @@ class Forecast(NamedTuple):
     outlook: Outlook
     caught_up_s: float | None
     caught_up_reason: str
-    danger: Danger
+    danger: RetentionRisk
     overtaken_s: float | None
     overtaken_reason: str
     consumed_per_s: float | None
@@ -161,17 +161,21 @@ def catching_up(
 
 def overtaking(
     history: PartitionHistory, consumed: Line | None, produced: Line | None
-) -> tuple[Danger, float | None, str]:
+) -> tuple[RetentionRisk, float | None, str]:
     """The earlier of two estimates: by the movement of the log's start, and by the age of records."""
     committed, start, end = newest(history.committed), newest(history.starts), newest(history.ends)
     if committed == UNKNOWN or start == UNKNOWN:
-        return Danger.UNKNOWN, None, "the committed offset or the start of the partition is not known"
+        return RetentionRisk.UNKNOWN, None, "the committed offset or the start of the partition is not known"
     if committed < start:
-        return Danger.OVERTAKEN, 0.0, f"{start - committed} records were deleted before the group read them"
+        return (
+            RetentionRisk.OVERTAKEN,
+            0.0,
+            f"{start - committed} records were deleted before the group read them",
+        )
     if committed >= end:
-        return Danger.NONE, None, "nothing is behind"
+        return RetentionRisk.NONE, None, "nothing is behind"
     if consumed is None:
-        return Danger.UNKNOWN, None, "the history is too short"
+        return RetentionRisk.UNKNOWN, None, "the history is too short"
     consumed_rate = max(consumed.rate, 0.0)
     found: list[tuple[float, str]] = []
     moved = line_through(history.times_ms, history.starts)
@@ -183,12 +187,16 @@ def overtaking(
         found.append(by_age)
     if found:
         seconds, reason = min(found)
-        return Danger.OVERTAKES, seconds, reason
+        return RetentionRisk.OVERTAKES, seconds, reason
     if history.retention_ms is None and moved is None:
-        return Danger.UNKNOWN, None, "neither the topic's retention nor a history of its start is known"
+        return (
+            RetentionRisk.UNKNOWN,
+            None,
+            "neither the topic's retention nor a history of its start is known",
+        )
     if history.retention_ms is not None and history.retention_ms > 0 and history.age_s is None:
-        return Danger.UNKNOWN, None, "the age of the oldest record is not known"
-    return Danger.NONE, None, "the group moves faster than retention"
+        return RetentionRisk.UNKNOWN, None, "the age of the oldest record is not known"
+    return RetentionRisk.NONE, None, "the group moves faster than retention"
 
 
 def overtaken_by_age(

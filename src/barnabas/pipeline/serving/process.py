@@ -60,7 +60,7 @@ def serve(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. 0: stopped cleanly; 2: could not start, the reason is on stderr."""
     closed = why_closed(
         settings.host,
-        is_guarded=not settings.guests.everybody,
+        is_guarded=not settings.guests.is_open,
         has_tls=settings.has_tls or settings.plaintext,
     )
     if closed is not None:

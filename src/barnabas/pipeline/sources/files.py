@@ -71,7 +71,7 @@ class FilesReader:
         if not new:
             self._carefully = False
             return None
-        chosen = [new[0]] if self._carefully else self._some(new)
+        chosen = [new[0]] if self._carefully else self._one_batch(new)
         facts = {"files": [each.path for each in chosen], "found": chosen}
         count = int((position or {}).get("files", 0)) + len(chosen)
 
@@ -168,7 +168,7 @@ class FilesReader:
         self._is_compared = True
         return sorted(new, key=lambda each: (each.modified_ms, each.path))
 
-    def _some(self, new: list[FoundFile]) -> list[FoundFile]:
+    def _one_batch(self, new: list[FoundFile]) -> list[FoundFile]:
         budget = BYTES_PER_BATCH_MAX
         if self._source.bandwidth_bytes_s is not None:
             budget = min(budget, int(self._source.bandwidth_bytes_s))

@@ -16,7 +16,7 @@ SIDES = ("", "LEFT")
 KINDS = ("", "INNER", "OUTER", "SEMI", "ANTI")
 
 
-class NoStar(ValueError):
+class NotAStar(ValueError):
     """The SELECT is no star; the message says why, as the end of a sentence with "because"."""
 
 
@@ -39,21 +39,21 @@ class Star:
 
 
 def star_of(tree: exp.Select) -> Star:
-    """NoStar if the SELECT has another form."""
+    """NotAStar if the SELECT has another form."""
     if tree.args.get("with_") or tree.args.get("with"):
-        raise NoStar("it has WITH")
+        raise NotAStar("it has WITH")
     first = tree.args.get("from_") or tree.args.get("from")
     table = first.this if first is not None else None
     if not isinstance(table, exp.Table):
-        raise NoStar("it selects FROM a query" if first is not None else "it has no FROM")
+        raise NotAStar("it selects FROM a query" if first is not None else "it has no FROM")
     if tree.args.get("laterals") or tree.args.get("pivots") or table.args.get("pivots"):
-        raise NoStar("it has LATERAL or PIVOT")
+        raise NotAStar("it has LATERAL or PIVOT")
     names = [written(each) for each in tree.find_all(exp.Table)]
     if len(set(names)) < len(names):
-        raise NoStar(f"it names {max(names, key=names.count)} several times")
+        raise NotAStar(f"it names {max(names, key=names.count)} several times")
     joins = [*(tree.args.get("joins") or ()), *(table.args.get("joins") or ())]
     if len(names) != 1 + len(joins):
-        raise NoStar("it has a query inside of the query")
+        raise NotAStar("it has a query inside of the query")
     alias = table.alias or table.name
     return Star(written(table), alias, tuple(joined_by(alias, join) for join in joins))
 
@@ -61,10 +61,10 @@ def star_of(tree: exp.Select) -> Star:
 def joined_by(alias: str, join: exp.Join) -> JoinedTable:
     table = join.this
     if not isinstance(table, exp.Table):
-        raise NoStar("it joins a query")
+        raise NotAStar("it joins a query")
     text = " ".join(filter(None, (join.method, join.side, join.kind, "JOIN")))
     if join.method or join.side not in SIDES or join.kind not in KINDS:
-        raise NoStar(f"{text} gives rows that are not rows of the first table")
+        raise NotAStar(f"{text} gives rows that are not rows of the first table")
     own = table.alias or table.name
     using = join.args.get("using")
     if using:
@@ -72,12 +72,12 @@ def joined_by(alias: str, join: exp.Join) -> JoinedTable:
         return JoinedTable(written(table), own, exp.and_(*parts).sql(dialect="spark"))
     condition = join.args.get("on")
     if condition is None or isinstance(condition, exp.Boolean):
-        raise NoStar(f"{written(table)} is joined without a condition")
+        raise NotAStar(f"{written(table)} is joined without a condition")
     for column in condition.find_all(exp.Column):
         if not column.table:
-            raise NoStar(f"{column.sql(dialect='spark')} in ON does not say of which table it is")
+            raise NotAStar(f"{column.sql(dialect='spark')} in ON does not say of which table it is")
         if column.table.lower() not in (alias.lower(), own.lower()):
-            raise NoStar(f"{written(table)} is joined through {column.table}")
+            raise NotAStar(f"{written(table)} is joined through {column.table}")
     return JoinedTable(written(table), own, condition.sql(dialect="spark"))
 
 

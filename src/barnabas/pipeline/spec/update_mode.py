@@ -15,7 +15,7 @@ from sqlglot import exp
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, Refined, Refresh
 from barnabas.pipeline.spec.refined_sql import SqlProblem
-from barnabas.pipeline.spec.star import NoStar, Star, star_of
+from barnabas.pipeline.spec.star import NotAStar, Star, star_of
 
 UNSTEADY = (exp.Rand, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime, exp.Uuid)
 UNSTEADY_NAMES = {
@@ -108,7 +108,7 @@ def update_of(pipeline: Pipeline, refined: Refined) -> Update:
         return whole(reason)
     try:
         star = star_of(tree)
-    except NoStar as problem:
+    except NotAStar as problem:
         return whole(str(problem))
     known = set(refined_sql.inputs_of(pipeline, refined))
     for name in (star.name, *(each.name for each in star.joined)):

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.spec.refined_sql import readable
-from barnabas.pipeline.spec.star import NoStar, Star, star_of, written
+from barnabas.pipeline.spec.star import NotAStar, Star, star_of, written
 from barnabas.pipeline.spec.update_mode import is_unsteady
 from barnabas.pipeline.views import measures
 from barnabas.pipeline.views.decomposing import Decomposer, Hidden, NotDecomposable, aggregate_of
@@ -75,7 +75,7 @@ def why_not_followed(definition: Definition) -> str:
         return ""
     try:
         star = star_of(definition.tree)
-    except NoStar as reason:
+    except NotAStar as reason:
         return str(reason)
     if star.name not in names_of(definition.table):
         return f"FROM does not begin with {definition.table.name}"

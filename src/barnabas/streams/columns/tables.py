@@ -193,7 +193,7 @@ def stream_table_join(task: ColumnTask, node: n.StreamTableJoin) -> Step:
 
 
 @dataclass(frozen=True, slots=True)
-class _Getter:
+class _TableLookup:
     """Looks rows of a table up: in its store, then through the steps between the store and the table."""
 
     store: str
@@ -213,7 +213,7 @@ class _Getter:
         return rows.values
 
 
-def _getter(task: ColumnTask, name: str) -> _Getter:
+def _getter(task: ColumnTask, name: str) -> _TableLookup:
     steps: list[Step] = []
     table = task.task.by_name[name]
     while isinstance(table, n.TableFilter | n.TableMapValues) and table.store is None:
@@ -226,7 +226,7 @@ def _getter(task: ColumnTask, name: str) -> _Getter:
         raise NotColumnar("a table that is computed or versioned")
     if not isinstance(task.task.state(table.store), TableState):
         raise NotColumnar("a versioned table")
-    return _Getter(table.store, tuple(reversed(steps)))
+    return _TableLookup(table.store, tuple(reversed(steps)))
 
 
 def column_of(items: list[Any]) -> Column:
@@ -249,7 +249,7 @@ def newest_rows(data: pa.Array, order: Any, table_data: pa.Array, table_order: A
     return rows[len(table_data) :]
 
 
-class _Whole:
+class _IndexedTable:
     """A global table with an index, as of one revision of its store."""
 
     def __init__(self, state: TableState) -> None:
@@ -259,7 +259,7 @@ class _Whole:
         self.values = column_of([row[0] for _, row in entries])
 
 
-_wholes: WeakKeyDictionary[TableState, _Whole] = WeakKeyDictionary()
+_wholes: WeakKeyDictionary[TableState, _IndexedTable] = WeakKeyDictionary()
 
 
 @builds(n.StreamGlobalJoin)
@@ -272,7 +272,7 @@ def stream_global_join(task: ColumnTask, node: n.StreamGlobalJoin) -> Step:
     def run(rows: Rows) -> Results:
         whole = _wholes.get(state)
         if whole is None or whole.revision != state.revision:
-            whole = _wholes[state] = _Whole(state)
+            whole = _wholes[state] = _IndexedTable(state)
         nulls = rows.values.is_null
         if nulls.any():
             task.task.dropped["null value"] += int(nulls.sum())

@@ -64,7 +64,7 @@ class SparkJobs:
         self, settings: TaskSettings, logic: PickledLogic, batches: Sequence[TaskBatch]
     ) -> list[TaskResult]:
         rows = self._spark.sparkContext.parallelize(batches, len(batches))
-        return rows.mapPartitions(RunHere(settings, self._broadcast(logic))).collect()
+        return rows.mapPartitions(TaskJob(settings, self._broadcast(logic))).collect()
 
     def _broadcast(self, logic: PickledLogic) -> Broadcast[PickledLogic]:
         with self._lock:
@@ -77,7 +77,7 @@ class SparkJobs:
             return found
 
 
-class RunHere:
+class TaskJob:
     """The code of a job: pickled by its name, so that it is a few hundred bytes."""
 
     def __init__(self, settings: TaskSettings, logic: Broadcast[PickledLogic]) -> None:

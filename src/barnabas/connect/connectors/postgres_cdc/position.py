@@ -14,7 +14,7 @@ MORE = ("incremental_snapshot_", "transaction_")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenTransactions:
     """The answer of `pg_current_snapshot`, and a place in the log behind all that it had seen."""
 
     xmin: int
@@ -23,10 +23,10 @@ class Seen:
     lsn: int
 
     @staticmethod
-    def of(text: str, lsn: int) -> Seen:
+    def of(text: str, lsn: int) -> SeenTransactions:
         xmin, xmax, running = text.split(":")
         numbers = frozenset(int(each) & XID_MASK for each in running.split(",") if each)
-        return Seen(int(xmin), int(xmax), numbers, lsn)
+        return SeenTransactions(int(xmin), int(xmax), numbers, lsn)
 
     @property
     def text(self) -> str:
@@ -50,7 +50,7 @@ class Place:
     events: int = 0
     xid: int = 0
     time_us: int = 0
-    seen: Seen | None = None
+    seen: SeenTransactions | None = None
     snapshot: str = ""  # INITIAL while a snapshot is not complete
     more: tuple[tuple[str, Any], ...] = ()  # of an incremental snapshot, of a transaction
 
@@ -59,7 +59,7 @@ class Place:
         processed = int(offset.get("lsn_proc", offset.get("lsn", 0)) or 0)
         seen = None
         if offset.get("snapshot_seen"):
-            seen = Seen.of(str(offset["snapshot_seen"]), int(offset["snapshot_lsn"]))
+            seen = SeenTransactions.of(str(offset["snapshot_seen"]), int(offset["snapshot_lsn"]))
         unfinished = str(offset.get("snapshot", "")) if not offset.get("snapshot_completed") else ""
         return Place(
             int(offset.get("lsn_commit") or processed),

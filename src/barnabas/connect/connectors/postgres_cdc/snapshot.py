@@ -10,7 +10,7 @@ from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.filters import Lists
 from barnabas.connect.connectors.postgres_cdc import catalog
 from barnabas.connect.connectors.postgres_cdc.capture import Table
-from barnabas.connect.connectors.postgres_cdc.position import Place, Seen
+from barnabas.connect.connectors.postgres_cdc.position import Place, SeenTransactions
 from barnabas.connect.connectors.postgres_cdc.replication import lsn_of
 from barnabas.connect.data import Records
 
@@ -39,7 +39,7 @@ class Snapshot:
             query = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
             found = connection.execute(query).fetchone()
             assert found is not None
-            seen = Seen.of(found[0], lsn_of(found[1]))
+            seen = SeenTransactions.of(found[0], lsn_of(found[1]))
             waiting: tuple[Table, list[tuple[Any, ...]]] | None = None
             done = 0
             unfinished = Place(self._lsn, self._lsn, snapshot="INITIAL")

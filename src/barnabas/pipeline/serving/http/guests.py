@@ -34,7 +34,7 @@ class Guests:
     users: Users | None = field(default=None, repr=False)
 
     @property
-    def everybody(self) -> bool:
+    def is_open(self) -> bool:
         return self.tokens is None and self.users is None
 
 
@@ -49,7 +49,7 @@ class ServingGuard:
     """Routes that need ADMIN are those of the layers."""
 
     def __init__(self, allowed: Guests, token: str) -> None:
-        self._guests = None if allowed.everybody else guard_of(allowed.tokens, allowed.users, WHO)
+        self._guests = None if allowed.is_open else guard_of(allowed.tokens, allowed.users, WHO)
         known = KnownTokens({token: APPLICATIONS} if token else {})
         self._applications = guard_of(known, None, WRONG_TOKEN)
 

@@ -36,7 +36,7 @@ BEHIND_S_MAX = 30.0  # until commands before a new one are carried out
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AppendedCommand:
     """A command's place in the log; `number` is None for a statement that changes nothing."""
 
     number: int | None
@@ -56,19 +56,19 @@ def check_writable(server: Server) -> None:
 async def change(session: Session, statement: made.Statement, text: str) -> Entity:
     """Take a statement of the kinds `LOGGED`."""
 
-    async def choose(number: int) -> tuple[Command | None, Taken]:
+    async def choose(number: int) -> tuple[Command | None, AppendedCommand]:
         server = session.server
         await all_before(server, number)
         prepared = await prepare(session, statement, text, server.metastore, number)
         found = command_id(statement, prepared)
         if not prepared.changes:
-            return None, Taken(None, found, prepared.message, prepared.warnings)
+            return None, AppendedCommand(None, found, prepared.message, prepared.warnings)
         server.metastore.apply(prepared.changes)
         check_persistent_limit(server, prepared)
         await server.engine.create_resources(prepared)
         server.runner.expect(number, prepared)
         command = Command(found, prepared.text or text, dict(session.properties), defaults_of(session))
-        return command, Taken(number, found, prepared.message, prepared.warnings)
+        return command, AppendedCommand(number, found, prepared.message, prepared.warnings)
 
     return await append(session, choose, text)
 
@@ -96,9 +96,9 @@ async def terminate_cluster(session: Session, topics: list[str]) -> Entity:
 
 
 async def append_plain(session: Session, command_id: CommandId, text: str) -> Entity:
-    async def choose(number: int) -> tuple[Command | None, Taken]:
+    async def choose(number: int) -> tuple[Command | None, AppendedCommand]:
         await all_before(session.server, number)
-        return Command(command_id, text, dict(session.properties)), Taken(number, command_id, "")
+        return Command(command_id, text, dict(session.properties)), AppendedCommand(number, command_id, "")
 
     return await append(session, choose, text)
 
@@ -107,7 +107,7 @@ async def append(session: Session, choose: object, text: str) -> Entity:
     server = session.server
     check_writable(server)
     try:
-        taken: Taken = await server.commands.append(choose)  # type: ignore[arg-type]
+        taken: AppendedCommand = await server.commands.append(choose)  # type: ignore[arg-type]
     except LogUnavailable as error:
         raise StatementRefused(str(error), text, code=SERVER_ERROR, status=500) from None
     if taken.number is None:

@@ -19,7 +19,7 @@ from barnabas.audit.core.tiers import CLUSTER, PRODUCER
 from barnabas.monitor.alert_service.evaluator import Evaluator
 from barnabas.monitor.alert_service.file import alerts_file
 from barnabas.monitor.alert_service.idle_rules import why_idle
-from barnabas.monitor.alert_service.looking import Look, Looking
+from barnabas.monitor.alert_service.measuring import Measurements, Measuring
 from barnabas.monitor.alerts.defaults import DEFAULTS
 from barnabas.monitor.alerts.rule import labels_of
 from barnabas.monitor.alerts.states import State
@@ -40,8 +40,8 @@ class World:
         self.file = alerts_file(file, "test")
         self.now_ms = 0
         self._loop = loop
-        self._looking = Looking(self.file)
-        self._evaluator = Evaluator(self.file, self._looking, clock=lambda: self.now_ms)
+        self._measuring = Measuring(self.file)
+        self._evaluator = Evaluator(self.file, self._measuring, clock=lambda: self.now_ms)
 
     def look(self, after_ms: int = 0) -> set[str]:
         """The rules with firing alerts after one look."""
@@ -63,7 +63,7 @@ class World:
         return self._evaluator.unknown
 
     def end(self) -> None:
-        self._loop.run(self._looking.stop())
+        self._loop.run(self._measuring.stop())
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_an_error_of_ours_in_one_part_ends_no_look(world: Make, monkeypatch: pyt
 
     with pages(metrics=f"{THROTTLED} 2500\n", **{CONNECTORS: status(jdbc="FAILED")}) as service:
         found = world(metrics=[f"{service.url}/metrics"], connect=[service.url])
-        monkeypatch.setattr("barnabas.monitor.alert_service.looking.samples_of", broken)
+        monkeypatch.setattr("barnabas.monitor.alert_service.measuring.samples_of", broken)
         assert found.look_until_due() == {"ConnectorFailed", "CheckBlind"}
         assert "unexpected: a bug" in " ".join(found.unknown.values())
 
@@ -292,7 +292,7 @@ def test_rules_without_a_place_to_look_at_are_told(world: Make) -> None:
 
 
 def test_places_are_matched_by_all_their_labels() -> None:
-    look = Look()
+    look = Measurements()
     look.fail(["a", "b"], labels_of(cluster="x", broker=1), "away")
     look.fail(["a"], labels_of(cluster="y"), "gone", is_expected=True)
     assert look.blind_places("a") == [labels_of(cluster="x", broker=1), labels_of(cluster="y")]

@@ -1,6 +1,6 @@
-"""One look at everything that rules ask about: clusters, groups, metrics, services, certificates.
+"""Measures everything that rules ask about: clusters, groups, metrics, services, certificates.
 
-In: the file of alerts. Out: for each check its findings, or why it could not look. A part that fails or
+In: the file of alerts. Out: for each check its findings, or why it could not measured. A part that fails or
 hangs changes nothing for the others. Does not know: rules' limits, states, targets.
 """
 
@@ -36,17 +36,17 @@ log = logging.getLogger("barnabas.alerts")
 
 CLIENT_ID = "barnabas-alerts"
 ASK_S_MAX = 15.0
-PART_S_MAX = 40.0  # of the look: a cluster of which no part answers in time needs less
+PART_S_MAX = 40.0  # of one round: a cluster of which no part answers in time needs less
 PAGE_BYTES_MAX = 64 * 1024 * 1024
 METRIC_CHECKS = ("metric", "metric_increase")
 BLIND = "check_blind"
-Place = tuple[str, Labels]  # a check, and the labels of what it could not look at
+Place = tuple[str, Labels]  # a check, and the labels of the object that it could not measure
 GROUP_CHECKS = ("group_status", "group_lag", "group_lag_seconds", "retention_hours")
 
 
 @dataclass(slots=True)
-class Look:
-    """The findings of each check. In a place of `unknown` a check could not look: its alerts with these
+class Measurements:
+    """The findings of each check. In a place of `unknown` a check could not measure: its alerts with these
     labels stay as they are. `expected` has places whose reason is an alert of another check."""
 
     findings: dict[str, list[Finding]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def place_text(place: Place) -> str:
     return f"{check} ({where})" if where else check
 
 
-class ClusterLook:
+class WatchedCluster:
     """One cluster under watch: its client, its disks over time, the lag of its groups."""
 
     def __init__(self, settings: ClusterSettings, pieces: Pieces, rules: LagRules | None) -> None:
@@ -107,47 +107,49 @@ class ClusterLook:
     def words(self) -> Labels:
         return labels_of(bootstrap=self.settings.bootstrap_text)
 
-    async def look(self, look: Look, names: Sequence[str], now_ms: int) -> None:
+    async def measure(self, measured: Measurements, names: Sequence[str], now_ms: int) -> None:
         await asyncio.gather(
             attempt(
-                look,
+                measured,
                 ("unreachable", *CHECKS, "disk_full_hours"),
                 self.labels,
-                lambda: self._look_at_cluster(look, now_ms),
+                lambda: self._measure_cluster(measured, now_ms),
             ),
-            attempt(look, GROUP_CHECKS, self.labels, lambda: self._look_at_groups(look, now_ms)),
-            scrape(look, self._metrics, self.settings.metrics, names, self.labels, self.words),
+            attempt(measured, GROUP_CHECKS, self.labels, lambda: self._measure_groups(measured, now_ms)),
+            scrape(measured, self._metrics, self.settings.metrics, names, self.labels, self.words),
         )
 
-    async def _look_at_cluster(self, look: Look, now_ms: int) -> None:
+    async def _measure_cluster(self, measured: Measurements, now_ms: int) -> None:
         try:
             facts = await read_cluster(self._admin)
         except ERRORS as error:
             reason = reason_of(error)
-            look.add("unreachable", [Finding(1, (), reason)], self.labels, self.words)
-            look.fail((*CHECKS, "disk_full_hours"), self.labels, reason, is_expected=True)
+            measured.add("unreachable", [Finding(1, (), reason)], self.labels, self.words)
+            measured.fail((*CHECKS, "disk_full_hours"), self.labels, reason, is_expected=True)
             return
-        look.facts[self.settings.name] = facts
-        look.add("unreachable", [Finding(0)], self.labels, self.words)
+        measured.facts[self.settings.name] = facts
+        measured.add("unreachable", [Finding(0)], self.labels, self.words)
         for name, findings in seen(facts):
-            look.add(name, findings, self.labels, self.words)
-        look.add("disk_full_hours", disk_full_hours(facts, self._trends, now_ms), self.labels, self.words)
+            measured.add(name, findings, self.labels, self.words)
+        measured.add("disk_full_hours", disk_full_hours(facts, self._trends, now_ms), self.labels, self.words)
         for blind in blind_checks(facts):
-            look.fail((blind.check,), self.labels + blind.labels, blind.reason, is_expected=blind.is_expected)
+            measured.fail(
+                (blind.check,), self.labels + blind.labels, blind.reason, is_expected=blind.is_expected
+            )
 
-    async def _look_at_groups(self, look: Look, now_ms: int) -> None:
+    async def _measure_groups(self, measured: Measurements, now_ms: int) -> None:
         if self._watch is None:
             return
         reason = self._watch.why_not_ready()
         if reason is not None:
-            look.fail(GROUP_CHECKS, self.labels, reason)
+            measured.fail(GROUP_CHECKS, self.labels, reason)
             return
         for name, findings in (await self._pieces.run(group_findings(self._watch.lag, now_ms))).items():
-            look.add(name, findings, self.labels, self.words)
+            measured.add(name, findings, self.labels, self.words)
 
 
-class Looking:
-    """`start`, then `look` from time to time; `stop` closes all connections."""
+class Measuring:
+    """`start`, then `measure` from time to time; `stop` closes all connections."""
 
     def __init__(self, file: AlertsFile, *, with_groups: bool = True) -> None:
         """`with_groups`: watch the groups if rules ask for them, which takes a while."""
@@ -157,7 +159,7 @@ class Looking:
         rules = None
         if with_groups and not checks.isdisjoint(GROUP_CHECKS):
             rules = LagRules(group_allowed=file.groups_allowed, group_denied=file.groups_denied)
-        self.clusters = [ClusterLook(each, pieces, rules) for each in file.clusters]
+        self.clusters = [WatchedCluster(each, pieces, rules) for each in file.clusters]
         self._names = sorted(
             {str(rule.options["metric"]) for rule in file.rules if rule.check in METRIC_CHECKS}
         )
@@ -170,31 +172,31 @@ class Looking:
     async def stop(self) -> None:
         await asyncio.gather(*(each.stop() for each in self.clusters))
 
-    async def look(self, now_ms: int) -> Look:
-        look = Look()
+    async def measure(self, now_ms: int) -> Measurements:
+        measured = Measurements()
         file = self._file
         await asyncio.gather(
-            *(each.look(look, self._names, now_ms) for each in self.clusters),
-            *(ask(look, "audit", url, "/alarms", audit_alarms) for url in file.audit),
+            *(each.measure(measured, self._names, now_ms) for each in self.clusters),
+            *(ask(measured, "audit", url, "/alarms", audit_alarms) for url in file.audit),
             *(
-                ask(look, "connector_failed", url, "/connectors?expand=status", failed_connectors)
+                ask(measured, "connector_failed", url, "/connectors?expand=status", failed_connectors)
                 for url in file.connect
             ),
-            *(look_at_certificate(look, address) for address in file.certificates),
-            scrape(look, self._metrics, file.metrics, self._names, (), ()),
+            *(measure_certificate(measured, address) for address in file.certificates),
+            scrape(measured, self._metrics, file.metrics, self._names, (), ()),
         )
-        return look
+        return measured
 
 
 async def scrape(
-    look: Look,
+    measured: Measurements,
     history: MetricHistory,
     urls: Sequence[str],
     names: Sequence[str],
     labels: Labels,
     words: Labels,
 ) -> None:
-    """Read the pages of some endpoints side by side, and put what rules ask about into the look."""
+    """Read the pages of some endpoints side by side, and put what rules ask about into the measured."""
     wanted = frozenset(names)
 
     async def one(url: str) -> None:
@@ -203,12 +205,12 @@ async def scrape(
         samples = await asyncio.to_thread(samples_of, text, wanted, instance)
         history.add(instance, samples)
         for name in names:
-            look.add(f"metric:{name}", history.values(name, instance), labels, words)
-            look.add(f"metric_increase:{name}", history.increases(name, instance), labels, words)
+            measured.add(f"metric:{name}", history.values(name, instance), labels, words)
+            measured.add(f"metric_increase:{name}", history.increases(name, instance), labels, words)
 
     if names:
         await asyncio.gather(
-            *(attempt(look, METRIC_CHECKS, labels + instance_of(url), partial(one, url)) for url in urls)
+            *(attempt(measured, METRIC_CHECKS, labels + instance_of(url), partial(one, url)) for url in urls)
         )
 
 
@@ -216,21 +218,23 @@ def instance_of(url: str) -> Labels:
     return labels_of(instance=httpx.URL(url).netloc.decode())
 
 
-async def ask(look: Look, check: str, url: str, path: str, read: Callable[[Any, str], list[Finding]]) -> None:
+async def ask(
+    measured: Measurements, check: str, url: str, path: str, read: Callable[[Any, str], list[Finding]]
+) -> None:
     async def one() -> None:
         async with httpx.AsyncClient(timeout=ASK_S_MAX) as client:
             response = await client.get(url + path)
             response.raise_for_status()
-            look.add(check, read(response.json(), url))
+            measured.add(check, read(response.json(), url))
 
-    await attempt(look, (check,), labels_of(url=url), one)
+    await attempt(measured, (check,), labels_of(url=url), one)
 
 
-async def look_at_certificate(look: Look, address: Address) -> None:
+async def measure_certificate(measured: Measurements, address: Address) -> None:
     async def one() -> None:
-        look.add("certificate_days", [await asyncio.to_thread(certificate_days, address)])
+        measured.add("certificate_days", [await asyncio.to_thread(certificate_days, address)])
 
-    await attempt(look, ("certificate_days",), labels_of(address=address), one)
+    await attempt(measured, ("certificate_days",), labels_of(address=address), one)
 
 
 async def get_text(url: str) -> str:
@@ -246,31 +250,31 @@ async def get_text(url: str) -> str:
 
 
 async def attempt(
-    look: Look, checks: Iterable[str], place: Labels, work: Callable[[], Awaitable[None]]
+    measured: Measurements, checks: Iterable[str], place: Labels, work: Callable[[], Awaitable[None]]
 ) -> None:
-    """Run a part of the look. If it fails, its checks are blind at this place, and nowhere else."""
+    """Run a part of the measured. If it fails, its checks are blind at this place, and nowhere else."""
     try:
         async with asyncio.timeout(PART_S_MAX):
             await work()
     except (httpx.HTTPError, OSError, TimeoutError, ValueError) as error:
-        look.fail(checks, place, reason_of(error))
+        measured.fail(checks, place, reason_of(error))
     except Exception as error:
-        log.exception("a part of the look failed")
-        look.fail(checks, place, f"unexpected: {reason_of(error)}")
+        log.exception("a part of the measurements failed")
+        measured.fail(checks, place, f"unexpected: {reason_of(error)}")
 
 
-def findings_for(look: Look, rule: Rule) -> list[Finding]:
+def findings_for(measured: Measurements, rule: Rule) -> list[Finding]:
     if rule.check == BLIND:
         return [
             Finding(1, tuple(sorted({*labels, ("check", check)})), reason)
-            for (check, labels), reason in look.unknown.items()
+            for (check, labels), reason in measured.unknown.items()
         ]
     if rule.check not in METRIC_CHECKS:
-        return look.findings.get(rule.check, [])
+        return measured.findings.get(rule.check, [])
     match = rule.options.get("match")
     wanted = dict(match) if isinstance(match, Mapping) else {}
     return [
         each
-        for each in look.findings.get(f"{rule.check}:{rule.options['metric']}", [])
+        for each in measured.findings.get(f"{rule.check}:{rule.options['metric']}", [])
         if wanted.items() <= dict(each.labels).items()
     ]

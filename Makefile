@@ -16,7 +16,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Byte code is made here for our modules alone, on all cores: that of most modules of others is never needed.
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 8 --timeout 30
 COMPILE = $(BIN)/python -m compileall -q -j 0 src
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python

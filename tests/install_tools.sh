@@ -14,9 +14,17 @@ command -v krb5-config >/dev/null 2>&1 || missing="$missing libkrb5-dev"
 command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
 [ -n "$missing" ] || exit 0
 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# A machine that has just started may still be updating itself: apt then holds its locks for minutes.
+apt() {
+    apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" >"$log" 2>&1
+}
+
 install() {
     # shellcheck disable=SC2086
-    apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1
+    apt install -y --no-install-recommends $missing
 }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -25,8 +33,13 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     policy=/usr/sbin/policy-rc.d
     if [ ! -e "$policy" ]; then
         printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
-        trap 'rm -f "$policy"' EXIT
+        trap 'rm -f "$log" "$policy"' EXIT
     fi
-    install || { apt-get update -qq >/dev/null 2>&1 && install; } && exit 0
+    install && exit 0
+    for pause_s in 0 15; do
+        sleep "$pause_s"  # a mirror that is away or being updated
+        apt update && install && exit 0
+    done
+    tail -n 3 "$log"
 fi
 echo "not installed:$missing; their tests will be skipped"

@@ -36,23 +36,33 @@ ROOT = Path(__file__).parents[2]
 APART = ("tests/soak/",)
 
 # Without the durations of an earlier run: what takes longest begins first, so that no worker ends alone.
+# Files that took 18 seconds and more, then folders with many long tests.
 BEGIN_FIRST = (
-    *(
-        SPARK,
-        APACHE,
-        "tests/pipeline/test_example",
-        "tests/simulation/test_cluster",
-        "tests/mutations/",
-    ),
-    *(
-        "tests/interop/",
-        "tests/cluster/",
-        "tests/security/",
-        "tests/crash/",
-        "tests/spark/",
-        "tests/clients/",
-        "tests/soak/",
-    ),
+    SPARK,
+    APACHE,
+    "tests/simulation/test_histories",
+    "tests/cluster/test_replication",
+    "tests/mutations/",
+    "tests/pipeline/test_serving_http",
+    "tests/hostile/test_difficult_connections",
+    "tests/interop/test_kafka_tools",
+    "tests/storage/test_apache",
+    "tests/simulation/test_bugs",
+    "tests/clients/test_groups",
+    "tests/cluster/test_kills",
+    "tests/clients/test_quotas",
+    "tests/simulation/test_cluster",
+    "tests/spark/test_examples",
+    "tests/registry/test_kills",
+    "tests/broker/test_cleaning",
+    "tests/monitor/alerts/",
+    "tests/cluster/",
+    "tests/interop/",
+    "tests/crash/",
+    "tests/security/",
+    "tests/spark/",
+    "tests/clients/",
+    "tests/soak/",
 )
 
 

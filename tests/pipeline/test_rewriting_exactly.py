@@ -108,7 +108,10 @@ def test_a_rebuild_asks_before_it_removes_rows_that_raw_has_forgotten(
     assert rows(spark, other, "trusted", "orders", "order_id", "amount") == [("o2", "2.0")]
 
 
-@pytest.mark.parametrize("last", [4, 1], ids=["a-fine-row", "a-duplicate"])
+@pytest.mark.parametrize(
+    "last",
+    [pytest.param(4, id="a-fine-row", marks=pytest.mark.long), pytest.param(1, id="a-duplicate")],
+)
 def test_a_backfill_is_not_written_again_by_the_next_start(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, last: int
 ) -> None:

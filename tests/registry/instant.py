@@ -11,10 +11,10 @@ import httpx
 from starlette.requests import Request
 from starlette.responses import Response
 
-from barnabas.registry.api.answers import classic_error
 from barnabas.registry.api.application import routes
 from barnabas.registry.api.media_types import RESPONSE_TYPES
 from barnabas.registry.api.registry import ApiSettings, RegistryApi
+from barnabas.registry.api.response_bodies import classic_error
 from barnabas.registry.state.deciding import Decider, Rules
 from barnabas.registry.state.parsed import ParsedSchemas
 from barnabas.registry.state.state import State

@@ -10,10 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from prometheus_client import Gauge
 
-from barnabas.registry.api.answers import classic_error
 from barnabas.registry.api.application import routes
 from barnabas.registry.api.media_types import RESPONSE_TYPES
 from barnabas.registry.api.registry import ApiSettings, RegistryApi
+from barnabas.registry.api.response_bodies import classic_error
 from barnabas.registry.node import RegistryNode
 from barnabas.registry.state.deciding import Decider, Rules
 from barnabas.services.app import Service

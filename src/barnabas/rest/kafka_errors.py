@@ -22,9 +22,9 @@ FAILED = 50002
 FAILED_FOR_NOW = 50003
 NOT_AVAILABLE = 50302
 
-Answer = tuple[int, int]  # status and code
+StatusAndCode = tuple[int, int]  # status and code
 
-BY_CODE: dict[ErrorCode, Answer] = {
+BY_CODE: dict[ErrorCode, StatusAndCode] = {
     ErrorCode.SASL_AUTHENTICATION_FAILED: (401, NOT_AUTHENTICATED),
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: (403, NOT_AUTHORIZED),
     ErrorCode.GROUP_AUTHORIZATION_FAILED: (403, NOT_AUTHORIZED),
@@ -53,7 +53,7 @@ BY_CODE: dict[ErrorCode, Answer] = {
 }
 
 
-def answer_of(error: KafkaError | ClientError) -> Answer:
+def status_of(error: KafkaError | ClientError) -> StatusAndCode:
     """The status and the code of an error."""
     if isinstance(error, KafkaError):
         retriable = FAILED_FOR_NOW if error.code.retriable else FAILED
@@ -83,7 +83,7 @@ def refusal(status: int, code: int, detail: str) -> ApiError:
 
 def api_error(error: KafkaError | ClientError) -> ApiError:
     """An error of Kafka as an error of v3."""
-    status, code = answer_of(error)
+    status, code = status_of(error)
     return refusal(status, code, text_of(error))
 
 

@@ -35,7 +35,7 @@ class ProxySettings:
     stream_ms_max: float = DAY_MS  # streaming.connection.max.duration.ms
     stream_grace_ms: float = 500  # streaming.connection.max.duration.grace.period.ms
     stream_idle_ms: float = 300_000  # barnabas.stream.idle.ms
-    stream_in_flight_max: int = 10_000  # barnabas.stream.records.in.flight.max: without an answer
+    stream_in_flight_max: int = 10_000  # barnabas.stream.records.in.flight.max: without a result
     stream_in_flight_bytes_max: int = 8 * 1024 * 1024  # barnabas.stream.bytes.in.flight.max
     tails_max: int = 200  # barnabas.tail.connections.max
     tail_idle_ms: float = 15_000  # barnabas.tail.keep.alive.ms

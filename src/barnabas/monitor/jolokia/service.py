@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from barnabas.monitor.jolokia.answers import answer, refusal
+from barnabas.monitor.jolokia.documents import document_of, refusal
 from barnabas.monitor.jolokia.requests import BULK_MAX, ILLEGAL, JolokiaError, of_json, of_path
 from barnabas.services.app import Service, ServiceApp
 from barnabas.services.limits import Limits
@@ -52,7 +52,7 @@ class Jolokia:
             asked = of_path(path, options)
         except JolokiaError as error:
             return await self._response(self._refused(error, {}), options)
-        document = await self._run(answer(asked, self._registry, self._product, self._now_s()))
+        document = await self._run(document_of(asked, self._registry, self._product, self._now_s()))
         return await self._response(document, options)
 
     async def post(self, request: Request) -> Response:
@@ -66,15 +66,15 @@ class Jolokia:
             if len(data) > BULK_MAX:
                 error = JolokiaError(400, ILLEGAL, f"{len(data)} requests, {BULK_MAX} are allowed at once")
                 return await self._response(self._refused(error, {}), options)
-            return await self._response([await self._answer(each, options) for each in data], options)
-        return await self._response(await self._answer(data, options), options)
+            return await self._response([await self._document(each, options) for each in data], options)
+        return await self._response(await self._document(data, options), options)
 
-    async def _answer(self, data: Any, options: Mapping[str, str]) -> Any:
+    async def _document(self, data: Any, options: Mapping[str, str]) -> Any:
         try:
             asked = of_json(data, options)
         except JolokiaError as error:
             return self._refused(error, data)
-        return await self._run(answer(asked, self._registry, self._product, self._now_s()))
+        return await self._run(document_of(asked, self._registry, self._product, self._now_s()))
 
     def _refused(self, error: JolokiaError, data: Any) -> dict[str, Any]:
         return {"request": data, **refusal(error)}

@@ -23,7 +23,7 @@ HOST = socket.gethostname()
 CLUSTER, GROUP = "/v3/kafka/{cluster}", "/v3/kafka/{cluster}/consumer/{consumer}"
 
 
-def answer(
+def respond(
     request: Request, message: str, body: Mapping[str, Any] | None = None, status: int = 200
 ) -> JSONResponse:
     """A body with the fields that all of Burrow's have."""
@@ -68,14 +68,14 @@ class BurrowApi:
         return PlainTextResponse("READY") if is_ready else PlainTextResponse("STARTING", 503)
 
     async def _clusters(self, request: Request) -> Response:
-        return answer(request, "cluster list returned", {"clusters": sorted(self._watches.by_name)})
+        return respond(request, "cluster list returned", {"clusters": sorted(self._watches.by_name)})
 
     async def _topics(self, request: Request) -> Response:
         watch = self._watches.by_name.get(request.path_params["cluster"])
         if watch is None:
             return refusal(request, "cluster not found")
         topics = sorted(topic.name for topic in watch.lag.topics.values() if topic.is_known)
-        return answer(request, "topic list returned", {"topics": topics})
+        return respond(request, "topic list returned", {"topics": topics})
 
     async def _topic(self, request: Request) -> Response:
         watch = self._watches.by_name.get(request.path_params["cluster"])
@@ -83,7 +83,7 @@ class BurrowApi:
         if topic is None:
             return refusal(request, "cluster or topic not found")
         ends = [each.end for each in topic.partitions if each.end != UNKNOWN]
-        return answer(request, "topic offsets returned", {"offsets": ends})
+        return respond(request, "topic offsets returned", {"offsets": ends})
 
     async def _consumers_of(self, request: Request) -> Response:
         watch = self._watches.by_name.get(request.path_params["cluster"])
@@ -91,19 +91,19 @@ class BurrowApi:
             return refusal(request, "cluster not found")
         topic = request.path_params["topic"]
         found = sorted(each.group_id for each in watch.lag.groups.values() if topic in each.topics)
-        return answer(request, "consumers of topic returned", {"consumers": found})
+        return respond(request, "consumers of topic returned", {"consumers": found})
 
     async def _consumers(self, request: Request) -> Response:
         watch = self._watches.by_name.get(request.path_params["cluster"])
         if watch is None:
             return refusal(request, "cluster not found")
-        return answer(request, "consumer list returned", {"consumers": sorted(watch.lag.groups)})
+        return respond(request, "consumer list returned", {"consumers": sorted(watch.lag.groups)})
 
     async def _consumer(self, request: Request) -> Response:
         found = self._watches.group(request.path_params["cluster"], request.path_params["consumer"])
         if found is None or not is_found(*found, self._watches.now_ms()):
             return refusal(request, "cluster or consumer not found")
-        return answer(request, "consumer detail returned", {"topics": detail_json(*found)})
+        return respond(request, "consumer detail returned", {"topics": detail_json(*found)})
 
     async def _status(self, request: Request) -> Response:
         return await self._judged(request, only_bad=True)
@@ -117,9 +117,9 @@ class BurrowApi:
         now_ms = self._watches.now_ms()
         message = "consumer status returned"
         if found is None or not is_found(*found, now_ms):
-            return answer(request, message, {"status": not_found_json(cluster, group)}, 404)
+            return respond(request, message, {"status": not_found_json(cluster, group)}, 404)
         status = await self._watches.in_pieces(status_of(*found, now_ms))
-        return answer(request, message, {"status": group_json(status, only_bad=only_bad)})
+        return respond(request, message, {"status": group_json(status, only_bad=only_bad)})
 
     async def _forget(self, request: Request) -> Response:
         """Forget a group, or what it committed to a topic. Its next commit brings it back."""
@@ -129,4 +129,4 @@ class BurrowApi:
             watch.lag.remove_commits(group, topic)
         elif watch is not None:
             watch.lag.remove_group(group)
-        return answer(request, "consumer group removed")
+        return respond(request, "consumer group removed")

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from barnabas.monitor.lag_service.burrow_api import CLUSTER, answer, refusal
+from barnabas.monitor.lag_service.burrow_api import CLUSTER, refusal, respond
 from barnabas.monitor.lag_service.cluster_watch import WatchSettings
 from barnabas.monitor.lag_service.watches import Watches
 from barnabas.services.errors import ApiError
@@ -77,7 +77,7 @@ class BurrowConfigApi:
             "zookeeper": zookeeper,
             "httpserver": {DEFAULT: {"address": address, "tls": "", "timeout": 300}},
         }
-        return answer(request, "main config returned", body)
+        return respond(request, "main config returned", body)
 
     async def _modules(self, request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -90,7 +90,7 @@ class BurrowConfigApi:
         }.get(kind)
         if names is None:
             raise ApiError(404, 404, "invalid request type")
-        return answer(request, "module list returned", {"coordinator": kind, "modules": names})
+        return respond(request, "module list returned", {"coordinator": kind, "modules": names})
 
     async def _module(self, request: Request) -> Response:
         kind, name = request.path_params["kind"], request.path_params["cluster"]
@@ -108,7 +108,7 @@ class BurrowConfigApi:
             raise ApiError(404, 404, "invalid request type")
         if module is None:
             return refusal(request, f"{kind} module not found")
-        return answer(request, f"{kind} module detail returned", {"module": module})
+        return respond(request, f"{kind} module detail returned", {"module": module})
 
     async def _cluster(self, request: Request) -> Response:
         watch = self._watches.by_name.get(request.path_params["cluster"])
@@ -122,10 +122,10 @@ class BurrowConfigApi:
             "topic-refresh": round(settings.topic_refresh_s),
             "offset-refresh": round(settings.offset_refresh_s),
         }
-        return answer(request, "cluster module detail returned", {"module": module})
+        return respond(request, "cluster module detail returned", {"module": module})
 
     async def _level(self, request: Request) -> Response:
-        return answer(request, "log level returned", {"level": level_name()})
+        return respond(request, "log level returned", {"level": level_name()})
 
     async def _set_level(self, request: Request) -> Response:
         try:
@@ -136,7 +136,7 @@ class BurrowConfigApi:
         if found is None:
             return refusal(request, "unknown log level", 404)
         log.setLevel(found)
-        return answer(request, "set log level")
+        return respond(request, "set log level")
 
 
 def level_name() -> str:

@@ -2,7 +2,7 @@
 
 In: an Admin. Out: `GroupInfo`s and committed offsets. Groups are asked for in portions, so that no response
 takes the loop for long. Of a share group the start offsets count as committed.
-Does not know: what becomes of the answers.
+Does not know: what becomes of the responses.
 """
 
 from __future__ import annotations

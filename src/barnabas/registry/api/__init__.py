@@ -1,1 +1,1 @@
-"""The registry's API over HTTP: endpoints, bodies and answers."""
+"""The registry's API over HTTP: endpoints, bodies and responses."""

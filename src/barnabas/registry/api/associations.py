@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.registry.api import answers
+from barnabas.registry.api import response_bodies
 from barnabas.registry.api.bodies import association_changes, checked, text
 from barnabas.registry.api.call import Call, as_json
 from barnabas.registry.api.components import (
@@ -119,7 +119,7 @@ def association_json(made: Associated, call: Call) -> dict[str, Any]:
         "frozen": association.frozen,
     }
     if made.schema is not None:
-        schema = answers.registered(made.schema, None, call.api.settings.is_classic)
+        schema = response_bodies.registered(made.schema, None, call.api.settings.is_classic)
         found["schema"] = {"subject": made.schema.subject, **schema}
     return found
 

@@ -1,8 +1,8 @@
-"""Answers by id, kept as bytes: most requests ask for the same few schemas.
+"""Responses by id, kept as bytes: most requests ask for the same few schemas.
 
-In: a version and the form of its answer. Out: the bytes of the answer, if they were made before. An entry
+In: a version and the form of its response. Out: the bytes of the response, if they were made before. An entry
 belongs to one `Version`, which is replaced when anything about it changes.
-Does not know: how answers are made.
+Does not know: how responses are made.
 """
 
 from __future__ import annotations

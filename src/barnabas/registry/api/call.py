@@ -123,7 +123,7 @@ Run = Callable[[Call], Awaitable[Any]]
 
 
 def bind(api: RegistryApi) -> Callable[[Run], Callable[[Request], Awaitable[Response]]]:
-    """Endpoints over one registry: media types are checked before and the answer is printed after."""
+    """Endpoints over one registry: media types are checked before and the result is printed after."""
 
     def bound(run: Run) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
@@ -132,10 +132,10 @@ def bind(api: RegistryApi) -> Callable[[Run], Callable[[Request], Awaitable[Resp
             given = headers.get("content-type")
             if given is not None and request.method in ("POST", "PUT"):
                 content_type(given, REQUEST_TYPES)
-            answer = await run(Call(api, request, media_type))
-            if isinstance(answer, Response):
-                return answer
-            return Response(answer if type(answer) is bytes else as_json(answer), media_type=media_type)
+            found = await run(Call(api, request, media_type))
+            if isinstance(found, Response):
+                return found
+            return Response(found if type(found) is bytes else as_json(found), media_type=media_type)
 
         return serve
 

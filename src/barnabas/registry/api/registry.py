@@ -29,7 +29,7 @@ READERS = 2  # threads; more would only take turns
 
 @dataclass(slots=True)
 class ApiSettings:
-    """`is_classic`: answers have only the fields that clients before 8.0 know."""
+    """`is_classic`: responses have only the fields that clients before 8.0 know."""
 
     is_classic: bool = False
     schema_limit: tuple[int, int] = (1000, 1000)  # unless `limit` says it, and at most

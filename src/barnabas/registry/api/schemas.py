@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.registry.api import answers
+from barnabas.registry.api import response_bodies
 from barnabas.registry.api.call import Call, as_json
 from barnabas.registry.api.components import DELETED, FORMAT, PAGE, TYPES, failures
 from barnabas.registry.api.texts import formatted
@@ -46,8 +46,8 @@ async def schema_by_id(call: Call) -> bytes:
     if found is None:
         text = await formatted(api, version.content, version.subject.context.name, form)
         id_max = version.subject.context.id_max if wants_max else None
-        answer = answers.by_id(version, text, id_max, api.settings.is_classic)
-        found = as_json({**answer, **answers.tags(version.content, wanted_tags)})
+        body = response_bodies.by_id(version, text, id_max, api.settings.is_classic)
+        found = as_json({**body, **response_bodies.tags(version.content, wanted_tags)})
         if is_plain:
             api.bodies.put(version, form, found)
     return found
@@ -122,7 +122,7 @@ def users_of_id(call: Call) -> Iterator[Version]:
 async def schema_by_guid(call: Call) -> dict[str, Any]:
     version = lookups.by_guid(call.api.state, call.request.path_params["guid"])[0]
     text = await formatted(call.api, version.content, version.subject.context.name, call.text("format") or "")
-    return answers.by_id(version, text, None, call.api.settings.is_classic)
+    return response_bodies.by_id(version, text, None, call.api.settings.is_classic)
 
 
 @operations.declare(
@@ -208,7 +208,7 @@ def has_wanted_association(call: Call, subject: str) -> bool:
 
 def extended(call: Call, version: Version) -> dict[str, Any]:
     state, is_classic = call.api.state, call.api.settings.is_classic
-    found = answers.whole(version, None, is_classic)
+    found = response_bodies.whole(version, None, is_classic)
     if call.flag("aliases"):
         aliases = lookups.aliases_of(state, version.subject.name)
         found = {**found, "aliases": aliases} if aliases else found

@@ -105,7 +105,7 @@ async def delete_subject_config(call: Call) -> Any:
 
 
 async def changed_config(call: Call) -> Any:
-    """The answer has the fields that the request changed."""
+    """The response has the fields that the request changed."""
     body = await call.body()
     try:
         changes = checked_changes(body)

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.registry.api import answers
+from barnabas.registry.api import response_bodies
 from barnabas.registry.api.bodies import checked, schema_request, tag_changes, whole
 from barnabas.registry.api.call import Call
 from barnabas.registry.api.components import FORMAT, NO_BODY, NORMALIZE, TYPES, WRITE_FAILURES, failures
@@ -31,12 +31,12 @@ PERMANENT = Parameter("permanent", "boolean", "Delete what is soft-deleted for e
 
 
 async def registered(call: Call, reply: Registered, sent: str = "") -> dict[str, Any]:
-    """The answer. Clients that send Protobuf as a descriptor take the schema of the answer for a descriptor
-    too, so it is left out then, and they keep the one that they sent."""
+    """The body of the response. Clients that send Protobuf as a descriptor take the schema of the response
+    for a descriptor too, so it is left out then, and they keep the one that they sent."""
     context = subject_name(reply.subject).context
     form = call.text("format") or ""
     text = await formatted(call.api, reply.content, context, form)
-    found = answers.registered(reply, text, call.api.settings.is_classic)
+    found = response_bodies.registered(reply, text, call.api.settings.is_classic)
     if not form and reply.content.schema_type == SchemaType.PROTOBUF and BASE64.fullmatch(sent):
         found.pop("schema", None)
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.registry.api import answers
+from barnabas.registry.api import response_bodies
 from barnabas.registry.api.bodies import schema_request
 from barnabas.registry.api.call import Call, as_json
 from barnabas.registry.api.components import DELETED, FORMAT, NO_BODY, NORMALIZE, PAGE, TYPES, failures
@@ -24,8 +24,8 @@ DELETED_ONLY = Parameter("deletedOnly", "boolean", "Soft-deleted ones only")
 
 async def shown(call: Call, version: Version) -> dict[str, Any]:
     text = await formatted(call.api, version.content, version.subject.context.name, call.text("format") or "")
-    found = answers.whole(version, text, call.api.settings.is_classic)
-    return {**found, **answers.tags(version.content, call.texts("findTags"))}
+    found = response_bodies.whole(version, text, call.api.settings.is_classic)
+    return {**found, **response_bodies.tags(version.content, call.texts("findTags"))}
 
 
 @operations.declare(

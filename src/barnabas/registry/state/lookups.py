@@ -1,7 +1,7 @@
 """Reading the state: schemas by id, guid, subject and version; lists with prefixes, filters and pages.
 
 In: names and numbers of a request. Out: versions and names, or an ApiError.
-Does not know: HTTP, how answers look.
+Does not know: HTTP, how responses look.
 """
 
 from __future__ import annotations

@@ -70,5 +70,5 @@ async def asked(ask: Callable[[], Awaitable[T]]) -> T:
         if error.status == UNPROCESSABLE:
             raise SchemaRefused(error.message) from None
         raise RegistryFailure(f"The schema registry: {error.message}") from None
-    except ValueError as error:  # a type of schemas that is not known here, an answer that is none
-        raise RegistryFailure(f"The answer of the schema registry cannot be used: {error}") from None
+    except ValueError as error:  # a type of schemas that is not known here, a response that is none
+        raise RegistryFailure(f"The response of the schema registry cannot be used: {error}") from None

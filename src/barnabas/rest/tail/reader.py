@@ -1,7 +1,7 @@
 """Reads the end of a topic as it grows, for one caller.
 
 In: a Kafka cluster, a topic, options. Out: records as they come, and notices of what was left out. The next
-fetch waits until the caller took the records, so a slow caller costs one fetched answer and no more. If the
+fetch waits until the caller took the records, so a slow caller costs one fetched response and no more. If the
 log's retention passes its position, the caller gets a notice and reads on behind the gap.
 Does not know: HTTP, JSON.
 """

@@ -16,7 +16,7 @@ from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
 from barnabas.rest.formats import json_text
 from barnabas.rest.kafka import Kafka
-from barnabas.rest.kafka_errors import answer_of, text_of
+from barnabas.rest.kafka_errors import status_of, text_of
 from barnabas.rest.proxy import Proxy
 from barnabas.rest.v2.media import ALL, V2, check_control
 from barnabas.services.errors import ApiError
@@ -37,7 +37,7 @@ def serving(proxy: Proxy, endpoint: V2Endpoint) -> Endpoint:
             async with proxy.kafka_of(request) as kafka:
                 return await endpoint(request, kafka)
         except (KafkaError, ClientError) as error:
-            status, code = answer_of(error)
+            status, code = status_of(error)
             raise ApiError(status, code, text_of(error), error_headers(request)) from error
         except ApiError as error:
             if "content-type" not in error.headers:

@@ -1,4 +1,4 @@
-"""Endpoints of API v2, declared: paths, rights, bodies, answers and errors.
+"""Endpoints of API v2, declared: paths, rights, bodies, responses and errors.
 
 The endpoints themselves are objects with state; the routes bind them by the ids that stand here.
 """

@@ -36,7 +36,7 @@ from barnabas.rest.kafka_errors import (
     NOT_AUTHENTICATED,
     NOT_AUTHORIZED,
     NOT_FOUND,
-    answer_of,
+    status_of,
     text_of,
 )
 from barnabas.rest.v2.call import BAD_REQUEST, INT_MAX, fields, parse_body, text, unprocessable, whole
@@ -54,7 +54,7 @@ TOPIC_FIELDS = frozenset({"key", "value", "partition"})
 PARTITION_FIELDS = frozenset({"key", "value"})
 BODY_FIELDS = frozenset({"records", "key_schema", "key_schema_id", "value_schema", "value_schema_id"})
 
-# The answer for a record that was written: nearly all of them are such records.
+# The response for a record that was written: nearly all of them are such records.
 WRITTEN = '{"partition":%d,"offset":%d,"error_code":null,"error":null}'
 
 
@@ -226,7 +226,7 @@ def record_code(error: KafkaError | ClientError) -> int:
     """The code of a single record that failed: 50003 if it may be sent again."""
     if isinstance(error, AuthenticationError):
         return NOT_AUTHENTICATED
-    code = answer_of(error)[1]
+    code = status_of(error)[1]
     if code in (NOT_AUTHENTICATED, NOT_AUTHORIZED):
         return code
     may_pass = error.code.retriable if isinstance(error, KafkaError) else True

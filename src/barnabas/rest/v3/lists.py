@@ -73,7 +73,7 @@ async def page_of(resources: Iterable[Resource]) -> AsyncIterator[Iterable[Resou
 async def in_portions(
     items: Sequence[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]], at_once: int = 4
 ) -> AsyncIterator[R]:
-    """Answers about portions of the items, in order. At most `at_once` questions are under way."""
+    """RecordResults about portions of the items, in order. At most `at_once` questions are under way."""
     waiting: list[asyncio.Future[R]] = []
     starts = iter(range(0, len(items), size))
     try:

@@ -14,7 +14,7 @@ from barnabas.rest.kafka_errors import api_error, refusal
 from barnabas.rest.v3.call import JSON, Call
 from barnabas.rest.v3.fields import Fields
 from barnabas.rest.v3.produce_stream import RecordStream
-from barnabas.rest.v3.records import RECORD_FIELDS, Answers, NewRecord, RecordReader
+from barnabas.rest.v3.records import RECORD_FIELDS, NewRecord, RecordReader, RecordResults
 from barnabas.rest.v3.schemas import NO_TOPIC, PATH_TYPES
 from barnabas.rest.v3.sending import Sender
 from barnabas.services.errors import ApiError
@@ -44,7 +44,7 @@ STREAM_ERRORS = (
 @PRODUCE.declare(
     "POST",
     PATH,
-    "Produce records: objects one behind the other, an answer for each in the same order",
+    "Produce records: objects one behind the other, a result for each in the same order",
     request="ProduceRequest",
     responses={200: "ProduceResponse"},
     errors=STREAM_ERRORS,
@@ -72,7 +72,7 @@ async def produce_batch(call: Call) -> Response:
     entries = await entries_of(call)
     reader = RecordReader(call.proxy.formats, topic)
     sender = Sender(call.kafka, topic, call.proxy.rates)
-    answers = Answers(call.links.cluster_id, topic)
+    results = RecordResults(call.links.cluster_id, topic)
     sent = [(name, await begin(value, reader, sender)) for name, value in entries]
     successes, failures = [], []
     for name, result in sent:
@@ -80,7 +80,7 @@ async def produce_batch(call: Call) -> Response:
             if isinstance(result, ApiError):
                 raise result
             record, on_its_way = result
-            successes.append(f'{{"id":"{name}",{answers.written(await on_its_way, record)}}}')
+            successes.append(f'{{"id":"{name}",{results.written(await on_its_way, record)}}}')
         except ApiError as error:
             failures.append(failure_of(name, error))
         except (KafkaError, ClientError) as error:

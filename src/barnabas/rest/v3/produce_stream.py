@@ -1,9 +1,9 @@
-"""Records produced as a stream: objects in, one answer for each, in order, as they are done.
+"""Records produced as a stream: objects in, one result for each, in order, as they are done.
 
-In: a request whose body goes on. Out: a response that begins with the first answer and goes on with it. The
-number of records without an answer is bounded, and so are their bytes: a reader that does not take its
-answers makes the stream stop reading, and a cluster that is slow does the same. A stream that is broken, too
-old or idle for too long ends with an error object. Does not know: records' fields.
+In: a request whose body goes on. Out: a response that begins with the first result and goes on as results
+come. The number of records without a result is bounded, and so are their bytes: a client that does not read
+its results makes the stream stop reading, and a slow cluster does the same. A stream that is broken, too old
+or idle for too long ends with an error object. Does not know: records' fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.protocol import KafkaError
 from barnabas.rest.kafka_errors import api_error, refusal
 from barnabas.rest.v3.call import Call
 from barnabas.rest.v3.json_stream import BrokenStream, JsonStream, TooLarge
-from barnabas.rest.v3.records import Answers, NewRecord, RecordReader
+from barnabas.rest.v3.records import NewRecord, RecordReader, RecordResults
 from barnabas.rest.v3.sending import Sender
 from barnabas.services.errors import ApiError
 
@@ -45,7 +45,7 @@ class RecordStream(Response):
         self._settings = call.proxy.settings
         self._sender = Sender(call.kafka, topic, call.proxy.rates)
         self._reader = RecordReader(call.proxy.formats, topic)
-        self._answers = Answers(call.links.cluster_id, topic)
+        self._results = RecordResults(call.links.cluster_id, topic)
         self._objects = JsonStream(self._settings.record_chars_max)
         self._pending: deque[Pending] = deque()
         self._bytes_pending = 0
@@ -150,7 +150,7 @@ class RecordStream(Response):
     # -- writing -------------------------------------------------------------------------------------
 
     async def _write(self, send: Send) -> None:
-        """Write answers in the order of the records, until nothing more comes."""
+        """Write results in the order of the records, until nothing more comes."""
         while True:
             if not self._pending:
                 if self._is_read:
@@ -160,7 +160,7 @@ class RecordStream(Response):
                 if not self._pending and not self._is_read:
                     await self._changed.wait()
                 continue
-            line = await self._answer(self._pending[0], send)
+            line = await self._result_of(self._pending[0], send)
             self._pending.popleft()
             self._room.set()
             self._out.append(line)
@@ -171,7 +171,7 @@ class RecordStream(Response):
             raise refusal(422, EMPTY_BODY, "Request body is empty. Data is required.")
         await self._flush(send, at_end=True)
 
-    async def _answer(self, pending: Pending, send: Send) -> bytes:
+    async def _result_of(self, pending: Pending, send: Send) -> bytes:
         if isinstance(pending, bytes):
             return pending
         sent, record = pending
@@ -180,7 +180,7 @@ class RecordStream(Response):
                 if not self._body_ended:
                     await self._flush(send)
                 await sent
-            return b'{"error_code":200,%b}\n' % self._answers.written(sent.result(), record).encode()
+            return b'{"error_code":200,%b}\n' % self._results.written(sent.result(), record).encode()
         except (KafkaError, ClientError) as error:
             return line_of(api_error(error))
         finally:
@@ -202,7 +202,7 @@ class RecordStream(Response):
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def _drain(self, receive: Receive) -> None:
-        """Read a little more of a refused stream, so that its sender gets to read the answers."""
+        """Read a little more of a refused stream, so that its sender gets to read the results."""
         left = DRAIN_BYTES_MAX
         try:
             async with asyncio.timeout(self._settings.stream_grace_ms / 1000):

@@ -1,6 +1,6 @@
-"""A record as v3 takes it: read from JSON, encoded by the formats, answered with its place.
+"""A record as v3 takes it: read from JSON, encoded by the formats, with its place in the result.
 
-In: an object of a request. Out: `NewRecord` with bytes, or ApiError; the JSON of its answer. Encoders are
+In: an object of a request. Out: `NewRecord` with bytes, or ApiError; the JSON of its result. Encoders are
 found once for each way in which a stream names its data. Does not know: streams, batches, the producer.
 """
 
@@ -41,7 +41,7 @@ class NewRecord:
     headers: Headers
     partition: int | None
     timestamp_ms: int | None
-    about: str  # the end of the answer: what it says of key and value
+    about: str  # the end of the result: what it says of key and value
 
     @property
     def size_bytes(self) -> int:
@@ -88,7 +88,7 @@ class RecordReader:
         )
 
     async def _data(self, value: object, place: str) -> tuple[bytes | None, str]:
-        """The bytes of a key or value, and the part of the answer about them."""
+        """The bytes of a key or value, and the part of the result about them."""
         if value is None:
             return None, ""
         if not isinstance(value, dict):
@@ -120,7 +120,7 @@ class RecordReader:
 
 
 def encoded(chosen: VersionedEncoder, data: Any, place: str) -> tuple[bytes | None, str]:
-    """The bytes of data, and the part of the answer about them."""
+    """The bytes of data, and the part of the result about them."""
     encoder, version = chosen
     try:
         payload = encoder.encode(data)
@@ -224,8 +224,8 @@ def about_data(place: str, encoder: Encoder, version: int | None, payload: bytes
     return f',"{place}":{json.dumps(fields, separators=(",", ":"))}'
 
 
-class Answers:
-    """JSON of the answers to records of one topic."""
+class RecordResults:
+    """JSON of the results of records of one topic."""
 
     def __init__(self, cluster_id: str, topic: str) -> None:
         fixed = json.dumps({"cluster_id": cluster_id, "topic_name": topic}, separators=(",", ":"))

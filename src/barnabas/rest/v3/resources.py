@@ -1,4 +1,4 @@
-"""The form of v3's answers: resources with their URLs and names, and lists of them.
+"""The form of v3's responses: resources with their URLs and names, and lists of them.
 
 In: the address under which the proxy is known, names. Out: dictionaries for JSON. Does not know: Kafka.
 """

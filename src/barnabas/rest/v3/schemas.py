@@ -1,4 +1,4 @@
-"""JSON Schemas of v3's requests and answers, for the description of the API."""
+"""JSON Schemas of v3's requests and responses, for the description of the API."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ RECORD: dict[str, Schema] = {
     "value": "ProduceRequestData",
     "timestamp": nullable({"type": "string", "format": "date-time"}),
 }
-RECORD_ANSWER: dict[str, Schema] = {
+RECORD_RESULT: dict[str, Schema] = {
     "cluster_id": "string",
     "topic_name": "string",
     "partition_id": "integer",
@@ -264,10 +264,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "schema_version": nullable("integer"),
         },
     ),
-    "ProduceResponse": object_of({"error_code": "integer"}, {"message": "string", **RECORD_ANSWER}),
+    "ProduceResponse": object_of({"error_code": "integer"}, {"message": "string", **RECORD_RESULT}),
     "ProduceBatchRequestEntry": object_of({"id": "string"}, RECORD, closed=True),
     "ProduceBatchRequest": object_of({"entries": ["ProduceBatchRequestEntry"]}, closed=True),
-    "ProduceBatchResponseSuccessEntry": object_of({"id": "string"}, RECORD_ANSWER),
+    "ProduceBatchResponseSuccessEntry": object_of({"id": "string"}, RECORD_RESULT),
     "ProduceBatchResponseFailureEntry": object_of(
         {"id": "string", "error_code": "integer"}, {"message": "string"}
     ),

@@ -66,7 +66,7 @@ SETTINGS: tuple[Row, ...] = (
     ("barnabas.stream.record.max.bytes", "int", 10 * 1024 * 1024, "[100,...]",
      "Characters of one object of a produce stream."),
     ("barnabas.stream.records.in.flight.max", "int", 10_000, "[1,...]",
-     "Records of a produce stream without an answer; then the proxy stops reading."),
+     "Records of a produce stream without a result; then the proxy stops reading."),
     ("barnabas.stream.bytes.in.flight.max", "int", 8 * 1024 * 1024, "[1,...]",
      "Bytes of these records."),
     ("barnabas.tail.connections.max", "int", 200, "[0,...]",

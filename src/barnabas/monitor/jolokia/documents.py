@@ -1,6 +1,6 @@
-"""Answers to Jolokia's requests, as values for JSON.
+"""Responses to Jolokia's requests, as values for JSON.
 
-In: a request, the registry. Out: the document that Jolokia's agent would answer with: `request`, `value`,
+In: a request, the registry. Out: the document that Jolokia's agent would respond with: `request`, `value`,
 `timestamp` and `status`, or `error` and `error_type`. A generator of steps: a read of all MBeans takes long.
 Does not know: HTTP.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from barnabas.metrics.registry import Registry
     from barnabas.runtime.pieces import Steps
 
-AGENT_VERSION, PROTOCOL_VERSION = "1.7.2", "7.2"  # whose answers these are
+AGENT_VERSION, PROTOCOL_VERSION = "1.7.2", "7.2"  # of the agent that responds like this
 DEPTH_REACHED = 1  # stands where `maxDepth` cuts a list
 WILDCARD = "*"
 
 
-def answer(
+def document_of(
     request: JolokiaRequest, registry: Registry, product: Mapping[str, str], now_s: float
 ) -> Steps[Any]:
     head = {"request": echo(request)}

@@ -1,8 +1,8 @@
-"""Answers of the API: versions and schemas as JSON objects. Empty fields are left out.
+"""Response bodies of the API: versions and schemas as JSON objects. Empty fields are left out.
 
 In: values of the state. Out: dictionaries in the fields of newer servers, or with `is_classic` in those of
 servers before 8.0: strict old clients refuse unknown fields.
-Does not know: which endpoint answers.
+Does not know: which endpoint responds.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.metadata.partitions import NO_LEADER
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.log_records.metadata import (
     ConfigRecord,
@@ -127,7 +128,7 @@ def test_a_request_for_all_partitions_lists_only_what_changed() -> None:
 
 def test_partitions_that_move_are_listed() -> None:
     where = context(partition(0, 1, [1], adding_replicas=[3]), partition(1, 1, [1]))
-    found = list_reassignments(where.image.topics, ListPartitionReassignmentsRequest(topics=None))
+    found = at_once(list_reassignments(where.image.topics, ListPartitionReassignmentsRequest(topics=None)))
     assert [(t.name, [p.partition_index for p in t.partitions]) for t in found.topics] == [("t", [0])]
 
 

@@ -44,6 +44,8 @@ def create_acls(context: Context, request: CreateAclsRequest) -> Steps[Decision[
     results: list[Created] = []
     records: list[Message] = []
     for count, creation in enumerate(request.creations):
+        if not count % ENTRIES_A_STEP:
+            yield
         entry = entry_of(creation)
         problem = reason_invalid(entry)
         if problem is not None:
@@ -55,8 +57,6 @@ def create_acls(context: Context, request: CreateAclsRequest) -> Steps[Decision[
             records.append(record_of(context.new_uuid(), entry))
         if len(records) > RECORDS_PER_DECISION_MAX:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY)
-        if not count % ENTRIES_A_STEP:
-            yield
     return Decision(CreateAclsResponse(results=results), records)
 
 
@@ -66,6 +66,7 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> Steps[Decision[
     results: list[Deleted] = []
     acls = context.image.security.acls
     for asked in request.filters:
+        yield
         wanted = filter_of(asked)
         matching: list[Matching] = []
         for count, (acl_id, entry) in enumerate(acls.items()):

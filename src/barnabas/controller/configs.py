@@ -14,9 +14,10 @@ from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigsImage, ResourceType
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import ConfigRecord
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -56,11 +57,12 @@ class Outcome(NamedTuple):
     message: str | None
 
 
+@InSteps
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest
-) -> Decision[IncrementalAlterConfigsResponse]:
+) -> Steps[Decision[IncrementalAlterConfigsResponse]]:
     """Change single values: set, delete, append to a list, subtract from it."""
-    outcomes, records = _decide(context, request.resources, _incremental_changes)
+    outcomes, records = yield from _decide(context, request.resources, _incremental_changes)
     result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
         result(
@@ -75,9 +77,10 @@ def incremental_alter_configs(
     return Decision(reply, [] if request.validate_only else records)
 
 
-def alter_configs(context: Context, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
+@InSteps
+def alter_configs(context: Context, request: AlterConfigsRequest) -> Steps[Decision[AlterConfigsResponse]]:
     """Replace all values of a resource. Values that the request does not name are removed."""
-    outcomes, records = _decide(context, request.resources, _legacy_changes)
+    outcomes, records = yield from _decide(context, request.resources, _legacy_changes)
     result = AlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
         result(
@@ -95,11 +98,15 @@ def _decide(
     context: Context,
     resources: Sequence[Resource],
     changes_of: Callable[[Resource, Mapping[str, str]], Changes],
-) -> tuple[list[Outcome], list[Message]]:
-    times_named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+) -> Steps[tuple[list[Outcome], list[Message]]]:
+    times_named: Counter[tuple[int, str]] = Counter()
+    for found in resources:
+        times_named[found.resource_type, found.resource_name] += 1
+        yield
     outcomes: list[Outcome] = []
     records: list[Message] = []
     for found in resources:
+        yield
         resource = ConfigResource(found.resource_type, found.resource_name)
         try:
             if times_named[resource] > 1:
@@ -187,8 +194,9 @@ def _list_entries(
 
 def _combined(operation: Operation, entries: list[str], given: list[str]) -> list[str]:
     if operation == Operation.APPEND:
-        return entries + [entry for entry in dict.fromkeys(given) if entry not in entries]
-    return [entry for entry in entries if entry not in given]
+        return list(dict.fromkeys([*entries, *given]))
+    refused = set(given)
+    return [entry for entry in entries if entry not in refused]
 
 
 def _legacy_changes(resource: LegacyResource, existing: Mapping[str, str]) -> Changes:

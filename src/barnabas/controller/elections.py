@@ -25,6 +25,7 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 )
 
 PREFERRED, UNCLEAN = 0, 1
+PARTITIONS_A_STEP = 256
 TopicResult = ElectLeadersResponse.ReplicaElectionResult
 Result = TopicResult.PartitionResult
 Moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
@@ -100,29 +101,33 @@ def _elect(context: Context, name: str, number: int, kind: int) -> PartitionChan
 
 def list_reassignments(
     topics: TopicsImage, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
-    wanted: Iterable[tuple[TopicImage, Iterable[int]]]
+) -> Steps[ListPartitionReassignmentsResponse]:
+    wanted: Iterable[tuple[TopicImage | None, Iterable[int]]]
     if request.topics is None:
         wanted = [(topic, topic.partitions) for topic in topics.by_name.values()]
     else:
-        wanted = [
-            (topics.by_name[requested.name], requested.partition_indexes)
-            for requested in request.topics
-            if requested.name in topics.by_name
-        ]
+        wanted = (
+            (topics.by_name.get(requested.name), requested.partition_indexes) for requested in request.topics
+        )
     found = []
     for topic, numbers in wanted:
-        moving = [
-            Moving.OngoingPartitionReassignment(
-                partition_index=number,
-                replicas=list(partition.replicas),
-                adding_replicas=list(partition.adding_replicas),
-                removing_replicas=list(partition.removing_replicas),
-            )
-            for number in numbers
-            if (partition := topic.partitions.get(number)) is not None
-            and (partition.adding_replicas or partition.removing_replicas)
-        ]
+        yield
+        if topic is None:
+            continue
+        moving = []
+        for count, number in enumerate(numbers, 1):
+            partition = topic.partitions.get(number)
+            if partition is not None and (partition.adding_replicas or partition.removing_replicas):
+                moving.append(
+                    Moving.OngoingPartitionReassignment(
+                        partition_index=number,
+                        replicas=list(partition.replicas),
+                        adding_replicas=list(partition.adding_replicas),
+                        removing_replicas=list(partition.removing_replicas),
+                    )
+                )
+            if not count % PARTITIONS_A_STEP:
+                yield
         if moving:
             found.append(Moving(name=topic.name, partitions=moving))
     return ListPartitionReassignmentsResponse(error_message=None, topics=found)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.metadata.quotas import QuotaEntity, QuotasImage
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import ClientQuotaRecord
 from barnabas.protocol.messages.alter_client_quotas import (
@@ -42,12 +43,14 @@ Found = DescribeClientQuotasResponse.EntryData
 Entity = dict[str, str | None]
 
 
+@InSteps
 def alter_client_quotas(
     context: Context, request: AlterClientQuotasRequest
-) -> Decision[AlterClientQuotasResponse]:
+) -> Steps[Decision[AlterClientQuotasResponse]]:
     results: dict[QuotaEntity, EntryResult] = {}
     records: list[Message] = []
     for requested in request.entries:
+        yield
         entity = {part.entity_type: part.entity_name for part in requested.entity}
         key = _key(entity)
         code, message = ErrorCode.NONE, None

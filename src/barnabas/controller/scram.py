@@ -14,8 +14,9 @@ from collections import Counter
 from typing import Any
 
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.metadata.security import ScramUser
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.versions import SCRAM
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import RemoveUserScramCredentialRecord, UserScramCredentialRecord
@@ -33,9 +34,10 @@ Upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 Deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion
 
 
+@InSteps
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest
-) -> Decision[AlterUserScramCredentialsResponse]:
+) -> Steps[Decision[AlterUserScramCredentialsResponse]]:
     if context.level < SCRAM:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata version does not support SCRAM")
     changes: list[Upsertion | Deletion] = [*request.deletions, *request.upsertions]
@@ -43,6 +45,7 @@ def alter_user_scram_credentials(
     results: dict[str, Result] = {}
     records: list[Message] = []
     for change in changes:
+        yield
         code, message = ErrorCode.NONE, None
         try:
             if times[change.name] > 1:

@@ -17,6 +17,8 @@ from barnabas.protocol.schema import Field
 from barnabas.protocol.source import Source, minimum_size
 from barnabas.protocol.types import FIXED_FORMATS, FIXED_SIZES
 
+FIXED_A_STEP = 1_000  # elements of a fixed size that one step reads
+
 
 class DecodeSource(Source):
     """In the generated code `b` is the buffer, `p` the position and `e` the end."""
@@ -62,8 +64,12 @@ class DecodeSource(Source):
             self.known_tags(tagged, target)
         else:
             self.flush()
-            self.emit(f"if b[p]: {target}.unknown_tagged_fields, p = read_unknown_tags(b, p)")
-            self.emit(f"else: {target}.unknown_tagged_fields = None; p += 1")
+            unknown = f"{target}.unknown_tagged_fields"
+            with self.block("if b[p]:"):
+                self.emit(f"{unknown}, p = read_unknown_tags(b, p)")
+                if self.in_steps:
+                    self.emit(f"yield len({unknown} or ())")
+            self.emit(f"else: {unknown} = None; p += 1")
 
     def known_tags(self, fields: list[Field], target: str) -> None:
         count, number, end = self.variable("n"), self.variable("tag"), self.variable("end")
@@ -71,7 +77,9 @@ class DecodeSource(Source):
         self.emit(f"{target}.unknown_tagged_fields = None")
         with self.block(f"if {count}:"):
             self.emit(f"if {count} > 127: {count}, p = varint_rest(b, p, {count})")
-            self.emit(f"if {count} * 2 > e - p: raise Malformed")
+            self.emit(f"if {count} * 2 > e - p or {count} > {wire.TAGS_MAX}: raise Malformed")
+            if self.in_steps:
+                self.emit(f"yield {count}")
             with self.block(f"while {count}:"):
                 self.emit(f"{count} -= 1")
                 self.emit(f"{number}, p = read_varint(b, p)")
@@ -151,16 +159,27 @@ class DecodeSource(Source):
         size = minimum_size(field, self.version, self.flexible, element=True)
         with self.present(self.is_compact(field), "i", target, count, self.is_nullable(field)):
             self.emit(f"if {count}{f' * {size}' if size > 1 else ''} > e - p: raise Malformed")
-            if field.type == "Uuid":
-                end, i = self.variable("end"), self.variable("i")
-                self.emit(f"{end} = p + {count} * 16")
-                self.emit(f"{target} = [bytes(b[{i} : {i} + 16]) for {i} in range(p, {end}, 16)]")
-                self.emit(f"p = {end}")
-            elif field.type in FIXED_FORMATS:
-                self.emit(f'{target} = list(unpack(f">{{{count}}}{FIXED_FORMATS[field.type]}", b, p))')
-                self.emit(f"p += {count} * {FIXED_SIZES[field.type]}")
-            else:
+            if field.type not in FIXED_FORMATS:
                 self.elements(field, target, count)
+                return
+            self.emit(f"{target} = []")
+            if self.in_steps:
+                with self.block(f"while {count} > {FIXED_A_STEP}:"):
+                    self.fixed_elements(field, target, str(FIXED_A_STEP))
+                    self.emit(f"{count} -= {FIXED_A_STEP}")
+                    self.emit(f"yield {FIXED_A_STEP}")
+            self.fixed_elements(field, target, count)
+
+    def fixed_elements(self, field: Field, target: str, count: str) -> None:
+        """Read `count` elements of a fixed size."""
+        if field.type == "Uuid":
+            end, i = self.variable("end"), self.variable("i")
+            self.emit(f"{end} = p + {count} * 16")
+            self.emit(f"{target} += [bytes(b[{i} : {i} + 16]) for {i} in range(p, {end}, 16)]")
+            self.emit(f"p = {end}")
+        else:
+            self.emit(f'{target} += unpack(f">{{{count}}}{FIXED_FORMATS[field.type]}", b, p)')
+            self.emit(f"p += {count} * {FIXED_SIZES[field.type]}")
 
     def elements(self, field: Field, target: str, count: str) -> None:
         array, element = self.variable("list"), self.variable("item")

@@ -1,7 +1,8 @@
 """Decodes a message field by field and keeps track of the field's path.
 
 This is slow. The compiled decoder calls it for bytes that it could not decode, to name the field and the
-error. Tests also compare it with the compiled decoder.
+error. It reads a limited number of values, because a peer may send a malformed message of any length. Tests
+also compare it with the compiled decoder.
 """
 
 from __future__ import annotations
@@ -14,20 +15,36 @@ from barnabas.protocol.message import Message, Struct
 from barnabas.protocol.schema import Field
 from barnabas.protocol.source import minimum_size
 from barnabas.protocol.types import FIXED_FORMATS, STRING_LENGTH_MAX
-from barnabas.protocol.wire import Malformed, read_varint
+from barnabas.protocol.wire import TAGS_MAX, Malformed, read_varint
+
+VALUES_EXPLAINED_MAX = 1_000  # takes about two milliseconds
+NO_LIMIT = 1 << 62
+
+
+class TooLong(Exception):
+    """The reader has read as many values as it may."""
 
 
 def explain_decoding(cls: type[Message], version: int, buffer: Any, position: int, error: Exception) -> None:
     """Raise the `ProtocolError` for bytes that the compiled decoder refused with `error`."""
-    Reader(cls, version, buffer, position).message(cls)
+    if isinstance(error, ProtocolError):
+        raise error
+    try:
+        Reader(cls, version, buffer, position, VALUES_EXPLAINED_MAX).message(cls)
+    except TooLong:
+        reason = f"it is malformed after the first {VALUES_EXPLAINED_MAX} values"
+        raise ProtocolError(cls.__name__, f"{reason} (version {version}): {error}") from error
     raise ProtocolError(cls.__name__, f"the message cannot be decoded: {error}") from error
 
 
 class Reader:
-    """Decodes one message of one version."""
+    """Decodes one message of one version, of at most `values_max` values and lengths."""
 
-    def __init__(self, cls: type[Message], version: int, buffer: Any, position: int) -> None:
+    def __init__(
+        self, cls: type[Message], version: int, buffer: Any, position: int, values_max: int = NO_LIMIT
+    ) -> None:
         self.name = cls.__name__
+        self.values_left = values_max
         self.version = version
         self.flexible = version in cls.schema.flexible
         self.buffer = buffer
@@ -42,6 +59,7 @@ class Reader:
 
     def take(self, size: int, path: str) -> Any:
         """The next `size` bytes, as a slice."""
+        self.count()
         left = self.end - self.position
         if size > left:
             raise self.fail(path, f"{size} bytes expected, {left} left")
@@ -52,7 +70,13 @@ class Reader:
         (value,) = struct.unpack(">" + code, self.take(struct.calcsize(">" + code), path))
         return value
 
+    def count(self) -> None:
+        if not self.values_left:
+            raise TooLong
+        self.values_left -= 1
+
     def varint(self, path: str) -> int:
+        self.count()
         try:
             value, self.position = read_varint(self.buffer, self.position)
         except IndexError:
@@ -93,6 +117,8 @@ class Reader:
         count = self.varint(where)
         if count * 2 > self.end - self.position:
             raise self.fail(where, f"{count} tags do not fit in {self.end - self.position} bytes")
+        if count > TAGS_MAX:
+            raise self.fail(where, f"{count} tagged fields, more than {TAGS_MAX}")
         for _ in range(count):
             number = self.varint(where)
             size = self.varint(where)

@@ -19,7 +19,8 @@ class Source:
     """Collects a function body for one version of one message."""
 
     def __init__(self, version: int, flexible: bool, *, in_steps: bool = False) -> None:
-        """`in_steps` makes the function a generator that yields after every element of an array."""
+        """`in_steps` makes the function a generator that yields after every element of an array. It yields a
+        number where one step reads several elements."""
         self.in_steps = in_steps
         self.version = version
         self.flexible = flexible

@@ -12,6 +12,7 @@ from typing import Any
 from barnabas.protocol.types import STRING_LENGTH_MAX
 
 VARINT_MAX = 0x7FFF_FFFF
+TAGS_MAX = 1_000  # tagged fields of one struct; no version of any message has ten
 
 
 class Malformed(ValueError):
@@ -96,6 +97,8 @@ def read_unknown_tags(buffer: Any, position: int) -> tuple[list[tuple[int, bytes
     count, position = read_varint(buffer, position)
     if count * 2 > len(buffer) - position:
         raise Malformed("more tags than bytes")
+    if count > TAGS_MAX:
+        raise Malformed(f"{count} tagged fields, more than {TAGS_MAX}")
     tags: list[tuple[int, bytes]] = []
     for _ in range(count):
         number, position = read_varint(buffer, position)

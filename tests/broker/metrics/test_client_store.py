@@ -2,7 +2,9 @@
 
 import struct
 
-from barnabas.broker.metrics import client_store
+import pytest
+
+from barnabas.broker.metrics import client_store, otlp
 from barnabas.broker.metrics.client_store import LAST_VALUES_S, MISSED_PUSHES, ClientStore
 from barnabas.broker.metrics.telemetry import TelemetryClient
 
@@ -65,3 +67,31 @@ def test_clients_are_bounded() -> None:
     found = shown(store)
     assert len(found) == client_store.CLIENTS_MAX
     assert "0" not in found
+
+
+def named(name: str) -> bytes:
+    point = length(b"\x21" + struct.pack("<d", 1.0), 1)
+    return length(length(length(length(name.encode(), 1) + length(point, 5), 2), 2), 1)
+
+
+def test_names_take_a_bounded_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_store, "CHARACTERS_MAX", 100)
+    monkeypatch.setattr(client_store, "ALL_CHARACTERS_MAX", 150)
+    store = ClientStore()
+    store.put(client("a"), named("x" * 60) + named("y" * 60) + named("z" * 40))
+    [(_, values)] = store.values()
+    assert [name[0] for name, _, _ in values] == ["x", "z"]
+    store.put(client("b"), named("x" * 60))
+    assert shown(store) == ["b"]
+    store.put(client("c"), named("x" * 60))
+    store.put(client("b"), named("x" * 60))
+    assert shown(store) == ["c", "b"]
+
+
+def test_a_payload_of_many_fields_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "FIELDS_MAX", 15)
+    assert len(list(otlp.points(payload(1)))) == 1
+    with pytest.raises(ValueError, match="more than 15 fields"):
+        list(otlp.points(payload(1) * 3))
+    with pytest.raises(ValueError, match="more than 15 fields"):
+        list(otlp.points(b"\x10\x01" * 16))

@@ -7,13 +7,17 @@ of a node without an authorizer have no checks at all. Does not know: rules, wha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.access.mapping import change_response
 from barnabas.broker.access.refusals import refuse
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.api.large_requests import resolved
 from barnabas.broker.api.needs import Instead, Need, Where
-from barnabas.protocol import KafkaError, apis
+from barnabas.metadata.steps import Steps, at_once
+from barnabas.protocol import KafkaError, Message, apis
 from barnabas.security.acls.vocabulary import CLUSTER_NAME, ResourceType
 
 if TYPE_CHECKING:
@@ -41,15 +45,37 @@ def check(endpoint: Endpoint, handler: Handler, version: int, kind: str) -> Hand
 
     def checked(request: Any, context: RequestContext) -> Any:
         context.api = key
+        if items and context.owns_frame:
+            return checked_in_pieces(request, context)
+        refused = at_once(find_refused(request, context))
+        return refused if isinstance(refused, Message) else handled(request, context, refused)
+
+    async def checked_in_pieces(request: Any, context: RequestContext) -> Any:
+        """The same for a large request."""
+        refused = await context.broker.pieces.run(find_refused(request, context))
+        if isinstance(refused, Message):
+            return refused
+        result = handled(request, context, refused)
+        if isinstance(result, Deferred):
+            return await resolved(result)
+        return await result if inspect.isawaitable(result) else result
+
+    def find_refused(request: Any, context: RequestContext) -> Steps[Message | list[Refused]]:
+        """Take the refused items out of the request. Out: their results, or the refusal of the request."""
         rights = context.rights
         assert rights is not None
+        refused: list[Refused] = []
         try:
             for need in whole:
                 if not allows(need, request, rights, key):
                     return refuse(request, need.code, version)
-            refused = [each for need in items for each in take_refused(need, request, context, version)]
+            for need in items:
+                refused += yield from take_refused(need, request, context, version)
         except KafkaError as error:  # the ACLs are not loaded yet
             return refuse(request, error.code, version)
+        return refused
+
+    def handled(request: Any, context: RequestContext, refused: list[Refused]) -> Any:
         if not refused:
             return handler(request, context)
         if not any(getattr(request, items_of(need)) for need in items):
@@ -85,7 +111,7 @@ def allows_first(instead: Instead, rights: Rights, api: int) -> bool:
     return rights.allow_first(operation, resource, CLUSTER_NAME, api)
 
 
-def take_refused(need: Need, request: Any, context: RequestContext, version: int) -> list[Refused]:
+def take_refused(need: Need, request: Any, context: RequestContext, version: int) -> Steps[list[Refused]]:
     """Take the refused items out of the request. Returns their part of the response, if there are any."""
     rights, api = context.rights, context.api
     assert rights is not None
@@ -99,6 +125,7 @@ def take_refused(need: Need, request: Any, context: RequestContext, version: int
     kept: list[Any] = []
     refused: list[Any] = []
     for item in items:
+        yield
         if need.when is not None and not need.when(item):
             kept.append(item)
             continue

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred, Response
+from barnabas.broker.api.large_requests import bounded
 from barnabas.protocol import Message, apis
 from barnabas.protocol.codec import codec
 
@@ -73,7 +74,9 @@ async def changed_later(
 async def decoded(
     response: bytes, key: int, version: int, context: RequestContext, change: Change
 ) -> Message:
-    steps = codec(apis.response_class(key), version).decode_in_steps(response, 0)
+    response_class = apis.response_class(key)
+    decoding = codec(response_class, version).decode_in_steps(response, 0)
+    steps = bounded(decoding, response_class.__name__, version, elements_max=len(response))
     message: Message
     message, _ = await context.broker.pieces.run(steps)
     change(message)

@@ -26,6 +26,7 @@ class RequestContext:
         "correlation_id",
         "host",
         "listener",
+        "owns_frame",
         "principal",
         "software_name",
         "software_version",
@@ -44,6 +45,7 @@ class RequestContext:
         self.client_id: str | None = None
         self.correlation_id = 0
         self.version = 0
+        self.owns_frame = False  # the request's bytes stay as they are until it is over
         # Offsets of batches of this produce request that are appended already (see `direct_produce`).
         self.appended: Sequence[Placed] = ()
         self.api = -1  # the key of the request, set where requests are checked

@@ -1,17 +1,18 @@
 """Large requests and responses, decoded and encoded in pieces while other requests are served.
 
-In: a large frame of any API but Produce, or a response that its handler knows to be large. Out: the handler's
-result; the bytes of the response. Does not know: what the messages mean, connections.
+In: a large frame, or a response that its handler knows to be large. Out: the handler's result; the bytes of
+the response. A request with more elements than `ELEMENTS_MAX` is malformed: their objects would take many
+times the memory of the request. Does not know: what the messages mean, connections.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred, Response
-from barnabas.protocol import Message
+from barnabas.protocol import Message, ProtocolError
 from barnabas.protocol.codec import codec
 
 if TYPE_CHECKING:
@@ -21,19 +22,56 @@ if TYPE_CHECKING:
 
 PARTS_AT_ONCE = 1_000
 LARGE_FRAME_BYTES = 32 * 1024  # takes about a millisecond to decode
+ELEMENTS_MAX = 250_000  # of all arrays of a request, and its tagged fields
+ELEMENTS_AT_ONCE = 500  # of a request that holds records: most are large because of their records
+Decoding = Generator[int | None, None, tuple[Any, int]]
 
 
-async def handle_large(route: Route, frame: bytes, position: int, context: RequestContext) -> Response | None:
-    """Decode a request in pieces, then call its handler. ProtocolError: the request is malformed."""
+async def handle_large(
+    route: Route, frame: memoryview, position: int, context: RequestContext
+) -> Response | None:
+    """Decode a request in pieces, call its handler, and encode the response in pieces. ProtocolError: the
+    request is malformed."""
     steps = codec(route.request_class, route.version).decode_in_steps(frame, position)
-    request, _ = await context.broker.pieces.run(steps)
+    request, _ = await context.broker.pieces.run(bounded(steps, route.request_class.__name__, route.version))
+    context.owns_frame = True
     result: Any = route.handler(request, context)
+    found: Response | None
     if isinstance(result, Deferred):
-        return await resolved(result)
-    if result is None or isinstance(result, Message | bytes):
-        return result
-    found: Response | None = await result
-    return found
+        found = await resolved(result)
+    elif result is None or isinstance(result, Message | bytes):
+        found = result
+    else:
+        found = await result
+    return None if found is None else await context.broker.pieces.run(route.encode_large(found))
+
+
+def bounded(
+    decoding: Decoding, name: str, version: int, elements_max: int = ELEMENTS_MAX
+) -> Steps[tuple[Any, int]]:
+    """Decode in steps. ProtocolError: the message has more elements than `elements_max`."""
+    left = elements_max
+    while True:
+        try:
+            left -= next(decoding) or 1
+        except StopIteration as done:
+            found: tuple[Any, int] = done.value
+            return found
+        if left < 0:
+            raise ProtocolError(name, f"it has more than {elements_max} elements (version {version})")
+        yield
+
+
+def decode_few(route: Route, frame: memoryview, position: int) -> Any:
+    """Decode a request of few elements, however long they are. None: it has many."""
+    decoding: Decoding = codec(route.request_class, route.version).decode_in_steps(frame, position)
+    left = ELEMENTS_AT_ONCE
+    while left > 0:
+        try:
+            left -= next(decoding) or 1
+        except StopIteration as done:
+            return done.value[0]
+    return None
 
 
 async def resolved(deferred: Deferred) -> Response | None:

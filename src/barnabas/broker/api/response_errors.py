@@ -1,7 +1,8 @@
 """The error codes in a response, found by its schema, for the metric ErrorsPerSec.
 
 In: a class of responses. Out: a function that counts the codes of one response, those of its partitions and
-other items included, as Kafka does. Built once for each class. Does not know: metrics, requests.
+other items included, as Kafka does. Built once for each class. Responses of many items are counted in steps,
+by their schema. Does not know: metrics, requests.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import Message
 from barnabas.protocol.message import Struct
 
@@ -59,6 +61,29 @@ def nested(has_own: bool, inner: list[tuple[str, bool, Count]]) -> Count:
                 count_inner(each, counts)
 
     return count
+
+
+def count_in_steps(response: Message, counts: Counts) -> Steps[None]:
+    """Count the codes of a response with many items."""
+    if error_counter(type(response)) is count_nothing:
+        count_nothing(response, counts)
+    else:
+        yield from count_below(response, counts)
+
+
+def count_below(struct: Struct, counts: Counts) -> Steps[None]:
+    for field in struct.schema.fields:
+        value = getattr(struct, field.name)
+        if field.name == ERROR:
+            counts[value] = counts.get(value, 0) + 1
+        elif field.struct is None or not value:
+            continue
+        elif field.is_array:
+            for each in value:
+                yield from count_below(each, counts)
+                yield
+        else:
+            yield from count_below(value, counts)
 
 
 def count_nothing(response: Any, counts: Counts) -> None:

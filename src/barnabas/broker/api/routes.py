@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from barnabas.broker.api.response_errors import count_nothing, error_counter
+from barnabas.broker.api.large_requests import encode_in_steps
+from barnabas.broker.api.response_errors import count_in_steps, count_nothing, error_counter
 from barnabas.protocol import ApiKey, Message, apis
 from barnabas.protocol.codec import codec
 from barnabas.protocol.produce_layout import VERSIONS as PRODUCE_VERSIONS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.api.needs import Need, Needs
     from barnabas.broker.metrics import ApiMetrics, Metrics
     from barnabas.broker.quotas.throttling import Guard
+    from barnabas.metadata.steps import Steps
 
 _header = struct.Struct(">ii").pack
 _flexible_header = struct.Struct(">iiB").pack
@@ -60,6 +62,7 @@ class Route:
     __slots__ = (
         "_count_errors",
         "_follower_times",
+        "_has_codec",
         "decode",
         "encode",
         "flexible_request",
@@ -87,6 +90,7 @@ class Route:
         encoder = endpoint.encoder
         response_class = apis.response_class(key)
         self.encode = encoder(version) if encoder else codec(response_class, version).encode
+        self._has_codec = encoder is None
         counts_errors = endpoint.counts_errors
         self._count_errors = error_counter(response_class) if counts_errors else count_nothing
         self._follower_times: ApiMetrics | None = None
@@ -101,6 +105,14 @@ class Route:
             count_nothing(response, self.times.errors)
         else:
             self._count_errors(response, self.times.errors)
+
+    def encode_large(self, response: Message | bytes) -> Steps[Message | bytes]:
+        """Encode the response to a large request in steps, unless the API has an encoder of its own."""
+        if isinstance(response, bytes) or not self._has_codec:
+            return response
+        if self._count_errors is not count_nothing:
+            yield from count_in_steps(response, self.times.errors)
+        return (yield from encode_in_steps(response, self.version))
 
     def follower_times(self, metrics: Metrics) -> ApiMetrics:
         """The counters of this API for fetches of followers."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import alter_cluster
 from barnabas.broker.api.routes import handles
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
@@ -19,14 +22,20 @@ Result = Topic.AlterReplicaLogDirPartitionResult
 @handles(AlterReplicaLogDirsRequest, "1-2", needs=alter_cluster)
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: RequestContext
-) -> AlterReplicaLogDirsResponse:
+) -> Awaitable[AlterReplicaLogDirsResponse]:
+    return context.broker.pieces.run(alter(request, context))
+
+
+def alter(request: AlterReplicaLogDirsRequest, context: RequestContext) -> Steps[AlterReplicaLogDirsResponse]:
     wanted: dict[TopicPartition, str] = {}  # the last dir counts for a partition that is named twice
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
                 wanted[TopicPartition(topic.name, index)] = directory.path
+                yield
     topics: dict[str, Topic] = {}
     for topic_partition, path in wanted.items():
+        yield
         code = ErrorCode.NONE
         try:
             context.broker.moves.alter(topic_partition, path)

@@ -17,6 +17,7 @@ from barnabas.broker.handlers.envelope import ForwardedChannel
 from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.controller.delegation_tokens import may_renew
 from barnabas.metadata.security import DelegationToken
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -121,20 +122,32 @@ def expire_token(
 @handles(DescribeDelegationTokenRequest, "1-3", needs=DESCRIBE_OTHERS, listeners=BOTH)
 def describe_tokens(
     request: DescribeDelegationTokenRequest, context: RequestContext
-) -> DescribeDelegationTokenResponse:
+) -> DescribeDelegationTokenResponse | Awaitable[DescribeDelegationTokenResponse]:
     if not may_ask(context):
         return DescribeDelegationTokenResponse(error_code=NOT_ALLOWED)
     secret: Any = context.broker.settings["delegation.token.secret.key"]
     if secret is None:
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    owners = None
+    return context.broker.pieces.run(find_tokens(request, secret.value, context))
+
+
+def find_tokens(
+    request: DescribeDelegationTokenRequest, secret: str, context: RequestContext
+) -> Steps[DescribeDelegationTokenResponse]:
+    """The tokens of the owners that the request names, or all, as far as the caller may see them."""
+    owners: set[str] | None = None
     if request.owners is not None:
-        owners = [Principal(each.principal_name, each.principal_type) for each in request.owners]
-    found = [
-        described(token, secret.value, context.version)
-        for token in context.broker.image.security.tokens.values()
-        if (owners is None or any(may_renew(token, owner) for owner in owners)) and may_see(token, context)
-    ]
+        owners = set()
+        for each in request.owners:
+            owners.add(str(Principal(each.principal_name, each.principal_type)))
+            yield
+    found = []
+    for token in list(context.broker.image.security.tokens.values()):
+        parties = (token.owner, token.requester, *token.renewers)
+        is_asked_for = owners is None or not owners.isdisjoint(parties)
+        if is_asked_for and may_see(token, context):
+            found.append(described(token, secret, context.version))
+        yield
     return DescribeDelegationTokenResponse(tokens=found)
 
 

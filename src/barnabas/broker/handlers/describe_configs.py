@@ -6,14 +6,16 @@ Resources are topics, brokers, groups and client metrics subscriptions.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.large_requests import encode_in_steps
 from barnabas.broker.api.needs import of_configs
 from barnabas.broker.api.routes import handles
 from barnabas.broker.log_lines import levels as loggers
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.metadata.configs import ConfigResource, ResourceType
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.security.acls.vocabulary import Operation
@@ -24,6 +26,7 @@ RequestedResource = DescribeConfigsRequest.DescribeConfigsResource
 Result = DescribeConfigsResponse.DescribeConfigsResult
 Config = Result.DescribeConfigsResourceResult
 DOCUMENTED_SINCE = 3
+RESOURCES_AT_ONCE = 4
 
 
 @handles(
@@ -32,9 +35,27 @@ DOCUMENTED_SINCE = 3
     needs=of_configs(Operation.DESCRIBE_CONFIGS, "results"),
     listeners="broker controller",
 )
-def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+def describe_configs(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse | Awaitable[bytes]:
+    if len(request.resources) > RESOURCES_AT_ONCE:
+        return describe_many(request, context)
+    return at_once(describe_resources(request, context))
+
+
+async def describe_many(request: DescribeConfigsRequest, context: RequestContext) -> bytes:
+    """Describe in pieces: the settings of one topic are fifty objects in the response."""
+    pieces = context.broker.pieces
+    response = await pieces.run(describe_resources(request, context))
+    return await pieces.run(encode_in_steps(response, context.version))
+
+
+def describe_resources(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> Steps[DescribeConfigsResponse]:
     results = []
     for asked in request.resources:
+        yield
         try:
             configs = [config_of(entry, request, context.version) for entry in entries(asked, context)]
             results.append(

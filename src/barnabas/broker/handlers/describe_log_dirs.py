@@ -70,10 +70,15 @@ def logs_of(request: DescribeLogDirsRequest, broker: Broker) -> Steps[dict[str, 
     """The partitions in each dir, by topic."""
     asked: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        asked = set()
+        for topic in request.topics:
+            for index in topic.partitions:
+                asked.add((topic.topic, index))
+                yield
     topics: dict[str, dict[str, list[Partition]]] = {each.path: {} for each in broker.log_dirs.dirs}
     logs = broker.log_dirs.logs
     for topic_partition, log in [*logs.items(), *broker.log_dirs.future_logs.items()]:
+        yield
         if asked is None or topic_partition in asked:
             current = logs.get(topic_partition)
             row = Partition(partition_index=topic_partition.partition, partition_size=log.size_bytes)
@@ -81,7 +86,6 @@ def logs_of(request: DescribeLogDirsRequest, broker: Broker) -> Steps[dict[str, 
                 row.is_future_key = True
                 row.offset_lag = current.end_offset - log.end_offset if current is not None else UNKNOWN_LAG
             topics[directory_of(log.directory)].setdefault(topic_partition.topic, []).append(row)
-            yield
     return topics
 
 

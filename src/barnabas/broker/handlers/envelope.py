@@ -11,6 +11,7 @@ import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.large_requests import bounded
 from barnabas.broker.api.needs import cluster_action
 from barnabas.broker.api.routes import handles
 from barnabas.controller.refusals import is_not_controller
@@ -42,7 +43,7 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
     if controller is None or not controller.is_active:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
-        inner, asked, key, version = unpack(request, context)
+        inner, asked, key, version = await unpack(request, context)
     except ProtocolError:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     route = context.channel.listener.router.find(key, version)
@@ -61,7 +62,9 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
     return EnvelopeResponse(response_data=data)
 
 
-def unpack(request: EnvelopeRequest, context: RequestContext) -> tuple[RequestContext, Message, int, int]:
+async def unpack(
+    request: EnvelopeRequest, context: RequestContext
+) -> tuple[RequestContext, Message, int, int]:
     """Decode an envelope. Out: the client's context, its request, and the request's key and version."""
     data = memoryview(bytes(request.request_data))
     if len(data) < 8:
@@ -70,7 +73,8 @@ def unpack(request: EnvelopeRequest, context: RequestContext) -> tuple[RequestCo
     if key not in apis.APIS or version not in apis.APIS[key].versions:
         raise ProtocolError("envelope", f"api key {key} version {version} is not known")
     header, position = codec(RequestHeader, apis.request_header_version(key, version)).decode(data, 0)
-    asked, _ = codec(apis.request_class(key), version).decode(data, position)
+    decoding = codec(apis.request_class(key), version).decode_in_steps(data, position)
+    asked, _ = await context.broker.pieces.run(bounded(decoding, apis.request_class(key).__name__, version))
     channel = cast("Channel", ForwardedChannel(context.channel.listener))
     inner = RequestContext(context.broker, channel, context.listener)
     inner.principal = principal_of(bytes(request.request_principal or b""))

@@ -21,6 +21,7 @@ from barnabas.broker.api.needs import (
     transactional_id,
 )
 from barnabas.broker.api.routes import handles
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.security.acls.vocabulary import Operation
@@ -34,6 +35,7 @@ GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
 NO_NODE = -1
+KEYS_AT_ONCE = 64  # more are looked up in pieces
 
 CoordinatorResult = FindCoordinatorResponse.Coordinator
 
@@ -62,7 +64,10 @@ def find_coordinator(
     coordinator = coordinator_for(request.key_type, context.broker, context.version)
     if coordinator is not None and not (coordinator.is_started and coordinator.topic.exists):
         return create_then_respond(coordinator, request, context, context.version)
-    return build_response(request, context, context.version)
+    steps = build_response(request, context, context.version)
+    return (
+        context.broker.pieces.run(steps) if len(request.coordinator_keys) > KEYS_AT_ONCE else at_once(steps)
+    )
 
 
 def coordinator_for(key_type: int, broker: Broker, version: int) -> Coordinator[Any] | None:
@@ -73,6 +78,10 @@ def coordinator_for(key_type: int, broker: Broker, version: int) -> Coordinator[
     return broker.share_coordinator if key_type == SHARE_KEY and version >= SHARE_SINCE else None
 
 
+def is_long(request: FindCoordinatorRequest) -> bool:
+    return len(request.coordinator_keys) > KEYS_AT_ONCE
+
+
 async def create_then_respond(
     coordinator: Coordinator[Any], request: FindCoordinatorRequest, context: RequestContext, version: int
 ) -> FindCoordinatorResponse:
@@ -80,14 +89,17 @@ async def create_then_respond(
     if not coordinator.topic.exists:
         with suppress(KafkaError):  # `create` logs it; the response says that there is no coordinator
             await coordinator.topic.create()
-    return build_response(request, context, version)
+    return await context.broker.pieces.run(build_response(request, context, version))
 
 
 def build_response(
     request: FindCoordinatorRequest, context: RequestContext, version: int
-) -> FindCoordinatorResponse:
+) -> Steps[FindCoordinatorResponse]:
     keys = request.coordinator_keys if version >= BATCHED_SINCE else [request.key]
-    found = [find(key, request.key_type, context, version) for key in keys]
+    found = []
+    for key in keys:
+        found.append(find(key, request.key_type, context, version))
+        yield
     if version >= BATCHED_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     [only] = found

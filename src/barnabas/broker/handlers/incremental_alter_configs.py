@@ -4,6 +4,9 @@ controller decides on everything else.
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import CLUSTER, each, of_configs
 from barnabas.broker.api.routes import handles
@@ -20,6 +23,9 @@ from barnabas.security.acls import vocabulary
 
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+
+
+LOGGERS_A_TURN = 50
 
 
 def is_of_loggers(resource: Resource) -> bool:
@@ -46,10 +52,18 @@ async def incremental_alter_configs(
     asked = request.resources
     broker = context.broker
     answered: dict[int, Result] = {}  # by position: what the controller has no part in
+    named = Counter(each.resource_name for each in asked if is_of_loggers(each))
     for index, found in enumerate(asked):
         if found.resource_type == ResourceType.BROKER_LOGGER:
-            answered[index] = alter_loggers(found, asked, broker.node_id, validate_only=request.validate_only)
-            broker.on_log_levels()
+            is_repeated = named[found.resource_name] > 1
+            is_applied = not request.validate_only
+            answered[index] = alter_loggers(
+                found, broker.node_id, is_repeated=is_repeated, is_applied=is_applied
+            )
+            if is_applied and not answered[index].error_code:
+                broker.on_log_levels()
+            if not len(answered) % LOGGERS_A_TURN:
+                await asyncio.sleep(0)
         elif found.resource_type == ResourceType.BROKER and found.resource_name == str(broker.node_id):
             try:
                 await broker.dynamic.check(
@@ -78,16 +92,15 @@ def refused(found: Resource, error: KafkaError) -> Result:
     )
 
 
-def alter_loggers(found: Resource, asked: list[Resource], node_id: int, *, validate_only: bool) -> Result:
+def alter_loggers(found: Resource, node_id: int, *, is_repeated: bool, is_applied: bool) -> Result:
     result = Result(resource_type=found.resource_type, resource_name=found.resource_name, error_message=None)
-    same = [each for each in asked if each.resource_type == found.resource_type]
     try:
-        if sum(each.resource_name == found.resource_name for each in same) > 1:
+        if is_repeated:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         check_request(found)
         loggers.check_node(found.resource_name, node_id)
         loggers.check(found.configs)
-        if not validate_only:
+        if is_applied:
             loggers.apply(found.configs)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message

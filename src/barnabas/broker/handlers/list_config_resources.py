@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_cluster_configs
 from barnabas.broker.api.routes import handles
 from barnabas.metadata.configs import ResourceType
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
@@ -14,12 +17,19 @@ from barnabas.protocol.messages.list_config_resources import (
 )
 
 Resource = ListConfigResourcesResponse.ConfigResource
+RESOURCES_A_STEP = 256
 
 
 @handles(ListConfigResourcesRequest, "0-1", needs=describe_cluster_configs)
 def list_config_resources(
     request: ListConfigResourcesRequest, context: RequestContext
-) -> ListConfigResourcesResponse:
+) -> Awaitable[ListConfigResourcesResponse]:
+    return context.broker.pieces.run(list_resources(request, context))
+
+
+def list_resources(
+    request: ListConfigResourcesRequest, context: RequestContext
+) -> Steps[ListConfigResourcesResponse]:
     kinds = [int(ResourceType.CLIENT_METRICS)]
     if context.version > 0:
         kinds = list(dict.fromkeys(request.resource_types)) or [int(kind) for kind in ResourceType]
@@ -27,9 +37,10 @@ def list_config_resources(
     for kind in kinds:
         if kind not in ResourceType.__members__.values():
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-        found += [
-            Resource(resource_name=name, resource_type=kind) for name in names(kind, context.broker.image)
-        ]
+        for count, name in enumerate(names(kind, context.broker.image), 1):
+            found.append(Resource(resource_name=name, resource_type=kind))
+            if not count % RESOURCES_A_STEP:
+                yield
     return ListConfigResourcesResponse(config_resources=found)
 
 

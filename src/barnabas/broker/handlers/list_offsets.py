@@ -99,9 +99,11 @@ def build_response(
 ) -> Steps[ListOffsetsResponse]:
     """Build the response, and collect timestamps to look up in files. Only the loop may read the rest."""
     version = context.version
-    seen = Counter(
-        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
-    )
+    seen: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            seen[topic.name, asked.partition_index] += 1
+            yield
     topics = []
     for topic in request.topics:
         results = []

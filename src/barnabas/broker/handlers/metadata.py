@@ -14,7 +14,6 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import CLUSTER, TOPIC, Instead, Need, Where, describe_shown_topics
 from barnabas.broker.api.routes import handles
 from barnabas.broker.topics.encoded_topics import Form, PackedTopics, encoder
-from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import NULL_UUID, ErrorCode
@@ -46,20 +45,43 @@ REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 def metadata(
     request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    missing = names_to_create(request, context)
+    if request.topics is not None and len(request.topics) > TOPICS_AT_ONCE_MAX:
+        return many_topics(request, context)
+    missing = at_once(names_to_create(request, context))
     refused: Set[str] = frozenset()
     if missing and context.rights is not None:
-        missing, refused = those_allowed(missing, context, context.rights)
+        missing, refused = at_once(those_allowed(missing, context, context.rights))
     throttle_ms = create(missing, context) if missing else 0
     response = build_response(request, context)
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
         context.channel.mute(throttle_ms)
-    topics = topics_of(request, context, refused)
+    if request.topics is None or (context.version == 0 and not request.topics):
+        topics = all_topics(request, context)
+    else:
+        topics = named(at_once(named_topics(request, context, refused)), request, context)
     if isinstance(topics, PackedTopics):
         response.topics = topics
         return response
     return with_topics(response, topics)
+
+
+async def many_topics(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    """The response to a request that names many topics, in pieces."""
+    pieces = context.broker.pieces
+    missing = await pieces.run(names_to_create(request, context))
+    refused: Set[str] = frozenset()
+    if missing and context.rights is not None:
+        missing, refused = await pieces.run(those_allowed(missing, context, context.rights))
+    throttle_ms = create(missing, context) if missing else 0
+    response = build_response(request, context)
+    topics = await pieces.run(named_topics(request, context, refused))
+    if throttle_ms:
+        response.throttle_time_ms = throttle_ms
+        context.channel.mute(throttle_ms)
+    packed = named(topics, request, context)
+    response.topics = packed if isinstance(packed, PackedTopics) else await packed
+    return response
 
 
 async def with_topics(response: MetadataResponse, packing: Awaitable[PackedTopics]) -> MetadataResponse:
@@ -67,34 +89,46 @@ async def with_topics(response: MetadataResponse, packing: Awaitable[PackedTopic
     return response
 
 
-def names_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
+def names_to_create(request: MetadataRequest, context: RequestContext) -> Steps[list[str]]:
+    """The valid names of missing topics that the request may create, up to a limit."""
     broker = context.broker
     allowed = request.allow_auto_topic_creation or context.version < 4
     if not allowed or not request.topics or not broker.settings["auto.create.topics.enable"]:
         return []
     known = broker.image.topics.by_name
-    return [
-        topic.name
-        for topic in request.topics
-        if topic.name is not None and topic.topic_id == NULL_UUID and topic.name not in known
-    ]
+    names = []
+    for topic in request.topics:
+        if topic.name is not None and topic.topic_id == NULL_UUID and topic.name not in known:
+            names.append(topic.name)
+        yield
+    return names
 
 
-def those_allowed(names: list[str], context: RequestContext, rights: Rights) -> tuple[list[str], Set[str]]:
+def those_allowed(
+    names: list[str], context: RequestContext, rights: Rights
+) -> Steps[tuple[list[str], Set[str]]]:
     """The missing topics that the caller may see and create, and those that it may see only."""
-    seen = [name for name in names if rights.allow_quietly(Operation.DESCRIBE, TOPIC, name)]
+    seen = []
+    for name in names:
+        if rights.allow_quietly(Operation.DESCRIBE, TOPIC, name):
+            seen.append(name)
+        yield
     if not seen or rights.allow_quietly(Operation.CREATE, CLUSTER, CLUSTER_NAME):
         return seen, frozenset()
-    refused = {name for name in seen if not rights.allow(Operation.CREATE, TOPIC, name, context.api)}
-    return [name for name in seen if name not in refused], refused
+    allowed, refused = [], set()
+    for name in seen:
+        if rights.allow(Operation.CREATE, TOPIC, name, context.api):
+            allowed.append(name)
+        else:
+            refused.add(name)
+        yield
+    return allowed, refused
 
 
 def create(names: list[str], context: RequestContext) -> int:
     """Start to create topics with valid names. Out: how long the client's quota throttles it, in ms."""
-    from barnabas.controller.topic_names import reason_invalid
-
     broker = context.broker
-    wanted = broker.auto_creation.missing([name for name in names if reason_invalid(name) is None])
+    wanted = broker.auto_creation.missing(names)
     if not wanted:
         return 0
     mutations = broker.quotas.mutating(context.user, context.client_id, strict=False)
@@ -105,26 +139,30 @@ def create(names: list[str], context: RequestContext) -> int:
     return mutations.wait_ms()
 
 
-def topics_of(
-    request: MetadataRequest, context: RequestContext, refused: Set[str]
-) -> PackedTopics | Awaitable[PackedTopics]:
-    """The topics of the response, in the background if many of them must be encoded. `refused` are missing
-    topics that the caller may not create."""
+def all_topics(request: MetadataRequest, context: RequestContext) -> PackedTopics | Awaitable[PackedTopics]:
+    """All topics, in the background if many of them must be encoded."""
     broker, rights = context.broker, context.rights
     image, cache = broker.image, broker.encoded_topics
     form = Form(context.version, request.include_topic_authorized_operations)
-    if request.topics is None or (context.version == 0 and not request.topics):
-        if rights is not None:
-            return broker.pieces.run(visible_topics(rights, form, broker))
-        packed = cache.all_packed(form, image)
-        if packed is not None:
-            return packed
-        everything = image.topics.by_name.values()
-        is_small = len(everything) <= TOPICS_AT_ONCE_MAX
-        if is_small and cache.missing(everything, form, image) <= PARTITIONS_AT_ONCE_MAX:
-            return at_once(cache.pack_all(form, image))
-        return broker.pieces.run(cache.pack_all(form, image))
-    topics = named_topics(request, context, image, refused)
+    if rights is not None:
+        return broker.pieces.run(visible_topics(rights, form, broker))
+    packed = cache.all_packed(form, image)
+    if packed is not None:
+        return packed
+    everything = image.topics.by_name.values()
+    is_small = len(everything) <= TOPICS_AT_ONCE_MAX
+    if is_small and cache.missing(everything, form, image) <= PARTITIONS_AT_ONCE_MAX:
+        return at_once(cache.pack_all(form, image))
+    return broker.pieces.run(cache.pack_all(form, image))
+
+
+def named(
+    topics: Sequence[TopicImage | Topic], request: MetadataRequest, context: RequestContext
+) -> PackedTopics | Awaitable[PackedTopics]:
+    """The topics that a request names, in the background if many of them must be encoded."""
+    broker, rights = context.broker, context.rights
+    image, cache = broker.image, broker.encoded_topics
+    form = Form(context.version, request.include_topic_authorized_operations)
     is_small = len(topics) <= TOPICS_AT_ONCE_MAX
     if is_small and cache.missing(images_in(topics), form, image) <= PARTITIONS_AT_ONCE_MAX:
         return at_once(cache.pack(topics, form, image, rights))
@@ -148,9 +186,11 @@ def images_in(topics: Sequence[TopicImage | Topic]) -> list[TopicImage]:
 
 
 def named_topics(
-    request: MetadataRequest, context: RequestContext, image: MetadataImage, refused: Set[str]
-) -> Sequence[TopicImage | Topic]:
-    """The topics that the request names, each once; unknown topics as errors."""
+    request: MetadataRequest, context: RequestContext, refused: Set[str]
+) -> Steps[Sequence[TopicImage | Topic]]:
+    """The topics that the request names, each once; unknown topics as errors. `refused` are missing topics
+    that the caller may not create."""
+    image = context.broker.image
     asked_for = request.topics or ()
     if uses_ids_too_early(request, context.version):
         return [
@@ -160,7 +200,12 @@ def named_topics(
     topics: list[TopicImage | Topic] = []
     checks = context.rights is not None
     by_id = any(asked.topic_id != NULL_UUID for asked in asked_for)
-    for asked in {(each.name, each.topic_id): each for each in asked_for}.values():
+    once = {}
+    for each in asked_for:
+        once[each.name, each.topic_id] = each
+        yield
+    for asked in once.values():
+        yield
         found = (
             image.topics.by_id.get(asked.topic_id) if by_id else image.topics.by_name.get(asked.name or "")
         )

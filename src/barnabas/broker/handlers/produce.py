@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.deferred import Response
+from barnabas.broker.api.large_requests import encode_in_steps
 from barnabas.broker.api.needs import TOPIC, Need, Where, transactional_id
 from barnabas.broker.api.routes import handles
 from barnabas.broker.produce import preparing, producing
@@ -20,6 +22,7 @@ from barnabas.broker.produce.preparing import PreparedBatches
 from barnabas.broker.produce.produce_parts import append_in_parts, is_long
 from barnabas.broker.produce.purgatory import Wait
 from barnabas.broker.produce.verifying import NotVerified, Verified
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.validation import NeedsSchemas, NeedsThread, RecordsRejected
@@ -52,8 +55,12 @@ NEEDS = (
 
 
 @handles(ProduceRequest, "3-13", announced_from=0, needs=NEEDS)
-def produce(request: ProduceRequest, context: RequestContext) -> Message | Awaitable[Message | None] | None:
+def produce(request: ProduceRequest, context: RequestContext) -> Message | Awaitable[Response | None] | None:
     appended, context.appended = context.appended, ()
+    if is_long(request):
+        if not context.owns_frame:
+            producing.copy_out_of_arena(request)
+        return produce_long(request, context)
     if request.transactional_id is None:
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             refusal = producing.missing_transactional_id(request)
@@ -69,6 +76,39 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | Await
     if isinstance(verified, dict):
         return append(request, context, verified, appended)
     return when_verified(request, context, verified, appended)
+
+
+async def produce_long(request: ProduceRequest, context: RequestContext) -> Response | None:
+    """Append many batches in parts, and encode the response in pieces."""
+    pieces, rights = context.broker.pieces, context.rights
+    transactional_id = request.transactional_id
+    verified: Verified | None = None
+    refusal: KafkaError | None = None
+    response: Message | None
+    is_transactional = await pieces.run(producing.find_transactions(request))
+    if transactional_id is None:
+        refusal = producing.MISSING_TRANSACTIONAL_ID if is_transactional else None
+    elif (
+        is_transactional
+        and rights is not None
+        and not rights.allow_write_as(transactional_id, ApiKey.PRODUCE)
+    ):
+        refusal = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    else:
+        try:
+            found = producing.verify_request(request, transactional_id, context)
+            verified = found if isinstance(found, dict) else await found
+        except KafkaError as error:
+            refusal = error
+    if refusal is not None:
+        response = await pieces.run(refuse_each(request, context, refusal))
+    else:
+        response = await append_in_parts(
+            request, context, lambda part, for_part: append(part, for_part, verified, ()), not_written
+        )
+    if response is None:
+        return None
+    return await pieces.run(encode_in_steps(response, context.version))
 
 
 async def when_verified(
@@ -133,13 +173,6 @@ def append(
     try:
         prepared = None
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
-            if is_long(request):
-                return append_in_parts(
-                    request,
-                    context,
-                    lambda part, for_part: append(part, for_part, verified, ()),
-                    not_written,
-                )
             prepared = preparing.validate_at_once(request, context)
         return append_validated(request, context, verified, prepared, appended)
     except NeedsSchemas as needed:  # nothing is appended yet
@@ -279,27 +312,26 @@ def add_current_leaders(response: ProduceResponse, context: RequestContext) -> N
 
 def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaError) -> Message | None:
     """Refuse all partitions of a request with one error."""
+    return at_once(refuse_each(request, context, error))
+
+
+def refuse_each(
+    request: ProduceRequest, context: RequestContext, error: KafkaError
+) -> Steps[ProduceResponse | None]:
     if request.acks == 0:
         context.channel.refuse(f"a request sent with acks=0 was refused: {error.message}")
         return None
-    return ProduceResponse(
-        responses=[
-            Topic(
-                name=data.name,
-                topic_id=data.topic_id,
-                partition_responses=[
-                    PartitionResponse(
-                        index=given.index,
-                        error_code=error.code,
-                        base_offset=-1,
-                        error_message=error.message,
-                    )
-                    for given in data.partition_data
-                ],
-            )
-            for data in request.topic_data
-        ]
-    )
+    topics: list[Topic] = []
+    for data in request.topic_data:
+        results = []
+        for given in data.partition_data:
+            result = PartitionResponse(index=given.index, error_code=error.code, base_offset=-1)
+            result.error_message = error.message
+            results.append(result)
+            yield
+        topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=results))
+        yield
+    return ProduceResponse(responses=topics)
 
 
 REFUSALS = {

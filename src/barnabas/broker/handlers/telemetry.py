@@ -24,9 +24,9 @@ def get_telemetry_subscriptions(
 
 
 @handles(PushTelemetryRequest, "0-0", needs=NOTHING)
-def push_telemetry(request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
+async def push_telemetry(request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
     try:
-        context.broker.client_metrics.telemetry().push(request, context)
+        await context.broker.client_metrics.telemetry().push(request, context)
     except KafkaError as error:
         return PushTelemetryResponse(error_code=error.code)
     return PushTelemetryResponse()

@@ -6,17 +6,20 @@ the markers are committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from barnabas.broker.api.context import RequestContext
-from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.api.deferred import Deferred, Response
+from barnabas.broker.api.large_requests import resolved
 from barnabas.broker.api.needs import Instead, alter_cluster
 from barnabas.broker.api.routes import handles
 from barnabas.broker.coordinators.group_host import GROUPS_NOT_READY
 from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.partitions.partition import Partition
 from barnabas.decisions.commit_waits import CommitCall
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from barnabas.transactions.outcome import TransactionEnd
@@ -30,13 +33,25 @@ PartitionResult = Topic.WritableTxnMarkerPartitionResult
 @handles(WriteTxnMarkersRequest, "1-2", needs=alter_cluster.or_(Instead.CLUSTER_ACTION))
 def write_txn_markers(
     request: WriteTxnMarkersRequest, context: RequestContext
-) -> WriteTxnMarkersResponse | Deferred:
+) -> WriteTxnMarkersResponse | Deferred | Awaitable[Response | None]:
     writes = MarkerWrites(context)
-    for marker in request.markers:
-        for topic in marker.topics:
-            for index in topic.partition_indexes:
-                writes.write(marker, topic.name, index)
+    if context.owns_frame:
+        return write_in_pieces(writes, request, context)
+    at_once(writes.write_all(request))
     return writes.response()
+
+
+async def write_in_pieces(
+    writes: MarkerWrites, request: WriteTxnMarkersRequest, context: RequestContext
+) -> Response | None:
+    """Write the markers of a large request."""
+    try:
+        await context.broker.pieces.run(writes.write_all(request))
+    except asyncio.CancelledError:
+        writes.forget()
+        raise
+    response = writes.response()
+    return await resolved(response) if isinstance(response, Deferred) else response
 
 
 class MarkerWrites:
@@ -66,6 +81,13 @@ class MarkerWrites:
         self._calls: list[tuple[Partition, CommitCall]] = []
         self._deferred: Deferred | None = None
 
+    def write_all(self, request: WriteTxnMarkersRequest) -> Steps[None]:
+        for marker in request.markers:
+            for topic in marker.topics:
+                for index in topic.partition_indexes:
+                    self.write(marker, topic.name, index)
+                    yield
+
     def write(self, marker: Marker, topic: str, index: int) -> None:
         result = self._result_for(marker.producer_id, topic, index)
         broker = self._context.broker
@@ -92,10 +114,10 @@ class MarkerWrites:
     def response(self) -> WriteTxnMarkersResponse | Deferred:
         if not self._missing:
             return self._response
-        self._deferred = Deferred(self._forget)
+        self._deferred = Deferred(self.forget)
         return self._deferred
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Stop waiting: the connection of the coordinator was lost."""
         for partition, call in self._calls:
             if not call.is_ready:

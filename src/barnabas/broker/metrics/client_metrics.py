@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class ClientMetrics:
+    may_run_in_thread = True  # reading a payload takes up to a tenth of a second
+
     def __init__(self) -> None:
         self._store = ClientStore()
 

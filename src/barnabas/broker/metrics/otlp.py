@@ -1,7 +1,8 @@
 """Reads OTLP metrics: names, attributes and numbers of an OpenTelemetry MetricsData message.
 
 In: protobuf bytes, as Kafka clients send them (KIP-714). Out: one `Point` for each number; histograms and
-unknown fields are skipped. ValueError: the bytes are malformed. Does not know: clients.
+unknown fields are skipped. ValueError: the bytes are malformed, or have more fields than `FIELDS_MAX`: a
+payload of many empty fields would take seconds. Does not know: clients.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 DELTA = 1
 VARINT_BYTES_MAX = 10
+FIELDS_MAX = 100_000  # of one payload; a client with a thousand metrics sends about ten thousand
 _double = struct.Struct("<d").unpack
 _signed = struct.Struct("<q").unpack
 
@@ -29,31 +31,43 @@ class Point:
     is_monotonic: bool = False  # a total that only grows
 
 
+class Budget:
+    """How many fields of a payload may still be read."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: int) -> None:
+        self.fields = fields
+
+
 def points(payload: bytes) -> Iterator[Point]:
-    for resource in nested(payload, 1):
-        for scope in nested(resource, 2):
-            for metric in nested(scope, 2):
-                yield from of_metric(metric)
+    left = Budget(FIELDS_MAX)
+    for resource in nested(payload, 1, left):
+        for scope in nested(resource, 2, left):
+            for metric in nested(scope, 2, left):
+                yield from of_metric(metric, left)
 
 
-def of_metric(metric: bytes) -> Iterator[Point]:
-    name = b"".join(nested(metric, 1)).decode()
-    for gauge in nested(metric, 5):
-        for point in nested(gauge, 1):
-            yield from number(name, point, is_delta=False)
-    for total in nested(metric, 7):
-        is_delta = any(field == 2 and value == DELTA for field, value in fields(total))
-        is_monotonic = any(field == 3 and value == 1 for field, value in fields(total))
-        for point in nested(total, 1):
-            yield from number(name, point, is_delta=is_delta, is_monotonic=is_monotonic)
+def of_metric(metric: bytes, left: Budget) -> Iterator[Point]:
+    name = b"".join(nested(metric, 1, left)).decode()
+    for gauge in nested(metric, 5, left):
+        for point in nested(gauge, 1, left):
+            yield from number(name, point, left, is_delta=False)
+    for total in nested(metric, 7, left):
+        is_delta = any(field == 2 and value == DELTA for field, value in fields(total, left))
+        is_monotonic = any(field == 3 and value == 1 for field, value in fields(total, left))
+        for point in nested(total, 1, left):
+            yield from number(name, point, left, is_delta=is_delta, is_monotonic=is_monotonic)
 
 
-def number(name: str, point: bytes, *, is_delta: bool, is_monotonic: bool = False) -> Iterator[Point]:
+def number(
+    name: str, point: bytes, left: Budget, *, is_delta: bool, is_monotonic: bool = False
+) -> Iterator[Point]:
     attributes = []
     found: float | None = None
-    for field, value in fields(point):
+    for field, value in fields(point, left):
         if field == 7 and isinstance(value, bytes):
-            attributes.append(attribute(value))
+            attributes.append(attribute(value, left))
         elif field == 4 and isinstance(value, bytes):
             (found,) = _double(value)
         elif field == 6 and isinstance(value, bytes):
@@ -63,10 +77,10 @@ def number(name: str, point: bytes, *, is_delta: bool, is_monotonic: bool = Fals
         yield Point(name, tuple(sorted(attributes)), found, is_delta, is_monotonic)
 
 
-def attribute(data: bytes) -> tuple[str, str]:
-    key = b"".join(nested(data, 1)).decode()
-    for value in nested(data, 2):
-        for field, found in fields(value):
+def attribute(data: bytes, left: Budget) -> tuple[str, str]:
+    key = b"".join(nested(data, 1, left)).decode()
+    for value in nested(data, 2, left):
+        for field, found in fields(value, left):
             if field == 1 and isinstance(found, bytes):
                 return key, found.decode()
             if field in (2, 3) and isinstance(found, int):
@@ -74,16 +88,19 @@ def attribute(data: bytes) -> tuple[str, str]:
     return key, ""
 
 
-def nested(data: bytes, wanted: int) -> Iterator[bytes]:
-    for field, value in fields(data):
+def nested(data: bytes, wanted: int, left: Budget) -> Iterator[bytes]:
+    for field, value in fields(data, left):
         if field == wanted and isinstance(value, bytes):
             yield value
 
 
-def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+def fields(data: bytes, left: Budget) -> Iterator[tuple[int, Value]]:
     """Numbers and values of a message's fields: integers for varints, bytes for the rest."""
     position, end = 0, len(data)
     while position < end:
+        left.fields -= 1
+        if left.fields < 0:
+            raise ValueError(f"more than {FIELDS_MAX} fields")
         tag, position = varint(data, position)
         kind = tag & 7
         if kind == VARINT:

@@ -2,7 +2,8 @@
 
 In: subscriptions from the metadata, requests of clients, reporters of the node (`metric.reporters`) that have
 `export_metrics(client, payload)` and optionally `attach(metrics)`; a payload is OTLP MetricsData. Out:
-responses, and payloads for these receivers.
+responses, and payloads for these receivers: on the loop, or in a thread if the receiver has
+`may_run_in_thread`.
 Without a receiver the APIs are not announced, and clients push nothing. Does not know: what is in a payload.
 """
 
@@ -122,7 +123,9 @@ class Telemetry:
             requested_metrics=instance.metrics,
         )
 
-    def push(self, request: PushTelemetryRequest, context: RequestContext) -> None:
+    async def push(self, request: PushTelemetryRequest, context: RequestContext) -> None:
+        """Give the metrics to the receivers. A thread decompresses them: they may be ten times
+        `telemetry.max.bytes`."""
         instance_id = request.client_instance_id
         if instance_id in RESERVED_IDS:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the client has no instance id")
@@ -132,7 +135,7 @@ class Telemetry:
         finally:
             instance.is_terminating = instance.is_terminating or request.terminating
         if request.metrics:
-            self._export(instance_id, instance, request, context)
+            await self._export(instance_id, instance, request, context)
 
     def _check_push(
         self, instance_id: bytes, instance: ClientInstance, request: PushTelemetryRequest
@@ -155,7 +158,7 @@ class Telemetry:
         if len(request.metrics) > self._broker.settings["telemetry.max.bytes"]:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, "more than telemetry.max.bytes")
 
-    def _export(
+    async def _export(
         self,
         instance_id: bytes,
         instance: ClientInstance,
@@ -175,9 +178,16 @@ class Telemetry:
             is_terminating=request.terminating,
         )
         try:
-            payload = bytes(decompress(Compression(request.compression_type), request.metrics, limit))
+            compression = Compression(request.compression_type)
+            payload: Any = request.metrics
+            if compression != Compression.NONE:
+                threads = self._broker.threads.requests
+                payload = bytes(await threads.run(decompress, compression, request.metrics, limit))
             for receiver in self._receivers:
-                receiver.export_metrics(client, payload)
+                if getattr(receiver, "may_run_in_thread", False):
+                    await self._broker.threads.requests.run(receiver.export_metrics, client, payload)
+                else:
+                    receiver.export_metrics(client, payload)
         except Exception as error:  # receivers are code of other packages
             log.warning("a receiver failed on metrics of the client %s: %s", client.client_id, error)
             raise KafkaError(ErrorCode.INVALID_RECORD, "a receiver could not process the metrics") from error

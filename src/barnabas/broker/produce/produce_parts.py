@@ -14,7 +14,6 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.produce import producing
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.runtime.pieces import WaitingSteps
@@ -34,14 +33,21 @@ PARTITIONS_A_PART = 8
 
 
 def is_long(request: ProduceRequest) -> bool:
-    return sum(len(data.partition_data) for data in request.topic_data) > PARTITIONS_AT_ONCE_MAX
+    """Whether the request names many partitions, or many topics. Most name one partition."""
+    topics = request.topic_data
+    if len(topics) == 1:
+        return len(topics[0].partition_data) > PARTITIONS_AT_ONCE_MAX
+    return (
+        len(topics) > PARTITIONS_AT_ONCE_MAX
+        or sum(len(data.partition_data) for data in topics) > PARTITIONS_AT_ONCE_MAX
+    )
 
 
 async def append_in_parts(
     request: ProduceRequest, context: RequestContext, append: Append, refuse: Refuse
 ) -> Message | None:
-    """Call `append` with each part; `refuse` puts an error into a response."""
-    producing.copy_out_of_arena(request)
+    """Call `append` with each part; `refuse` puts an error into a response. The records are not in the arena,
+    which other requests use between the parts."""
     parts = Parts(context, refuse)
     await context.broker.pieces.run(parts.steps(request, append))
     if request.acks == 0 or parts.is_closed:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Verified, verify
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL_FLAG, BatchHeader
@@ -33,6 +34,9 @@ RETRIED = (
     ErrorCode.NOT_COORDINATOR,
 )
 
+MISSING_TRANSACTIONAL_ID = KafkaError(
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
+)
 Data = ProduceRequest.TopicProduceData
 
 
@@ -47,10 +51,15 @@ def is_transactional(records: memoryview | None) -> bool:
 
 def has_transactions(request: ProduceRequest) -> bool:
     """Whether a request has a transactional batch."""
+    return at_once(find_transactions(request))
+
+
+def find_transactions(request: ProduceRequest) -> Steps[bool]:
     for data in request.topic_data:
         for given in data.partition_data:
             if is_transactional(given.records):
                 return True
+            yield
     return False
 
 
@@ -69,11 +78,7 @@ def batches(request: ProduceRequest) -> list[tuple[Data, int, BatchHeader]]:
 
 def missing_transactional_id(request: ProduceRequest) -> KafkaError | None:
     """The error for transactional batches in a request that has no transactional id; None without any."""
-    if not has_transactions(request):
-        return None
-    return KafkaError(
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
-    )
+    return MISSING_TRANSACTIONAL_ID.copy() if has_transactions(request) else None
 
 
 def verify_request(
@@ -108,7 +113,8 @@ def verify_request(
     verified = verify(context.broker, producer, sequences, level, retries=level is Level.TV2)
     if isinstance(verified, dict):
         return translated(verified, level)
-    copy_out_of_arena(request)
+    if not context.owns_frame:
+        copy_out_of_arena(request)
     return translated_later(verified, level)
 
 

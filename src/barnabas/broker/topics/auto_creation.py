@@ -37,9 +37,17 @@ class AutoCreation:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """The names that are not being created yet, up to the limit."""
+        """The valid names that are not being created yet, each once, up to the limit."""
+        from barnabas.controller.topic_names import reason_invalid  # rarely needed
+
         free = NAMES_MAX - len(self._names)
-        return [name for name in dict.fromkeys(names) if name not in self._names][: max(free, 0)]
+        found: dict[str, None] = {}
+        for name in names[:NAMES_MAX]:
+            if len(found) >= free:
+                break
+            if name not in self._names and reason_invalid(name) is None:
+                found[name] = None
+        return list(found)
 
     def begin(self, names: Sequence[str], context: RequestContext) -> None:
         """Start to create these topics with the broker's defaults, in the name of the caller."""

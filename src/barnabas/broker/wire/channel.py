@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.api.context import NO_CONTEXT, RequestContext
 from barnabas.broker.api.deferred import Deferred, Response
-from barnabas.broker.api.large_requests import LARGE_FRAME_BYTES, handle_large
+from barnabas.broker.api.large_requests import LARGE_FRAME_BYTES, decode_few, handle_large
 from barnabas.broker.api.request_header import read_header, skip_header
 from barnabas.broker.produce.direct_produce import produce_directly
 from barnabas.broker.produce.pending_responses import NO_RESPONSES, MessageResponse, ProduceResponses
@@ -221,12 +221,15 @@ class Channel(ConnectionFlow):
         context.version = version
         self._route = route
         started = perf_counter_ns()
-        if len(frame) > LARGE_FRAME_BYTES and route.has_many_elements:
-            data = bytes(frame)
-            self._frame = memoryview(data)
-            self._wait(route, correlation_id, handle_large(route, data, position, context), started)
-            return
-        request, _ = route.decode(frame, position)
+        context.owns_frame = False
+        if len(frame) > LARGE_FRAME_BYTES:
+            request = None if route.has_many_elements else decode_few(route, frame, position)
+            if request is None:
+                data = self._frame = memoryview(bytearray(frame))
+                self._wait(route, correlation_id, handle_large(route, data, position, context), started)
+                return
+        else:
+            request, _ = route.decode(frame, position)
         self._frame = frame
         self._body_at = position
         self.accept_result(route, correlation_id, route.handler(request, context), started)

@@ -13,7 +13,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.streams_groups import StreamsGroupDescription
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
-from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.coordinators import Results
 from barnabas.client.core.errors import error_of
 from barnabas.client.core.topology import Node
 from barnabas.protocol.messages.streams_group_heartbeat import (
@@ -93,7 +93,7 @@ class StreamsMemberThread:
             await self._beat(admin)
 
     async def _beat(self, admin: Admin, **fields: Any) -> None:
-        async def question(node: Node, groups: list[str]) -> Answers[Response]:
+        async def question(node: Node, groups: list[str]) -> Results[Response]:
             connection = await admin.cluster.connection_to(node.address)
             request = Request(
                 group_id=self.group,

@@ -139,4 +139,4 @@ def test_unusable_certificates_are_named(tmp_path: Path, pair: tuple[Path, Path]
 def test_guests_keep_and_show_no_secrets() -> None:
     shown = repr(guests([GUEST_TOKEN], {"ann": PASSWORD}))
     assert GUEST_TOKEN not in shown and PASSWORD not in shown
-    assert guests(["", ""], {"ann": ""}).everybody
+    assert guests(["", ""], {"ann": ""}).is_open

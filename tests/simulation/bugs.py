@@ -335,10 +335,10 @@ def a_new_primary_decides_before_it_has_read_the_log(patch: pytest.MonkeyPatch) 
 
 @bug("registry")
 def a_primary_applies_its_records_before_those_of_others(patch: pytest.MonkeyPatch) -> None:
-    original = LogReader.take
+    original = LogReader.apply_own
 
-    def take(self: LogReader, base_offset: int, records: Any, timestamp_ms: int) -> bool:
+    def apply_own(self: LogReader, base_offset: int, records: Any, timestamp_ms: int) -> bool:
         self.next_offset = base_offset
         return original(self, base_offset, records, timestamp_ms)
 
-    patch.setattr(LogReader, "take", take)
+    patch.setattr(LogReader, "apply_own", apply_own)

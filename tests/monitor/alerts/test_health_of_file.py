@@ -15,7 +15,7 @@ from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
 
 from .endpoints import pages
-from .test_looking import CONNECTORS, status
+from .test_measuring import CONNECTORS, status
 
 ORDERS = "orders"
 

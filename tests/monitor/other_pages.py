@@ -58,7 +58,7 @@ def of_the_engine(folder: Path) -> set[str]:
     place = TopicPartition("words", 0)
     tasks = TaskMetrics()
     tasks.add(TaskResult(TaskId(0, 0), records=5, outputs=7, seconds=0.5))
-    tasks.look({place: 9}, {place: 4})
+    tasks.measure_lag({place: 9}, {place: 4})
     reporter = Reporter(FolderPlace(folder), "words", "streams", write_s=0.01)
     reporter.set_state("words-0", QueryState.RUNNING)
     reporter.progress("words-0", metrics=tasks.snapshot())

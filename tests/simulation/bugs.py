@@ -76,13 +76,13 @@ def bug(history: str, first: int = 0, *, is_long: bool = False) -> Callable[[Pla
 
 @bug("records")
 def acknowledge_before_the_write(patch: pytest.MonkeyPatch) -> None:
-    """The answer leaves at once; the bytes follow a little later."""
+    """The response leaves at once; the bytes follow a little later."""
     write = Tick.close
 
     def close(tick: Tick) -> None:
         if tick.is_open:
-            answers, tick._answers = tick._answers, []
-            tick._finish([], answers, {}, [])
+            responses, tick._responses = tick._responses, []
+            tick._finish([], responses, {}, [])
             asyncio.get_running_loop().call_later(0.05, write, tick)
 
     patch.setattr(Tick, "close", close)

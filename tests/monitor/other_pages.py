@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import Address
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.api.metrics import WorkerCollector
+from barnabas.client.core.traffic import Traffic
+from barnabas.connect.api.client_metrics import Client, ClientMetrics
+from barnabas.connect.api.metric_names import DIALECTS
+from barnabas.connect.api.metrics import WorkerMetrics
+from barnabas.connect.herder.distributed.herder import DistributedHerder
 from barnabas.engine.catalogue.catalogue import Catalogue
 from barnabas.engine.catalogue.metrics import metrics_text
 from barnabas.engine.catalogue.reporter import Reporter
@@ -17,8 +24,13 @@ from barnabas.engine.places.place import FolderPlace
 from barnabas.metadata.steps import at_once
 from barnabas.monitor.lag_metrics import burrow, kafka_exporter, lag_exporter, opentelemetry
 from barnabas.monitor.lag_metrics.page import Page
+from barnabas.registry.service import metrics as registry_metrics
+from barnabas.registry.state.state import State
+from barnabas.rest.application.service import MEASURED
+from barnabas.services.metrics import ServiceMetrics
 from barnabas.streams.spark.task_metrics import TaskMetrics
 from barnabas.streams.spark.task_port import TaskId, TaskResult
+from connect.fakes import QuietPlugins
 from monitor.lag.test_lag_metrics import NOW_MS, cluster
 
 
@@ -35,22 +47,33 @@ def of_the_lag_service() -> set[str]:
 
 
 def of_a_worker_of_connect() -> set[str]:
-    rebalances = SimpleNamespace(
-        completed=1, is_running=False, highest_ms=1.0, mean_ms=1.0, since_last_ms=1.0
-    )
-    startups = SimpleNamespace(attempts=0, failures=0)
-    herder: Any = SimpleNamespace(
-        running={},
-        startups=startups,
-        rebalances=rebalances,
-        generation=1,
-        worker={},
-        leader_url="http://a",
-        kind=str,
-    )
+    """In both dialects."""
+    return asyncio.run(names_of_a_worker())
+
+
+async def names_of_a_worker() -> set[str]:
+    worker = {
+        "group.id": "workers",
+        **{f"{each}.storage.topic": each for each in ("config", "offset", "status")},
+    }
     runner: Any = SimpleNamespace(tasks=list, attempts=0, starts_failed=0)
-    collector = WorkerCollector(herder, runner)
-    return {each.name for each in (*collector.collect(), *collector._rebalances(herder))}
+    cluster = Cluster([Address("127.0.0.1", 1)], client_id="connect")
+    nobody: Any = None
+    herder = DistributedHerder(worker, "http://a", QuietPlugins(), runner, cluster, nobody, nobody)
+    metrics = WorkerMetrics("connect", herder, runner, cluster)
+    clients = ClientMetrics(lambda: [Client(kind, "task", Traffic()) for kind in ("producer", "consumer")])
+    found = names_of(metrics.text().decode()) | names_of(metrics.text({"dialect": "strimzi"}).decode())
+    for dialect in DIALECTS.values():
+        found |= {sample.name for each in dialect.families(clients.beans()) for sample in each.samples}
+    return found
+
+
+def of_services() -> set[str]:
+    """The registry and the REST proxy, as far as their pages are Confluent's."""
+    node: Any = SimpleNamespace(state=State(), next_offset=0, seat=SimpleNamespace(is_primary=True))
+    registry = registry_metrics(node)
+    proxy = ServiceMetrics("rest", "kafka_rest", MEASURED)
+    return names_of(registry.text().decode()) | names_of(proxy.text().decode())
 
 
 def of_the_engine(folder: Path) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from broker.metrics.test_kafkas_list import DASHBOARDS, documented
 
-from .other_pages import of_a_worker_of_connect, of_the_engine, of_the_lag_service
+from .other_pages import of_a_worker_of_connect, of_services, of_the_engine, of_the_lag_service
 
 NAMES = 400
 BESIDE: dict[str, list[str]] = json.loads((Path(__file__).parent / "dashboard_names_beside.json").read_text())
@@ -26,7 +26,7 @@ def matching(patterns: list[str], names: set[str]) -> set[str]:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     engine = of_the_engine(tmp_path_factory.mktemp("engine"))
-    return of_a_worker_of_connect() | of_the_lag_service() | engine
+    return of_a_worker_of_connect() | of_the_lag_service() | of_services() | engine
 
 
 def test_no_name_is_forgotten() -> None:

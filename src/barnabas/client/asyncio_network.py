@@ -58,7 +58,6 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._renewing = asyncio.Lock()
-        self.bytes_sent = self.bytes_received = 0
 
     async def aside(self, work: Callable[..., T], *arguments: object) -> T:
         return await run_aside(work, *arguments)

@@ -100,6 +100,7 @@ class BlockingConnection(ConnectionCore):
         """Records go out from where they lie."""
         limit_ms = self.settings.request_timeout_ms
         left = [memoryview(each) for each in ([b"".join(pieces)] if len(pieces) > PIECES_MAX else pieces)]
+        self.bytes_sent += sum(map(len, left))
         try:
             self._socket.settimeout(limit_ms / 1000)
             if isinstance(self._socket, ssl.SSLSocket):  # it has no `sendmsg`
@@ -126,6 +127,7 @@ class BlockingConnection(ConnectionCore):
                     if not count:
                         raise self._lose("the broker closed it")
                     self.frames.received(count)
+                    self.bytes_received += count
         except TimeoutError:
             raise self._timed_out(exchange.name, limit_ms) from None
         except OSError as error:

@@ -14,6 +14,7 @@ from barnabas.registry.api.application import routes
 from barnabas.registry.api.media_types import RESPONSE_TYPES
 from barnabas.registry.api.registry import ApiSettings, RegistryApi
 from barnabas.registry.api.response_bodies import classic_error
+from barnabas.registry.counts import PREFIX, SchemaCounts
 from barnabas.registry.node import RegistryNode
 from barnabas.registry.state.deciding import Decider, Rules
 from barnabas.services.app import Service
@@ -75,7 +76,8 @@ def own_version() -> str:
 
 
 def metrics(node: RegistryNode) -> ServiceMetrics:
-    found = ServiceMetrics(NAME)
+    found = ServiceMetrics(NAME, PREFIX)
+    found.registry.register(SchemaCounts(node))
     primary = Gauge("barnabas_registry_primary", "1 if this node is the primary.", registry=found.registry)
     primary.set_function(lambda: float(node.seat.is_primary))
     offset = Gauge(

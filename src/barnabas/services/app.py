@@ -69,6 +69,8 @@ class Service:
     def __post_init__(self) -> None:
         if self.metrics is None:
             self.metrics = ServiceMetrics(self.name)
+        if self.metrics.jetty is not None:
+            self.metrics.jetty.requests_max = self.limits.requests_max
 
 
 class ServiceApp:

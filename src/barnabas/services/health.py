@@ -31,7 +31,7 @@ def health_routes(name: str, why_not_ready: Readiness, metrics: ServiceMetrics) 
         )
 
     async def measured(request: Request) -> Response:
-        return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
+        return Response(metrics.text(request.query_params), headers={"content-type": CONTENT_TYPE})
 
     return [
         ServiceRoute("/health", live, needs=None),

@@ -12,7 +12,15 @@ from typing import TypedDict, TypeVar
 
 from barnabas.client.core.address import Address
 from barnabas.client.core.connection import ConnectionCore
-from barnabas.client.core.errors import BootstrapError, ConnectError, NoTopic, Unreachable, check, error_of
+from barnabas.client.core.errors import (
+    AuthenticationError,
+    BootstrapError,
+    ConnectError,
+    NoTopic,
+    Unreachable,
+    check,
+    error_of,
+)
 from barnabas.client.core.network import (
     CONNECT_TIMEOUT_MS,
     REQUEST_TIMEOUT_MS,
@@ -21,6 +29,7 @@ from barnabas.client.core.network import (
 )
 from barnabas.client.core.patience import API_TIMEOUT_MS, Patience
 from barnabas.client.core.topology import Node, Topic, TopicPartition, Topology, from_metadata
+from barnabas.client.core.traffic import Traffic
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -66,6 +75,7 @@ class ClusterCore:
         self.topology = Topology()
         self._waits_for_bootstrap = waits_for_bootstrap
         self._connections: dict[tuple[Address, str], ConnectionCore] = {}
+        self._former = Traffic()  # of connections that are not kept any more
 
     @property
     def request_timeout_ms(self) -> float:
@@ -76,10 +86,15 @@ class ClusterCore:
         """Whether a broker that cannot be reached is worth another attempt: else the address is wrong."""
         return self._waits_for_bootstrap or bool(self.topology.nodes)
 
+    @property
+    def traffic(self) -> Traffic:
+        return self._former.plus(list(self._connections.values()))
+
     async def close(self) -> None:
         connections, self._connections = self._connections, {}
         for connection in connections.values():
             await connection.close()
+            self._former.add(connection)
 
     def patience(self, timeout_ms: float | None = None) -> Patience:
         return Patience(self.network, self.api_timeout_ms if timeout_ms is None else timeout_ms)
@@ -91,14 +106,26 @@ class ClusterCore:
         """
         connection = self._connections.get((address, purpose))
         if connection is None or not connection.is_open:
-            connection = await self.network.connect(address, self.settings)
+            connection = await self._connect(address)
+            former = self._connections.get((address, purpose))
+            if former is not None and not former.is_open:
+                self._former.add(former)
             self._connections[address, purpose] = connection
         return connection
+
+    async def _connect(self, address: Address) -> ConnectionCore:
+        try:
+            return await self.network.connect(address, self.settings)
+        except AuthenticationError:
+            self._former.logins_failed += 1
+            raise
 
     async def disconnect(self, purpose: str) -> None:
         """Close the connections of a purpose that is over."""
         for key in [each for each in self._connections if each[1] == purpose]:
-            await self._connections.pop(key).close()
+            former = self._connections.pop(key)
+            await former.close()
+            self._former.add(former)
 
     async def any_connection(self) -> ConnectionCore:
         """An open connection if there is one, else to a known broker, else to a bootstrap server."""

@@ -85,6 +85,7 @@ class ConnectionCore(ABC):
         self.versions: ApiRanges = {}  # filled by the handshake
         self.frames = FrameBuffer(bytes_kept_max)
         self.lost: ConnectionLost | None = None
+        self.bytes_sent = self.bytes_received = 0
         self._renew_at: float | None = None  # when to log in again; None: the session has no limit
         self._exchanges: dict[int, Exchange[Any]] = {}
         self._last_correlation_id = -1
@@ -97,6 +98,14 @@ class ConnectionCore(ABC):
     def is_idle(self) -> bool:
         """Whether no response is expected."""
         return not self._exchanges
+
+    @property
+    def requests_sent(self) -> int:
+        return self._last_correlation_id + 1
+
+    @property
+    def responses_awaited(self) -> int:
+        return len(self._exchanges)
 
     def version_for(self, request: type[Message], version_max: int | None = None) -> int:
         """The version that `send` would use, or UnsupportedApi."""

@@ -16,6 +16,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.connect.api.between_workers import Messenger, internal_routes
 from barnabas.connect.api.endpoints import Endpoints
+from barnabas.connect.api.metric_names import DEFAULT, DIALECTS
+from barnabas.connect.api.metrics import SETTING as DIALECT
 from barnabas.connect.api.metrics import progress_route, worker_metrics
 from barnabas.connect.api.service import ADMIN, NAME, service
 from barnabas.connect.api.sink_offsets import SinkGroups
@@ -59,6 +61,9 @@ def worker_properties(
 
 
 def warn(worker: Mapping[str, str], *, is_distributed: bool) -> None:
+    dialect = worker.get(DIALECT) or DEFAULT
+    if dialect not in DIALECTS:
+        raise SettingsError(f"{DIALECT} is {dialect!r}; known: {', '.join(DIALECTS)}")
     for name, reason in without_effect(worker, is_distributed=is_distributed).items():
         log.warning("the worker's setting %s has no effect: %s", name, reason)
 
@@ -141,7 +146,7 @@ def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
             start,
             stop,
             more=(progress_route(runner),),
-            metrics=worker_metrics(NAME, herder, runner),
+            metrics=worker_metrics(NAME, herder, runner, cluster),
         )
 
     return make
@@ -175,7 +180,7 @@ def distributed(worker: Mapping[str, str]) -> Make:
             await cluster.close()
 
         more = (*internal_routes(herder, worker), progress_route(runner))
-        metrics = worker_metrics(NAME, herder, runner)
+        metrics = worker_metrics(NAME, herder, runner, cluster)
         return service(endpoints(worker, herder, cluster), start, stop, messenger.forward, more, metrics)
 
     return make

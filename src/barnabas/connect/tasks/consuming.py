@@ -22,6 +22,7 @@ from barnabas.client.consumers.fetcher import FetchSettings
 from barnabas.client.consumers.group_consumer import GroupConsumerSettings, GroupReader, OffsetReset
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.traffic import Traffic
 from barnabas.client.groups.membership import GroupSettings
 from barnabas.connect.plugins import ConnectError
 from barnabas.connect.tasks.client_properties import connection_settings
@@ -118,6 +119,11 @@ class SinkConsumer:
         if text is not None and not (text.strip().isdecimal() and int(text) > 0):
             raise ConnectError(f"consumer setting max.poll.records is {text!r}: a number from 1 on is needed")
         return None if text is None else int(text)
+
+    @property
+    def traffic(self) -> Traffic:
+        cluster = self._cluster
+        return Traffic() if cluster is None else cluster.traffic
 
     def start(self) -> None:
         on_loop(self._start())

@@ -20,6 +20,7 @@ from barnabas.client.core.address import Address
 from barnabas.client.core.errors import Unreachable
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.traffic import Traffic
 from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
 from barnabas.connect.tasks.client_properties import connection_settings
@@ -145,6 +146,10 @@ class TaskProducer:
             on_refused=self._on_refused,
             on_missing=self.partitions.looked_up_again,
         )
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._cluster.traffic + self._coordinators.traffic
 
     def start(self) -> None:
         """Get a producer id. With a transactional id this fences the producer that had it before."""

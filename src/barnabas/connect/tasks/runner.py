@@ -13,8 +13,9 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+from barnabas.client.core.traffic import Traffic
 from barnabas.connect.plugins import (
     SINK,
     ConnectError,
@@ -48,6 +49,19 @@ OnStatus = Callable[[Any, str | None], None]  # a state by its name, and a trace
 STOP_MS = "5000"  # task.shutdown.graceful.timeout.ms
 FLUSH_MS = "60000"
 FLUSH_TIMEOUT_MS = "5000"
+
+
+class HasTraffic(Protocol):
+    @property
+    def traffic(self) -> Traffic: ...
+
+
+class TaskClient(NamedTuple):
+    """A client of a task, for metrics."""
+
+    kind: str  # producer or consumer
+    client_id: str
+    client: HasTraffic
 
 
 class RunningTask:
@@ -85,6 +99,7 @@ class RunningTask:
         found = plugins.connector(config["connector.class"])
         self._plugin: Connector = found()
         self.progress = Progress(connector, task, found.KIND)
+        self.clients: list[TaskClient] = []
         self.has_run = False
         self._closers: list[Callable[[], None]] = []
         self._wake: Callable[[], None] | None = None
@@ -245,6 +260,7 @@ class RunningTask:
             cancelled=self._cancelled,
         )
         self._closers.append(producer.close)
+        self.clients.append(TaskClient("producer", properties["client.id"], producer))
         producer.start()
         return producer
 
@@ -304,14 +320,16 @@ class RunningTask:
             dead_letters.start()
         chain = Chain.of(self._worker, self._config, self._plugins, self._errors(dead_letters))
         self._closers.append(chain.close)
+        given = self.properties("consumer", f"connector-consumer-{self.connector}-{self.task}")
         consumer = SinkConsumer(
-            self.properties("consumer", f"connector-consumer-{self.connector}-{self.task}"),
+            given,
             f"connect-{self.connector}",
             self._config.get("topics", ""),
             self._config.get("topics.regex", ""),
             cancelled=self._cancelled,
         )
         self._closers.append(consumer.close)
+        self.clients.append(TaskClient("consumer", given["client.id"], consumer))
         consumer.start()
         self._leave = consumer.leave
         self._wake = consumer.wake

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, UnknownMetricFamily
 from prometheus_client.registry import Collector
 
 from barnabas.engine.catalogue.catalogue import ApplicationEntry, Catalogue
-from barnabas.engine.catalogue.statuses import ApplicationState, QueryState
+from barnabas.engine.catalogue.statuses import ApplicationState, QueryState, QueryStatus
 
 PREFIX = "barnabas_engine"
 OF_QUERY = ("application", "program", "query")
+STREAMS_CLIENT = "kafka_streams_stream_metrics"
+DEAD = (QueryState.FAILED, QueryState.LOST)
 GAUGES = (
     ("lag_rows", "Rows that wait in the source of a query.", "lag"),
     ("delay_seconds", "Age of the newest event of a query.", "delay_s"),
@@ -54,6 +56,7 @@ class CatalogueCollector(Collector):
             yield counter
 
         yield from metrics_of_queries(entries)
+        yield states_of_streams(entries)
 
     def describe(self) -> Iterable[Metric]:
         return ()  # or the registry would read the catalogue when the collector is registered
@@ -115,6 +118,29 @@ def states_of_queries(entries: list[ApplicationEntry]) -> Metric:
                 labels = [entry.name, program.program, query.query, str(state)]
                 family.add_metric(labels, float(query.state == state))
     return family
+
+
+def states_of_streams(entries: list[ApplicationEntry]) -> Metric:
+    """Applications of Streams under the names that Confluent's rules give to Kafka Streams' clients. A query
+    counts as a thread."""
+    family = UnknownMetricFamily(STREAMS_CLIENT, "State and threads of a client of Kafka Streams.")
+    for entry in entries:
+        states = [query.state for _, query in entry.queries() if is_of_streams(query)]
+        if not states:
+            continue
+        client = {"client_id": entry.name}
+        failed = sum(state in DEAD for state in states)
+        alive = sum(state not in (*DEAD, QueryState.STOPPED) for state in states)
+        word = "RUNNING" if alive else "ERROR" if failed else "NOT_RUNNING"
+        family.add_sample(STREAMS_CLIENT, {**client, "state": word}, 1)
+        family.add_sample(STREAMS_CLIENT, {**client, "application_id": entry.name}, 1)
+        family.add_sample(STREAMS_CLIENT, {**client, "alive_stream_threads": str(alive)}, alive)
+        family.add_sample(STREAMS_CLIENT, {**client, "failed_stream_threads": str(failed)}, failed)
+    return family
+
+
+def is_of_streams(query: QueryStatus) -> bool:
+    return any(name.startswith("kafka_streams_") for name in query.metrics)
 
 
 def registry_of(catalogue: Catalogue) -> CollectorRegistry:

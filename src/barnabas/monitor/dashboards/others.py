@@ -349,7 +349,7 @@ STREAMS_DASHBOARD = Dashboard(
                         )
                     ],
                     "Time for a record in the last batch of the slowest task.",
-                    "ms",
+                    "ns",
                 ),
             ],
         ),

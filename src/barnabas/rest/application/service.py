@@ -23,12 +23,23 @@ from barnabas.rest.v3 import api as v3
 from barnabas.rest.v3.schemas import SCHEMAS
 from barnabas.services.app import Service
 from barnabas.services.limits import Limits
+from barnabas.services.metrics import ServiceMetrics
 from barnabas.services.openapi import document
 from barnabas.services.openapi_page import page
 from barnabas.services.routes import Need, ServiceRoute
 
 NAME = "rest"
 TITLE = "REST Proxy"
+# Endpoints that are measured alone, by the names of Confluent's proxy.
+MEASURED = {
+    ("GET", "/brokers"): "brokers.list+v2",
+    ("GET", "/topics"): "topics.list+v2",
+    ("GET", "/topics/{topic}"): "topic.get+v2",
+    ("POST", "/topics/{topic}"): "topic.produce+v2",
+    ("POST", "/topics/{topic}/partitions/{partition}"): "partition.produce+v2",
+    ("GET", "/topics/{topic}/partitions"): "partitions.list+v2",
+    ("GET", "/topics/{topic}/partitions/{partition}"): "partition.get+v2",
+}
 ABOUT = "Confluent's REST APIs v2 and v3 for Apache Kafka's protocol, and live tails of topics."
 
 
@@ -60,6 +71,7 @@ def rest_service(proxy: Proxy, limits: Limits | None = None, options: RestOption
         stop=stop,
         converted=converted,
         limits=limits or Limits(),
+        metrics=ServiceMetrics(NAME, "kafka_rest", MEASURED),
         stopping=proxy.stopping,
     )
 

@@ -22,6 +22,7 @@ from uvicorn.server import ServerState
 from barnabas.security.tls.distinguished_names import subject_name
 from barnabas.services.callers.guard import PEER_SUBJECT
 from barnabas.services.hosting.http2 import PREFACE, Bounds, Http2Connection
+from barnabas.services.jetty_metrics import ConnectionCounts
 
 UPGRADE_TO_HTTP_2 = re.compile(rb"(?im)^upgrade:[ \t]*h2c[ \t]*\r\n")
 HEADERS_MAX = 200
@@ -54,9 +55,10 @@ class StallTimer:
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """`limits` and `suites` belong to the class that `bounded_connection` makes for a listener."""
+    """`limits`, `suites` and `counts` belong to the class that `bounded_connection` makes for a listener."""
 
     limits = ConnectionLimits()
+    counts = ConnectionCounts()
     suites: frozenset[str] = frozenset()  # of TLS 1.3 that are allowed; empty: all
 
     def __init__(
@@ -77,6 +79,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.counts.opened += 1
         if len(self.connections) > self.limits.connections_max:
             self._refuse(503, "the service has too many connections; try again", "retry-after: 1\r\n")
             return
@@ -206,9 +209,13 @@ def without_upgrade(data: bytes) -> bytes:
     return UPGRADE_TO_HTTP_2.sub(b"", head + b"\r\n") + b"\r\n" + body
 
 
-def bounded_connection(limits: ConnectionLimits, suites: frozenset[str]) -> type[BoundedConnection]:
+def bounded_connection(
+    limits: ConnectionLimits, suites: frozenset[str], counts: ConnectionCounts
+) -> type[BoundedConnection]:
     """The class of connections with these bounds."""
-    return type("BoundedConnection", (BoundedConnection,), {"limits": limits, "suites": suites})
+    return type(
+        "BoundedConnection", (BoundedConnection,), {"limits": limits, "suites": suites, "counts": counts}
+    )
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):

@@ -28,6 +28,7 @@ from barnabas.services.hosting.connections import (
     bounded_connection,
     bounded_web_socket,
 )
+from barnabas.services.jetty_metrics import ConnectionCounts
 
 BACKLOG = 2048
 HANDSHAKE_S_MAX = 10.0
@@ -55,7 +56,7 @@ class Host:
         """`beside` is served on the listeners that are beside."""
         self._service = service
         self._settings = settings
-        self._server = Listening(application, bound, settings, beside)
+        self._server = Listening(application, bound, settings, service.metrics.connections, beside)
         self._told = asyncio.Event()
 
     async def replace_tls(self, tls: ServerTls) -> None:
@@ -106,12 +107,13 @@ class Listening(uvicorn.Server):
         application: ASGIApp,
         bound: Sequence[Bound],
         settings: HostSettings,
+        counts: ConnectionCounts,
         beside: ASGIApp | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
-                http=bounded_connection(settings.connections, frozenset()),
+                http=bounded_connection(settings.connections, frozenset(), counts),
                 ws=bounded_web_socket(settings.connections),
                 ws_max_size=WEB_SOCKET_BYTES_MAX,
                 ws_per_message_deflate=False,  # small frames could inflate to much
@@ -126,6 +128,8 @@ class Listening(uvicorn.Server):
         )
         self._bound: Sequence[Bound] = bound
         self._beside = beside
+        self._counts = counts
+        counts.open = lambda: len(self.server_state.connections)
         self._limits = settings.connections
         self._on_ready: Callable[[], None] | None = None
         # Warnings are about requests of strangers, which get their response.
@@ -157,7 +161,7 @@ class Listening(uvicorn.Server):
 
     async def _opened(self, bound: Bound) -> Any:
         tls = bound.tls
-        kind = bounded_connection(self._limits, tls.suites if tls is not None else frozenset())
+        kind = bounded_connection(self._limits, tls.suites if tls is not None else frozenset(), self._counts)
         if tls is not None:
             tls.context.set_alpn_protocols([HTTP_2, "http/1.1"])
         secured: dict[str, Any] = (

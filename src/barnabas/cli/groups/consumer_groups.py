@@ -8,16 +8,32 @@ name it ends with status 1.
 import argparse
 from collections.abc import Iterable, Mapping
 
-from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
-from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
+from barnabas.cli.frame.parsing import ToolParser, UsageError
 from barnabas.cli.groups.consumer_groups_describe import describe
 from barnabas.cli.groups.consumer_groups_problems import Problems, reason_of
-from barnabas.cli.groups.consumer_groups_reset import FORMS, reset, whole_number
+from barnabas.cli.groups.consumer_groups_reset import FORMS, reset
 from barnabas.cli.groups.consumer_groups_topics import partitions_named
+from barnabas.cli.groups.group_options import (
+    ALL,
+    add_actions,
+    add_execution,
+    add_export,
+    add_forms,
+    add_selection,
+    add_views,
+    check_describe,
+    check_one_action,
+    check_one_execution,
+    check_one_form,
+    check_views,
+    chosen,
+    needs_groups,
+    refuse,
+    run_command,
+)
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.groups import CONSUMER, GroupListing
-from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
@@ -32,8 +48,6 @@ EXAMPLES = (
 )
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 ONE_ACTION = f"Command must include exactly one action: {', '.join(f'--{each}' for each in ACTIONS)}"
-TIMEOUT_MS = 30_000
-ALL = "all"  # the value of an option that is given without one
 STATES = (
     "PreparingRebalance",
     "CompletingRebalance",
@@ -58,54 +72,25 @@ PARTITION_ERRORS = (
 
 
 def add_arguments(parser: ToolParser) -> None:
-    parser.set_defaults(as_kafka=parser.strict)
     parser.signed |= {"--by-duration"}
-    add_bootstrap(parser)
-    add_command_config(parser)
-    actions = parser.add_argument_group("actions (exactly one)")
-    actions.add_argument("--list", action="store_true", help="list groups")
-    actions.add_argument("--describe", action="store_true", help="offsets and lag, members, or state")
-    actions.add_argument("--delete", action="store_true", help="delete groups that have no members")
-    actions.add_argument("--reset-offsets", action="store_true", help="reset offsets of inactive groups")
-    actions.add_argument("--delete-offsets", action="store_true", help="delete offsets of a group")
+    texts = {
+        "list": "list groups",
+        "describe": "offsets and lag, members, or state",
+        "delete": "delete groups that have no members",
+        "reset-offsets": "reset offsets of inactive groups",
+        "delete-offsets": "delete offsets of a group",
+    }
+    actions = add_actions(parser, texts)
     actions.add_argument("--validate-regex", metavar="REGEX", help="check a regular expression (RE2 syntax)")
-    parser.add_argument("--group", action="append", metavar="ID", help="a group; may be repeated")
-    parser.add_argument("--all-groups", action="store_true", help="every group")
-    parser.add_argument(
-        "--topic",
-        action="append",
-        metavar="TOPIC[:0,1]",
-        help="a topic, or some of its partitions; may be repeated",
-    )
-    parser.add_argument("--all-topics", action="store_true", help="every topic that the group has offsets of")
-    parser.add_argument("--members", action="store_true", help="describe members")
-    parser.add_argument("--offsets", action="store_true", help="describe offsets (the default)")
-    parser.add_argument(
-        "--state",
-        nargs="?",
-        const=ALL,
-        metavar="STATE,...",
-        help="describe the state; with --list: show states, and only groups in the given states",
-    )
+    add_selection(parser, "group", "topic", "a topic", "every topic that the group has offsets of")
+    add_views(parser)
     parser.add_argument(
         "--type", nargs="?", const=ALL, metavar="TYPE,...", help="with --list: classic, consumer or both"
     )
     parser.add_argument("--verbose", action="store_true", help="describe more: epochs and assignments")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be reset")
-    parser.add_argument("--execute", action="store_true", help="reset")
-    parser.add_argument("--export", action="store_true", help="print the new offsets as CSV")
-    forms = parser.add_argument_group("new offsets of --reset-offsets (exactly one)")
-    forms.add_argument("--to-earliest", action="store_true", help="the first record")
-    forms.add_argument("--to-latest", action="store_true", help="the end of the log")
-    forms.add_argument("--to-current", action="store_true", help="the committed offset, else the end")
-    forms.add_argument("--to-offset", metavar="N", help="an offset, or the nearer end of the log")
-    forms.add_argument("--shift-by", metavar="N", help="forward by this many offsets, or back")
-    forms.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="first record at this time")
-    forms.add_argument("--by-duration", metavar="PnDTnHnMnS", help="first record of this recent time")
-    forms.add_argument("--from-file", metavar="CSV", help="offsets in a file that --export wrote")
-    parser.add_argument(
-        "--timeout", default=str(TIMEOUT_MS), metavar="MS", help=f"how long to wait ({TIMEOUT_MS})"
-    )
+    add_execution(parser, "reset", "reset")
+    add_export(parser)
+    add_forms(parser)
 
 
 async def run(options: argparse.Namespace, out: Output) -> int:
@@ -114,18 +99,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     if options.validate_regex is not None:
         validate_regex(options.validate_regex, out, problems)
         return problems.status
-    try:
-        cluster = cluster_from(options)
-        cluster.api_timeout_ms = whole_number(options.timeout, "timeout")
-        async with cluster:
-            await act(options, Admin(cluster), out, problems)
-    except UsageError:
-        raise
-    except (ToolError, ClientError, KafkaError) as error:
-        reason = reason_of(error) if isinstance(error, KafkaError) else str(error)
-        if not options.as_kafka:
-            raise ToolError(reason) from error
-        problems.report(f"Executing consumer group command failed due to {reason}")
+    await run_command(options, problems, "consumer group", lambda admin: act(options, admin, out, problems))
     return problems.status
 
 
@@ -148,19 +122,11 @@ async def act(options: argparse.Namespace, admin: Admin, out: Output, problems: 
 
 def check_options(options: argparse.Namespace, out: Output) -> None:
     """Check which options may be combined, in Kafka's order."""
-    needs_describe = [name for name in ("members", "verbose", "offsets") if given(options, name)]
-    unavailable = needs_describe if not options.describe else []
-    if options.state is not None and not (options.describe or options.list):
-        unavailable.append("state")
-    if options.type is not None and not options.list:
-        unavailable.append("type")
-    if unavailable:
-        names = ", ".join(sorted(unavailable))
-        raise UsageError(f"Option(s) [{names}] are unavailable given other options on the command line")
+    check_views(options, ["type"] if options.type is not None and not options.list else ())
     if options.bootstrap_server is None and options.validate_regex is None:
         raise UsageError('Missing required argument "[bootstrap-server]"')
     if options.describe:
-        check_describe_options(options)
+        check_describe(options)
     if options.delete:
         needs_groups(options, "delete")
         if options.topic:
@@ -173,45 +139,15 @@ def check_options(options: argparse.Namespace, out: Output) -> None:
         check_reset(options, out)
     refuse(options, "group", ("all-groups", "list"))
     refuse(options, "topic", ("describe", "list"))
-    if sum(given(options, action) for action in ACTIONS) != 1:
-        raise UsageError(ONE_ACTION)
-
-
-def check_describe_options(options: argparse.Namespace) -> None:
-    needs_groups(options, "describe")
-    kinds = [name for name in ("members", "offsets", "state") if given(options, name)]
-    if len(kinds) > 1:
-        raise UsageError(
-            "Option [describe] takes at most one of these options: [members], [offsets], [state]"
-        )
-    if options.state not in (None, ALL):
-        raise UsageError("Option [describe] does not take a value for [state]")
+    check_one_action(options, ACTIONS, ONE_ACTION)
 
 
 def check_reset(options: argparse.Namespace, out: Output) -> None:
-    if options.dry_run and options.execute:
-        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    check_one_execution(options)
     if not options.dry_run and not options.execute:
         out.note(NO_EXECUTE)
     needs_groups(options, "reset-offsets")
-    for form in FORMS:
-        refuse(options, form, [other for other in FORMS if other != form])
-
-
-def given(options: argparse.Namespace, name: str) -> bool:
-    return getattr(options, name.replace("-", "_")) not in (None, False, [])
-
-
-def needs_groups(options: argparse.Namespace, action: str) -> None:
-    if not options.group and not options.all_groups:
-        raise UsageError(f"Option [{action}] takes one of these options: [all-groups], [group]")
-
-
-def refuse(options: argparse.Namespace, used: str, others: Iterable[str]) -> None:
-    if given(options, used):
-        for other in others:
-            if given(options, other):
-                raise UsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')
+    check_one_form(options, FORMS)
 
 
 def validate_regex(text: str, out: Output, problems: Problems) -> None:
@@ -255,18 +191,6 @@ async def list_groups(options: argparse.Namespace, admin: Admin, out: Output) ->
         if options.state is not None:
             line += f" {state:<20}"
         out.line(line)
-
-
-def chosen(text: str | None, known: tuple[str, ...], what: str, listed: str) -> list[str]:
-    """The names of a comma-separated list, in the spelling of brokers."""
-    if text in (None, ALL, ""):
-        return []
-    assert text is not None
-    names = {each.lower().replace("_", ""): each for each in known}
-    parts = [part.strip().lower().replace("_", "") for part in text.split(",")]
-    if any(part not in names for part in parts):
-        raise UsageError(f"Invalid {listed} list '{text}'. Valid {what}s are: {', '.join(known)}")
-    return list(dict.fromkeys(names[part] for part in parts))
 
 
 async def delete(groups: list[str], admin: Admin, out: Output, problems: Problems) -> None:

@@ -7,26 +7,34 @@ name the status is 1.
 
 import argparse
 
-from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
-from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
-from barnabas.cli.groups.consumer_groups import (
-    PARTITION_ERRORS,
-    check_describe_options,
-    chosen,
-    given,
+from barnabas.cli.frame.parsing import ToolParser, UsageError
+from barnabas.cli.groups.consumer_groups import PARTITION_ERRORS, show_deletions
+from barnabas.cli.groups.consumer_groups_problems import Problems, reason_of
+from barnabas.cli.groups.consumer_groups_reset import FORMS
+from barnabas.cli.groups.consumer_groups_topics import partitions_named
+from barnabas.cli.groups.group_options import (
+    add_actions,
+    add_execution,
+    add_export,
+    add_forms,
+    add_selection,
+    add_views,
+    check_describe,
+    check_execution,
+    check_one_action,
+    check_one_form,
+    check_views,
+    list_groups_of,
+    listings_of,
     needs_groups,
     refuse,
-    show_deletions,
+    run_command,
+    undeletable,
 )
-from barnabas.cli.groups.consumer_groups_problems import Problems, reason_of
-from barnabas.cli.groups.consumer_groups_reset import FORMS, whole_number
-from barnabas.cli.groups.consumer_groups_topics import partitions_named
 from barnabas.cli.groups.streams_groups_describe import describe
 from barnabas.cli.groups.streams_groups_reset import input_topics, internal_topics, reset
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.groups import GroupListing
-from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
@@ -44,8 +52,6 @@ ONE_ACTION = (
     "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, or "
     "--delete-offsets."
 )
-TIMEOUT_MS = 30_000
-ALL = "all"  # the value of an option that is given without one
 STATES = ("Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady")
 STREAMS = "Streams"
 GROUP_ERRORS = (
@@ -57,73 +63,37 @@ GROUP_ERRORS = (
 
 
 def add_arguments(parser: ToolParser) -> None:
-    parser.set_defaults(as_kafka=parser.strict)
     parser.signed |= {"--by-duration"}
-    add_bootstrap(parser)
-    add_command_config(parser)
-    actions = parser.add_argument_group("actions (exactly one)")
-    actions.add_argument("--list", action="store_true", help="list streams groups")
-    actions.add_argument("--describe", action="store_true", help="lag, members with their tasks, or state")
-    actions.add_argument("--delete", action="store_true", help="delete groups that have no members")
-    actions.add_argument("--reset-offsets", action="store_true", help="reset offsets of inactive groups")
-    actions.add_argument("--delete-offsets", action="store_true", help="delete offsets of a group")
-    parser.add_argument("--group", action="append", metavar="ID", help="a group; may be repeated")
-    parser.add_argument("--all-groups", action="store_true", help="every streams group")
-    parser.add_argument(
-        "--input-topic",
-        action="append",
-        metavar="TOPIC[:0,1]",
-        help="a source topic, or some of its partitions; may be repeated",
-    )
-    parser.add_argument("--all-input-topics", action="store_true", help="every source topic of the topology")
-    parser.add_argument("--members", action="store_true", help="describe members")
-    parser.add_argument("--offsets", action="store_true", help="describe offsets (the default)")
-    parser.add_argument(
-        "--state",
-        nargs="?",
-        const=ALL,
-        metavar="STATE,...",
-        help="describe the state; with --list: show states, and only groups in the given states",
-    )
+    texts = {
+        "list": "list streams groups",
+        "describe": "lag, members with their tasks, or state",
+        "delete": "delete groups that have no members",
+        "reset-offsets": "reset offsets of inactive groups",
+        "delete-offsets": "delete offsets of a group",
+    }
+    add_actions(parser, texts)
+    every = "every source topic of the topology"
+    add_selection(parser, "streams group", "input-topic", "a source topic", every)
+    add_views(parser)
     parser.add_argument("--verbose", action="store_true", help="describe more: epochs and target tasks")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be reset")
-    parser.add_argument("--execute", action="store_true", help="reset")
-    parser.add_argument("--export", action="store_true", help="print the new offsets as CSV")
+    add_execution(parser, "reset", "reset")
+    add_export(parser)
     parser.add_argument(
         "--delete-internal-topic", action="append", metavar="TOPIC", help="delete an internal topic as well"
     )
     parser.add_argument(
         "--delete-all-internal-topics", action="store_true", help="delete the group's internal topics as well"
     )
-    forms = parser.add_argument_group("new offsets of --reset-offsets (exactly one)")
-    forms.add_argument("--to-earliest", action="store_true", help="the first record")
-    forms.add_argument("--to-latest", action="store_true", help="the end of the log")
-    forms.add_argument("--to-current", action="store_true", help="the committed offset, else the end")
-    forms.add_argument("--to-offset", metavar="N", help="an offset, or the nearer end of the log")
-    forms.add_argument("--shift-by", metavar="N", help="forward by this many offsets, or back")
-    forms.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="first record at this time")
-    forms.add_argument("--by-duration", metavar="PnDTnHnMnS", help="first record of this recent time")
-    forms.add_argument("--from-file", metavar="CSV", help="offsets in a file that --export wrote")
-    parser.add_argument(
-        "--timeout", default=str(TIMEOUT_MS), metavar="MS", help=f"how long to wait ({TIMEOUT_MS})"
-    )
+    add_forms(parser)
 
 
 async def run(options: argparse.Namespace, out: Output) -> int:
     check_options(options)
     problems = Problems(out, as_kafka=options.as_kafka)
-    try:
-        cluster = cluster_from(options)
-        cluster.api_timeout_ms = whole_number(options.timeout, "timeout")
-        async with cluster:
-            await act(options, Admin(cluster), out, problems)
-    except UsageError:
-        raise
-    except (ToolError, ClientError, KafkaError) as error:
-        reason = reason_of(error) if isinstance(error, KafkaError) else str(error)
-        if not options.as_kafka:
-            raise ToolError(reason) from error
-        problems.report(f"Executing streams group command failed due to {reason}")
+    reason = await run_command(
+        options, problems, "streams group", lambda admin: act(options, admin, out, problems)
+    )
+    if reason is not None:
         out.note(reason)  # where Kafka's tool has a stack trace
         return 1
     return problems.status
@@ -131,11 +101,11 @@ async def run(options: argparse.Namespace, out: Output) -> int:
 
 async def act(options: argparse.Namespace, admin: Admin, out: Output, problems: Problems) -> None:
     if options.list:
-        await list_groups(options, admin, out)
+        await list_groups_of(options, admin, out, STREAMS, STATES)
         return
     groups = list(dict.fromkeys(options.group or ()))
     if options.all_groups:
-        groups = [listing.group_id for listing in await streams_groups(admin)]
+        groups = [listing.group_id for listing in await listings_of(admin, STREAMS)]
     if options.describe:
         await describe(options, groups, admin, out, problems)
     elif options.delete:
@@ -148,17 +118,11 @@ async def act(options: argparse.Namespace, admin: Admin, out: Output, problems: 
 
 def check_options(options: argparse.Namespace) -> None:
     """Check which options may be combined, in Kafka's order."""
-    unavailable = [name for name in ("members", "offsets", "verbose") if given(options, name)]
-    unavailable = [] if options.describe else unavailable
-    if options.state is not None and not (options.describe or options.list):
-        unavailable.append("state")
-    if unavailable:
-        names = ", ".join(sorted(unavailable))
-        raise UsageError(f"Option(s) [{names}] are unavailable given other options on the command line")
+    check_views(options)
     if options.bootstrap_server is None:
         raise UsageError('Missing required argument "[bootstrap-server]"')
     if options.describe:
-        check_describe_options(options)
+        check_describe(options)
     if options.delete:
         needs_groups(options, "delete")
         if options.input_topic or options.all_input_topics:
@@ -175,8 +139,7 @@ def check_options(options: argparse.Namespace) -> None:
     refuse(options, "list", ("members", "offsets"))
     refuse(options, "group", ("all-groups", "list"))
     refuse(options, "input-topic", ("list", "describe", "delete"))
-    if sum(given(options, action) for action in ACTIONS) != 1:
-        raise UsageError(ONE_ACTION)
+    check_one_action(options, ACTIONS, ONE_ACTION)
 
 
 def check_delete_offsets(options: argparse.Namespace) -> None:
@@ -191,13 +154,9 @@ def check_delete_offsets(options: argparse.Namespace) -> None:
 
 
 def check_reset(options: argparse.Namespace) -> None:
-    if options.dry_run and options.execute:
-        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-    if not options.dry_run and not options.execute:
-        raise UsageError("Option [reset-offsets] takes the option: [execute] or [dry-run]")
+    check_execution(options)
     needs_groups(options, "reset-offsets")
-    for form in FORMS:
-        refuse(options, form, [other for other in FORMS if other != form])
+    check_one_form(options, FORMS)
 
 
 def check_internal_topics(options: argparse.Namespace) -> None:
@@ -211,34 +170,11 @@ def check_internal_topics(options: argparse.Namespace) -> None:
         raise UsageError("Option [delete-internal-topic] takes [reset-offsets] when [execute] is used.")
 
 
-async def streams_groups(admin: Admin, states: list[str] | None = None) -> list[GroupListing]:
-    found = await admin.list_groups(states=states or (), types=[STREAMS])
-    return sorted(found, key=lambda listing: listing.group_id)
-
-
-async def list_groups(options: argparse.Namespace, admin: Admin, out: Output) -> None:
-    if options.state is None:
-        for listing in await streams_groups(admin):
-            out.line(listing.group_id)
-        return
-    found = await streams_groups(admin, chosen(options.state, STATES, "state", "state"))
-    width = max([15, *(len(listing.group_id) for listing in found)])
-    for name, state in [("GROUP", "STATE"), *((each.group_id, each.state) for each in found)]:
-        out.line(f"{name:<{width}} {state}")
-
-
 async def delete(
     options: argparse.Namespace, groups: list[str], admin: Admin, out: Output, problems: Problems
 ) -> None:
-    known = {listing.group_id: listing.state for listing in await streams_groups(admin)}
-    failed: dict[str, str] = {}
-    for group in groups:
-        if group not in known:
-            failed[group] = f"Group '{group}' does not exist or is not a streams group."
-        elif known[group] == "Dead":
-            failed[group] = f"Streams group '{group}' group state is DEAD."
-        elif known[group] != "Empty":
-            failed[group] = f"Streams group '{group}' is not EMPTY."
+    known = {listing.group_id: listing.state for listing in await listings_of(admin, STREAMS)}
+    failed = undeletable(groups, known, "Streams group", "does not exist or is not a streams group.")
     wanted = [group for group in groups if group not in failed]
     internal: dict[str, list[str]] = {}
     if options.delete_all_internal_topics:

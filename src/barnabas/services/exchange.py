@@ -18,7 +18,9 @@ UNMATCHED = "unmatched"
 class Exchange:
     """Lives in the scope of its request."""
 
-    __slots__ = ("body_arrived", "bytes_received", "bytes_sent", "caller", "spend", "status", "template")
+    __slots__ = (
+        "body_arrived", "bytes_received", "bytes_sent", "caller", "extend", "spend", "status", "template",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.template = UNMATCHED  # the path of the route, with the names of its parameters
@@ -29,6 +31,8 @@ class Exchange:
         self.caller: Any = None  # a `Caller`, once it is known
         # Counts bytes of the body against the caller's rate; returns how many seconds to wait.
         self.spend: Callable[[int], float] | None = None
+        # Gives the request so many seconds more, for one that waits because its caller asked for that.
+        self.extend: Callable[[float], None] | None = None
 
     @property
     def has_begun(self) -> bool:

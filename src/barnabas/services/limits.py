@@ -153,6 +153,7 @@ async def within(seconds: float, exchange: Exchange, run: Callable[[], Awaitable
     """Run an endpoint. ApiError when its time is over: the client's fault while its body is arriving."""
     try:
         async with asyncio.timeout(seconds) as limit:
+            exchange.extend = lambda more: limit.reschedule((limit.when() or 0.0) + more)
             await run()
     except TimeoutError:
         if not limit.expired():

@@ -180,6 +180,7 @@ def test_source_tables_have_work_that_reads_only() -> None:
             "CREATE STREAM x (v MAP<INT, INT>) WITH (KAFKA_TOPIC='s');",
             "only supports MAP types with STRING keys",
         ),
+        ("CREATE STREAM x WITH (PARTITIONS=0) AS SELECT * FROM s;", "PARTITIONS is 0: at least 1 is needed"),
         ("CREATE STREAM s AS SELECT * FROM s;", "A stream with the same name already exists"),
         ("CREATE STREAM x AS SELECT v FROM s;", "Key missing from projection"),
         ("CREATE STREAM x AS SELECT k AS a, k AS b, v FROM s;", "more than once, aliased as: `A` and `B`"),

@@ -231,6 +231,43 @@ def test_lines_of_the_processing_log_have_ksqldbs_form() -> None:
     assert "5 more lines" in content(lines[-1])["message"]["recordProcessingError"]["errorMessage"]
 
 
+def test_a_row_without_a_time_or_a_form_is_logged_or_stops_its_query() -> None:
+    from barnabas.plans.interpreter.records import Failure, Record
+    from barnabas.sql.analysis.times import NoTime
+    from barnabas.sql.running.processing_log import ProcessingLog
+    from barnabas.sql.running.settings import EngineSettings
+
+    record = Record(b"k", b"v", 1, (), 3, 14)
+    timeless = Failure("processing", "src", "t", record, NoTime("no time"))
+    formless = Failure("production", "sink", "t", record, ValueError("too long"))
+    strange = Failure("processing", "src", "t", record, ZeroDivisionError())
+
+    def log_with(**given: str) -> ProcessingLog:
+        settings = EngineSettings.of({"bootstrap.servers": "a:1", **given})
+        return ProcessingLog(settings.log_settings("CSAS_X_1", "log", {}))
+
+    log = log_with()
+    assert [log.handlers().processing(each) for each in (timeless, strange)] == ["continue", "fail"]
+    assert log.handlers().production(formless) == "fail"
+    tolerant = {"ksql.fail.on.production.error": "false", "ksql.timestamp.throw.on.invalid": "true"}
+    log = log_with(**tolerant, **{"ksql.logging.processing.rows.include": "true"})
+    assert log.handlers().processing(timeless) == "fail"
+    assert log.handlers().production(formless) == "continue"
+    assert log.handlers().deserialization(Failure("deserialization", "s", "t", record, ValueError("x")))
+    row, bad = (content(each)["message"] for each in log.take())
+    assert (row["type"], bad["type"]) == (3, 0)
+    assert row["serializationError"] == {
+        "target": "value",
+        "errorMessage": "Error serializing message to topic",
+        "record": "dg==",
+        "cause": ["too long"],
+        "topic": "t",
+        "partition": 3,
+        "offset": 14,
+    }
+    assert bad["deserializationError"]["recordB64"] == "dg=="
+
+
 def content(line: Output) -> Any:
     assert line.topic == "log"
     return json.loads(line.value or b"")

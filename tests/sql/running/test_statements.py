@@ -64,6 +64,32 @@ def test_selects_of_all_kinds_run_without_spark(broker: Broker, tmp_path: Path) 
     asyncio.run(main())
 
 
+def test_rows_without_a_time_are_left_out_of_a_select(broker: Broker, tmp_path: Path) -> None:
+    settings = EngineSettings.of({"bootstrap.servers": broker.bootstrap, "state.dir": str(tmp_path)})
+
+    async def main() -> None:
+        found = SparkEngine(settings)
+        server = Statements(found)
+        try:
+            await server.run(
+                "CREATE STREAM plain (ts STRING, v INT)"
+                " WITH (KAFKA_TOPIC='timed', VALUE_FORMAT='JSON', PARTITIONS=1);"
+                "CREATE STREAM timed (ts STRING, v INT) WITH (KAFKA_TOPIC='timed', VALUE_FORMAT='JSON',"
+                " TIMESTAMP='ts', TIMESTAMP_FORMAT='yyyy-MM-dd');"
+                "INSERT INTO plain VALUES ('2020-01-01', 1); INSERT INTO plain VALUES ('yesterday', 2);"
+                "INSERT INTO plain (v) VALUES (3); INSERT INTO plain VALUES ('2020-01-02', 4);"
+            )
+            rows = await server.to_end("SELECT ROWTIME, v FROM timed;")
+            assert rows == [[1_577_836_800_000, 1], [1_577_923_200_000, 4]]
+            server.properties["ksql.timestamp.throw.on.invalid"] = "true"
+            with pytest.raises(SqlError, match="the column of ROWTIME is 'yesterday'"):
+                await server.to_end("SELECT v FROM timed;")
+        finally:
+            await found.close()
+
+    asyncio.run(main())
+
+
 def test_a_stream_joined_with_a_table_finds_what_the_table_had_before(broker: Broker, tmp_path: Path) -> None:
     async def main() -> None:
         async with statements(broker, tmp_path) as session:

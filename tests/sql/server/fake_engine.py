@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -222,15 +222,16 @@ class FakeEngine:
         source, row = prepared.work
         self.world.rows.setdefault(source, []).append(row)
 
-    async def insert_row(
+    async def begin_row(
         self, metastore: Metastore, target: str, row: Mapping[str, Any], properties: Mapping[str, str]
-    ) -> None:
+    ) -> Awaitable[None]:
         schema = metastore.source(target).schema
         given = {name.upper(): value for name, value in row.items()}
         for name in given:
             if schema.find(name) is None:
                 raise SqlError(f"Column name `{name}` does not exist.")
         self.world.rows.setdefault(target, []).append([given.get(each.name) for each in schema])
+        return asyncio.sleep(0)
 
     def select(self, prepared: Prepared) -> FakeSelect:
         found = FakeSelect(self, prepared)

@@ -55,6 +55,13 @@ def test_three_nodes_are_one_cluster(broker: str, service_id: str) -> None:
         [first] = leading(servers)
         wait_until(lambda: servers[first].engines[-1].running, 30)
         assert all(not each.engines[-1].running for index, each in enumerate(servers) if index != first)
+        for each in servers:
+
+            def alive(each: RunningServer = each) -> list[bool]:
+                found = each.http.get("/clusterStatus").json()["clusterStatus"]
+                return [host["hostAlive"] for host in found.values()]
+
+            wait_until(lambda alive=alive: alive() == [True] * NODES, 30)
         for each in servers:  # asked of the node that runs it
             wait_until(lambda each=each: GROUP in each.http.post("/ksql", json=EXPLAIN).text, 30)
 

@@ -178,6 +178,17 @@ def test_rows_that_come_after_the_response_has_begun_are_inserted(
     assert inserted == [["a", number] for number in range(4)]
 
 
+def test_acks_of_many_rows_come_in_order_up_to_the_first_wrong_row(shared: RunningServer) -> None:
+    shared.ksql("CREATE STREAM many (k STRING KEY, v INT) WITH (KAFKA_TOPIC='many', PARTITIONS=1);")
+    rows = [json.dumps({"k": "a", "v": number}) for number in range(2500)]
+    text = "\n".join(['{"target":"many"}', *rows, '{"nothing": 1}', '{"k": "b", "v": 1}'])
+    found = shared.http.post("/inserts-stream", content=text, headers={"accept": "application/json"}).json()
+    assert [each["seq"] for each in found] == list(range(2501))
+    assert {each["status"] for each in found[:-1]} == {"ok"}
+    assert (found[-1]["status"], found[-1]["error_code"]) == ("error", 40000)
+    assert shared.world.rows["MANY"] == [["a", number] for number in range(2500)]
+
+
 def test_rows_are_inserted_as_they_arrive(shared: RunningServer) -> None:
     def lines() -> Iterator[bytes]:
         yield b'{"target":"inserted"}\n{"k": "x", "V": 1}\n{"k":'

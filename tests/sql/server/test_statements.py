@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from barnabas.services.exchange import Exchange
+from barnabas.services.limits import within
+from barnabas.sql.server.statements.asserting import TIMEOUT_S_MAX, waits_s
 from barnabas.testing.waiting import wait_until
 from sql.server.fake_engine import World
 from sql.server.running import RunningServer, running
@@ -182,6 +186,29 @@ def test_facts_about_the_server(shared: RunningServer) -> None:
     assert shared.http.get("/clusterStatus").json()["clusterStatus"]
     assert shared.http.get("/is_valid_property/ksql.streams.auto.offset.reset").json() is True
     assert shared.http.get("/is_valid_property/nonsense").status_code == 400
+
+
+def test_an_assert_may_wait_longer_than_a_request_may_last() -> None:
+    texts = ["ASSERT TOPIC t TIMEOUT 5 MINUTES", "assert schema subject 's' TIMEOUT 2 SECONDS", "ASSERT x"]
+    assert waits_s([*texts, "SHOW TOPICS"]) == 302
+    assert waits_s(["ASSERT TOPIC t TIMEOUT 30 DAYS"]) == TIMEOUT_S_MAX
+    exchange = Exchange()
+
+    async def run() -> None:
+        assert exchange.extend is not None
+        exchange.extend(60)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(within(0.01, exchange, run))
+
+
+def test_the_stream_over_the_processing_log_is_made_where_it_is_wanted(broker: str, service_id: str) -> None:
+    wanted = {"ksql.logging.processing.stream.auto.create": "true"}
+    for _ in range(2):  # the second start finds it
+        with running(broker, service_id, **wanted) as server:
+            wait_until(lambda server=server: "KSQL_PROCESSING_LOG" in str(server.ksql("SHOW STREAMS;")), 30)
+            fields = server.ksql("DESCRIBE ksql_processing_log;")[0]["sourceDescription"]["fields"]
+            assert [each["name"] for each in fields] == ["LOGGER", "LEVEL", "TIME", "MESSAGE"]
 
 
 def test_a_request_waits_for_a_command_that_it_names(shared: RunningServer) -> None:

@@ -123,6 +123,13 @@ def test_options_run_statements_and_tell_by_the_status(server: RunningServer, tm
     assert (found.returncode, found.stderr) == (0, "")
     assert "first" in found.stdout and "Type Name" in found.stdout
 
+    select = "SELECT * FROM pageviews EMIT CHANGES;"
+    limited = run(server.url, "--query-row-limit", "1", "--execute", select)
+    assert (limited.returncode, "1 row" in limited.stdout) == (0, True)
+    ended = run(server.url, "--query-timeout", "300", "--execute", select)
+    assert (ended.returncode, "Query terminated" in ended.stdout) == (0, True), ended.stderr
+    assert "no whole number above 0" in run(server.url, "--query-timeout", "0").stderr
+
     wrong = run(server.url, "--output", "json", given="DESCRIBE nobody;")
     assert wrong.returncode == 1
     assert '"statement_error"' in wrong.stdout

@@ -12,6 +12,12 @@ EXTRA = "sql"
 Arguments = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
+def above_zero(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
 def add_shell_arguments(parser: Arguments) -> None:
     parser.add_argument("--execute", "-e", action="append", default=[], metavar="SQL", help="run statements")
     parser.add_argument("--file", "-f", metavar="FILE", help="run the statements of a file")
@@ -21,6 +27,12 @@ def add_shell_arguments(parser: Arguments) -> None:
     parser.add_argument("--user", "-u", default="", metavar="NAME[:PASSWORD]", help="basic authentication")
     parser.add_argument("--password", "-p", default="", metavar="PASSWORD", help=argparse.SUPPRESS)
     parser.add_argument("--output", default="TABULAR", type=str.upper, choices=("TABULAR", "JSON"))
+    parser.add_argument(
+        "--query-row-limit", type=above_zero, metavar="N", help="end a query after so many rows"
+    )
+    parser.add_argument(
+        "--query-timeout", type=above_zero, metavar="MS", help="end a query after so many milliseconds"
+    )
     parser.add_argument(
         "--ca-location", metavar="FILE", help="certificates that servers with https must have"
     )
@@ -47,5 +59,7 @@ def run_shell_with(options: argparse.Namespace, url: str | None) -> int:
             defined,
             options.output,
             options.ca_location,
+            options.query_row_limit,
+            options.query_timeout,
         )
     )

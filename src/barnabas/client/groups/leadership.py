@@ -22,6 +22,7 @@ log = logging.getLogger("barnabas.groups")
 
 PROTOCOL = "leader"
 RESTART_S, RESTART_S_MAX = 1.0, 30.0
+NAMES_MAX = 100
 
 
 class Leadership:
@@ -32,6 +33,7 @@ class Leadership:
     ) -> None:
         self.name = name  # of this process, for others
         self.leader = ""  # the name of the leader; empty while nobody is elected
+        self.names: tuple[str, ...] = (name,)  # of all processes that take part, as of the last election
         self.problem: str | None = "this process has not joined its group yet"
         self._leaderless_since_s = time.monotonic()
         self._cluster = cluster
@@ -95,12 +97,14 @@ class Leadership:
     async def assign(self, protocol: str, members: Sequence[JoinedMember]) -> Mapping[str, bytes]:
         known = {member.member_id: metadata_of(member.metadata) for member in members}
         chosen = min(known, key=lambda member_id: (not known[member_id][1], member_id))
-        data = json.dumps({"member": chosen, "name": known[chosen][0]}).encode()
+        names = sorted({name for name, _ in known.values() if name})[:NAMES_MAX]
+        data = json.dumps({"member": chosen, "name": known[chosen][0], "names": names}).encode()
         return dict.fromkeys(known, data)
 
     async def on_assigned(self, assignment: Assignment) -> None:
         found = json.loads(assignment.data)
         self.problem = None
+        self.names = tuple(map(str, found.get("names", [found["name"]])))
         self._conclude(str(found["name"]), found["member"] == assignment.member_id)
 
     async def on_revoked(self) -> None:

@@ -21,6 +21,7 @@ from barnabas.sql.analysis.options import OF_CREATE_AS, options_of
 from barnabas.sql.analysis.queries import query
 from barnabas.sql.analysis.sinks import create_as, insert_into
 from barnabas.sql.analysis.sources import create_source, lookups
+from barnabas.sql.analysis.switches import check_switches
 from barnabas.sql.errors import SqlError
 from barnabas.sql.execution.port import Prepared
 from barnabas.sql.metastore.metastore import Metastore
@@ -83,6 +84,7 @@ def analyze(
 
 
 def _prepared(statement: s.Statement, context: Context) -> Prepared:
+    check_switches(statement, context)
     match statement:
         case s.CreateSource():
             return create_source(statement, context)

@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.plans.evaluation import compile_expression
 from barnabas.sql.analysis.context import Context
 from barnabas.sql.analysis.stages import rows_of
-from barnabas.sql.analysis.times import millis_of
+from barnabas.sql.analysis.times import NoTime, millis_of
 from barnabas.sql.analysis.work import InsertRow, QueryWork, WorkKind
 from barnabas.sql.errors import SqlError, did_you_mean
 from barnabas.sql.execution.port import Prepared
@@ -124,7 +124,10 @@ def row_for(target: DataSource, row: Mapping[str, Any], now_ms: int, statement: 
     if timestamp is None and target.timestamp is not None:
         column = target.schema.find(target.timestamp.name)
         if column is not None and row.get(column.name) is not None:
-            timestamp = millis_of(row[column.name], column.kind, target.timestamp.pattern)
+            try:
+                timestamp = millis_of(row[column.name], column.kind, target.timestamp.pattern)
+            except NoTime as error:
+                raise SqlError(f"Failed to insert a value into {column.name}: {error}", at) from error
     if timestamp is not None and timestamp < 0:
         raise SqlError(f"ROWTIME is {timestamp}: it cannot be negative", at)
     return InsertRow(rows_of(target), key, value, now_ms if timestamp is None else timestamp)

@@ -110,7 +110,7 @@ def check_clauses(query: Query) -> None:
         for call in calls_in(item.expression):
             if is_aggregate(call.function) or is_table_function(call.function):
                 raise SqlError(
-                    f"Pull queries don't support {call.function}: aggregates belong to the table's query.",
+                    f"Pull queries don't support {call.function}: the table's query has it.",
                     call.at,
                 )
 

@@ -206,6 +206,8 @@ def _topic(
     if partitions is None:
         by_server = int(context.setting(SINK_PARTITIONS) or 0)
         partitions = by_server or (before.partitions if before is not None else 1)
+    if partitions < 1:
+        raise SqlError(f"PARTITIONS is {partitions}: at least 1 is needed", context.statement.at)
     replicas = options.number("REPLICAS")
     if replicas is None:
         by_server = int(context.setting(SINK_REPLICAS) or 0)

@@ -1,7 +1,7 @@
 """ROWTIME from a column: of a record that is read, and of a row that is written.
 
 BIGINT is milliseconds, TIMESTAMP is itself, STRING is read by a pattern, or as ISO text. A value without a
-time raises EvaluationError: the row is dropped. Does not know: nodes.
+time raises NoTime: the row is dropped. Does not know: nodes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,23 @@ from barnabas.sql.functions.date_patterns import parse_with
 from barnabas.sql.types.sql_types import BIGINT, TIMESTAMP, SqlType, to_millis
 
 
+class NoTime(EvaluationError):
+    """A row whose column of ROWTIME has no time."""
+
+
 def millis_of(value: Any, kind: SqlType, pattern: str | None) -> int:
+    """NoTime for a value that is no time."""
+    try:
+        return _millis_of(value, kind, pattern)
+    except NoTime:
+        raise
+    except (EvaluationError, ValueError, ArithmeticError) as error:
+        raise NoTime(f"the column of ROWTIME is {value!r}: {error}") from error
+
+
+def _millis_of(value: Any, kind: SqlType, pattern: str | None) -> int:
     if value is None:
-        raise EvaluationError("the column of ROWTIME is null")
+        raise NoTime("the column of ROWTIME is null")
     if kind == BIGINT:
         found = int(value)
     elif kind == TIMESTAMP:
@@ -30,7 +44,7 @@ def millis_of(value: Any, kind: SqlType, pattern: str | None) -> int:
         offset = zone.utcoffset(moment) if zone is not None else None
         found = to_millis(moment if offset is None else moment - offset)
     if found < 0:
-        raise EvaluationError(f"the column of ROWTIME is {value}: before 1970")
+        raise NoTime(f"the column of ROWTIME is {value}: before 1970")
     return found
 
 

@@ -23,7 +23,7 @@ Rows are lists of Python values as `sql_types` describes them; `execution/json_v
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -189,10 +189,11 @@ class Engine(Protocol):
     async def insert(self, prepared: Prepared) -> None:
         """Write the row of INSERT … VALUES."""
 
-    async def insert_row(
+    async def begin_row(
         self, metastore: Metastore, target: str, row: Mapping[str, Any], properties: Mapping[str, str]
-    ) -> None:
-        """Write a row given as JSON values by column, as /inserts-stream has it."""
+    ) -> Awaitable[None]:
+        """Hand over a row given as JSON values by column, as /inserts-stream has it. Rows are written in the
+        order in which they are begun; awaiting the result ends when the row is written."""
 
     def select(self, prepared: Prepared) -> RunningSelect:
         """Start a SELECT of the kinds PUSH and STREAM_PULL."""

@@ -107,10 +107,10 @@ class Metastore:
             raise SqlError(f"{name} does not exist.{did_you_mean(name, self.sources)}", at)
         return found
 
-    def query(self, query_id: str) -> QueryEntry:
+    def query(self, query_id: str, at: Position | None = None) -> QueryEntry:
         found = self.queries.get(query_id)
         if found is None:
-            raise SqlError(f"Unknown queryId: {query_id}.{did_you_mean(query_id, self.queries)}")
+            raise SqlError(f"Unknown queryId: {query_id}.{did_you_mean(query_id, self.queries)}", at)
         return found
 
     def readers(self, name: str) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ from barnabas.sql.formats.definitions import SCHEMA_ID, definition
 from barnabas.sql.formats.registered_rows import subject_of
 from barnabas.sql.metastore.metastore import DataSource, Metastore, PutSource
 from barnabas.sql.running.binding import bound
-from barnabas.sql.running.inserts import Inserts, insert_of
-from barnabas.sql.running.processing_log import LogSettings, ProcessingLog
+from barnabas.sql.running.inserts import Inserts, Writing, insert_of
+from barnabas.sql.running.processing_log import ProcessingLog
 from barnabas.sql.running.pulls import Pulls
 from barnabas.sql.running.queries import RunningQuery, explanation_of
 from barnabas.sql.running.resources import Resources
@@ -168,13 +168,18 @@ class SparkEngine:
     async def insert_row(
         self, metastore: Metastore, target: str, row: Mapping[str, Any], properties: Mapping[str, str]
     ) -> None:
-        await self._inserts.write(insert_of(metastore.source(target), row))
+        await (await self.begin_row(metastore, target, row, properties))
+
+    async def begin_row(
+        self, metastore: Metastore, target: str, row: Mapping[str, Any], properties: Mapping[str, str]
+    ) -> Writing:
+        return await self._inserts.begin(insert_of(metastore.source(target), row))
 
     def select(self, prepared: Prepared) -> TailingSelect:
         work: Any = self._work_of(prepared, WorkKind.PUSH, WorkKind.STREAM_PULL)
         query_id = work.query_id or f"transient_{next(self._numbers)}"
         settings, properties = self.settings, prepared.properties
-        log = ProcessingLog(LogSettings(query_id, None, settings.fails_on_bad_bytes(properties)))
+        log = ProcessingLog(settings.log_settings(query_id, None, properties))
         return TailingSelect(
             self._cluster,
             query_id,

@@ -1,19 +1,22 @@
 """Rows of INSERT … VALUES and of /inserts-stream become records.
 
 In: a target with its schema, a key tuple and a value dict. Out: the record is in the topic when `write`
-returns. Values given as JSON are read as the JSON format reads them. Does not know: statements.
+returns; `begin` lets several be on their way. Values given as JSON are read as the JSON format reads them.
+Does not know: statements.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from barnabas.client.accumulator import SentRecord
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
-from barnabas.client.producer import NewRecord, Producer, ProducerSettings
+from barnabas.client.producer import Producer, ProducerSettings
 from barnabas.plans.serdes import RegistryAway
 from barnabas.protocol import KafkaError
 from barnabas.sql.analysis.stages import rows_of
@@ -37,8 +40,26 @@ CODECS_MAX = 1_000
 Codecs = tuple[RowCodec, RowCodec]
 
 
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A row on its way: awaiting it ends when all in-sync replicas have it. SqlError if they refuse it."""
+
+    target: TopicRows
+    sent: SentRecord
+
+    def __await__(self) -> Generator[Any, None, None]:
+        try:
+            yield from self.sent.__await__()
+        except (KafkaError, ClientError) as error:
+            raise not_inserted(self.target, error) from error
+
+
+def not_inserted(target: TopicRows, error: Exception) -> SqlError:
+    return SqlError(f"Failed to insert values into {target.name}: {error}")
+
+
 class Inserts:
-    """Writes single rows. `close` it at the end."""
+    """Writes rows, in the order in which they are begun. `close` it at the end."""
 
     def __init__(self, cluster: ClusterCore, registry: RegistryPlace) -> None:
         self._cluster, self._registry = cluster, registry
@@ -46,6 +67,10 @@ class Inserts:
         self._codecs: dict[Any, Codecs] = {}
 
     async def write(self, row: InsertRow) -> None:
+        await (await self.begin(row))
+
+    async def begin(self, row: InsertRow) -> Writing:
+        """Hand a row over, which may wait for room. Await the result until the row is written."""
         target = row.target
         if target.window is not None:
             raise SqlError(f"Cannot insert values into windowed stream/table: {target.name}")
@@ -58,7 +83,7 @@ class Inserts:
                 key, value = self._bytes(read_key, read_value, names, row)
         except (BadRow, RegistryAway) as error:
             raise SqlError(f"Could not serialize row for {target.name}: {error}") from error
-        await self._send(target, NewRecord(None, key, value, (), row.timestamp_ms))
+        return await self._send(target, key, value, row.timestamp_ms)
 
     @staticmethod
     def _bytes(
@@ -68,16 +93,16 @@ class Inserts:
         key = None if row.key is None else keys.to_bytes(dict(zip(names, row.key, strict=True)))
         return key, None if row.value is None else values.to_bytes(row.value)
 
-    async def _send(self, target: TopicRows, record: NewRecord) -> None:
+    async def _send(
+        self, target: TopicRows, key: bytes | None, value: bytes | None, timestamp_ms: int
+    ) -> Writing:
         if self._producer is None:
             self._producer = Producer(self._cluster, ProducerSettings(acks=-1))
         try:
-            (sent,) = await self._producer.send_all(target.topic, [record])
-            if isinstance(sent, KafkaError):
-                raise sent
-            await sent
+            sent = await self._producer.send(target.topic, value, key, timestamp_ms=timestamp_ms)
         except (KafkaError, ClientError) as error:
-            raise SqlError(f"Failed to insert values into {target.name}: {error}") from error
+            raise not_inserted(target, error) from error
+        return Writing(target, sent)
 
     def _codecs_of(self, target: TopicRows) -> Codecs:
         place = (

@@ -6,6 +6,7 @@ batch writes so many lines at most and counts the others. Does not know: topics'
 
 from __future__ import annotations
 
+import base64
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import orjson
 
 from barnabas.plans.interpreter.records import Failure, Output, Problem
 from barnabas.plans.interpreter.task import Handlers
+from barnabas.sql.analysis.times import NoTime
 from barnabas.sql.formats.contract import BadKeyBytes
 
 LINES_MAX = 1000  # of a batch
@@ -25,12 +27,16 @@ DESERIALIZATION, PROCESSING, PRODUCTION, SERIALIZATION, THREAD = range(5)
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """`topic` None: lines are counted only. `fails_on_bad_bytes`: a record that cannot be read stops the
-    query."""
+    """`topic` None: lines are counted only. A query stops at a record that cannot be read
+    (`fails_on_bad_bytes`), has no time (`fails_on_bad_times`), or leads to a row that cannot be written
+    (`fails_on_bad_rows`). `includes_rows`: lines have the record too."""
 
     query_id: str
     topic: str | None
     fails_on_bad_bytes: bool = False
+    fails_on_bad_times: bool = False
+    fails_on_bad_rows: bool = True
+    includes_rows: bool = False
 
 
 @dataclass
@@ -43,11 +49,12 @@ class ProcessingLog:
     counts: Counter[str] = field(default_factory=Counter)
 
     def handlers(self) -> Handlers:
-        return Handlers(deserialization=self._bad_bytes, problem=self._problem)
+        return Handlers(self._bad_bytes, self._bad_time, self._bad_row, self._problem)
 
     def _bad_bytes(self, failure: Failure) -> Literal["continue", "fail"]:
         target = "key" if isinstance(failure.error, BadKeyBytes) else "value"
         record = failure.record
+        row = record.key if target == "key" else record.value
         self._add(
             f"{failure.node}.deserializer",
             {
@@ -55,7 +62,7 @@ class ProcessingLog:
                 "deserializationError": {
                     "target": target,
                     "errorMessage": f"Error deserializing message from topic: {failure.topic}",
-                    "recordB64": None,
+                    "recordB64": self._base64(row),
                     "cause": causes(failure.error),
                     "topic": failure.topic,
                     "partition": record.partition,
@@ -64,6 +71,38 @@ class ProcessingLog:
             },
         )
         return "fail" if self.settings.fails_on_bad_bytes else "continue"
+
+    def _bad_time(self, failure: Failure) -> Literal["continue", "fail"]:
+        """All other errors of the plan's own steps stop the query."""
+        if not isinstance(failure.error, NoTime) or self.settings.fails_on_bad_times:
+            return "fail"
+        self._add(f"{failure.node}.timestamp", processing_error("Failed to extract timestamp", failure))
+        return "continue"
+
+    def _bad_row(self, failure: Failure) -> Literal["continue", "fail"]:
+        """A row that its format cannot write, such as one with a decimal that has too many digits."""
+        record = failure.record
+        self._add(
+            f"{failure.node}.serializer",
+            {
+                "type": SERIALIZATION,
+                "serializationError": {
+                    "target": "value",
+                    "errorMessage": "Error serializing message to topic",
+                    "record": self._base64(record.value),
+                    "cause": causes(failure.error),
+                    "topic": failure.topic,
+                    "partition": record.partition,
+                    "offset": record.offset,
+                },
+            },
+        )
+        return "fail" if self.settings.fails_on_bad_rows else "continue"
+
+    def _base64(self, data: bytes | None) -> str | None:
+        if data is None or not self.settings.includes_rows:
+            return None
+        return base64.b64encode(data).decode()
 
     def _problem(self, problem: Problem) -> None:
         self.counts["expressions without a value"] += 1
@@ -121,6 +160,20 @@ class ProcessingLog:
             self.lines.append(line(self.settings.topic, f"processing.{self.settings.query_id}", message))
         taken, self.lines, self.left_out = self.lines, [], 0
         return taken
+
+
+def processing_error(message: str, failure: Failure) -> dict[str, Any]:
+    return {
+        "type": PROCESSING,
+        "recordProcessingError": {
+            "errorMessage": message,
+            "record": None,
+            "cause": causes(failure.error),
+            "topic": failure.topic,
+            "partition": failure.record.partition,
+            "offset": failure.record.offset,
+        },
+    }
 
 
 def line(topic: str, logger: str, message: Mapping[str, Any]) -> Output:

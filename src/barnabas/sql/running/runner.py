@@ -32,7 +32,6 @@ from barnabas.spark.basics.cluster import WorkerCluster
 from barnabas.spark.reading.fetcher import EARLIEST
 from barnabas.sql.errors import SqlError
 from barnabas.sql.running.binding import bound, table_topics
-from barnabas.sql.running.processing_log import LogSettings
 from barnabas.sql.running.queries import RunningQuery
 from barnabas.sql.running.settings import EngineSettings
 from barnabas.sql.running.task_logic import MakeSqlLogic
@@ -309,7 +308,7 @@ class Runner:
             settings.is_exactly_once(properties),
             fails_on_loss=False,  # as in ksqlDB: what retention has deleted is left out
         )
-        log = LogSettings(query.query_id, self._log_topic, settings.fails_on_bad_bytes(properties))
+        log = settings.log_settings(query.query_id, self._log_topic, properties)
         try:
             parts = queries_of(
                 plan,

@@ -15,6 +15,7 @@ from barnabas.client.core.address import Address, parse_bootstrap
 from barnabas.spark.basics.settings import ClientSettings, OptionError, client_settings
 from barnabas.sql.errors import SqlError
 from barnabas.sql.formats.registries import RegistryPlace
+from barnabas.sql.running.processing_log import LogSettings
 from barnabas.streams.run.settings import METADATA_AGE, REPLICAS, creation_of, seconds_of
 from barnabas.streams.spark.internal_topics import Creation
 from barnabas.streams.spark.renewing import METADATA_AGE_S
@@ -25,6 +26,9 @@ RESETS = ("earliest", "latest")
 GUARANTEE = "processing.guarantee"
 RESET = "auto.offset.reset"
 FAILS_ON_BAD_BYTES = "ksql.fail.on.deserialization.error"
+FAILS_ON_BAD_TIMES = "ksql.timestamp.throw.on.invalid"
+FAILS_ON_BAD_ROWS = "ksql.fail.on.production.error"
+LOG_ROWS = "ksql.logging.processing.rows.include"
 LOG_TOPIC = "ksql.logging.processing.topic.name"
 LOG_CREATE = "ksql.logging.processing.topic.auto.create"
 LOG_PARTITIONS = "ksql.logging.processing.topic.partitions"
@@ -128,8 +132,18 @@ class EngineSettings:
         except OptionError as error:
             raise SqlError(str(error)) from None
 
-    def fails_on_bad_bytes(self, properties: Mapping[str, str]) -> bool:
-        return self.setting(FAILS_ON_BAD_BYTES, "false", properties).lower() == "true"
+    def log_settings(self, query_id: str, topic: str | None, properties: Mapping[str, str]) -> LogSettings:
+        def is_true(name: str, default: str = "false") -> bool:
+            return self.setting(name, default, properties).lower() == "true"
+
+        return LogSettings(
+            query_id,
+            topic,
+            fails_on_bad_bytes=is_true(FAILS_ON_BAD_BYTES),
+            fails_on_bad_times=is_true(FAILS_ON_BAD_TIMES),
+            fails_on_bad_rows=is_true(FAILS_ON_BAD_ROWS, "true"),
+            includes_rows=is_true(LOG_ROWS),
+        )
 
     def retry_ms(self) -> tuple[int, int]:
         first = int(self.properties.get(RETRY_FIRST_MS, 15_000))

@@ -17,7 +17,7 @@ from pathlib import Path
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
-from barnabas.client.core.errors import NoTopic
+from barnabas.client.core.errors import ClientError, NoTopic
 from barnabas.client.groups.leadership import Leadership
 from barnabas.client.groups.membership import GroupSettings
 from barnabas.protocol import KafkaError
@@ -30,6 +30,7 @@ from barnabas.services.settings.client_properties import BOOTSTRAP
 from barnabas.settings.errors import SettingsError
 from barnabas.sql.execution.port import Engine, QueryStatus
 from barnabas.sql.metastore.metastore import Metastore
+from barnabas.sql.server import processing_stream
 from barnabas.sql.server.commands.command import NOOP, Command
 from barnabas.sql.server.commands.command_log import CommandLog, MemoryLog, TopicLog
 from barnabas.sql.server.commands.runner import Runner
@@ -77,6 +78,7 @@ class SqlNode:
         self._follower: asyncio.Task[None] | None = None
         self._is_replayed = False
         self._is_file_read = False
+        self._is_log_stream_made = False
 
     @property
     def engine(self) -> Engine:
@@ -90,6 +92,11 @@ class SqlNode:
     def leader(self) -> str:
         """The URL of the node that runs the queries; empty while nobody does."""
         return self._leadership.leader if self._leadership is not None else ""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The URLs of all nodes that take part in the election."""
+        return self._leadership.names if self._leadership is not None else ()
 
     async def start(self) -> None:
         try:
@@ -134,6 +141,9 @@ class SqlNode:
         while True:
             if leadership.is_leader:
                 self.runner.lead(True)
+                if not self._is_log_stream_made:
+                    self._is_log_stream_made = True
+                    await self._make_log_stream()
             elif leadership.leader not in ("", self.settings.url):
                 self.runner.lead(False)
             self._has_voted.clear()
@@ -146,11 +156,31 @@ class SqlNode:
             text = await asyncio.to_thread(path.read_text, encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"ksql.queries.file: {path} cannot be read: {error}") from None
+        await self._make_log_stream()
+        self._is_log_stream_made = True
         try:
             await run_request(Session(self), text if text.rstrip().endswith(";") else f"{text};")
         except ApiError as error:
             raise SettingsError(f"{path}: {error.message}") from None
         self._is_file_read = True
+
+    async def _make_log_stream(self) -> None:
+        """Create the stream over the processing log where it is wanted. A server works without it."""
+        settings = self.settings.shown
+        if not processing_stream.is_wanted(settings) or self.runner.is_terminated:
+            return
+        topic = processing_stream.topic_of(settings, self.settings.service_id)
+        try:
+            known = {each.name for each in await Admin(self.cluster).list_topics()}
+            text = processing_stream.statement(
+                settings,
+                topic,
+                creates_topic=topic not in known,
+                replicas=self.settings.internal_replicas,
+            )
+            await run_request(Session(self), text)
+        except (ApiError, KafkaError, ClientError) as error:
+            log.warning("the stream over the processing log %s could not be created: %s", topic, error)
 
     async def stop(self) -> None:
         await self.selects.close()

@@ -1,11 +1,12 @@
-"""The node that runs the queries, asked by the others over HTTP.
+"""Other nodes, asked over HTTP: the one that runs the queries, and whether each is there.
 
-In: the URL of that node. Out: statuses of its queries. Does not know: who leads.
+In: URLs. Out: statuses of queries, the nodes that answer. Does not know: who leads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -15,7 +16,9 @@ from barnabas.sql.execution.port import QueryError, QueryState, QueryStatus
 from barnabas.sql.server.settings.server_settings import ServerSettings
 
 STATUSES = "/barnabas/queries"
+HEALTH = "/healthcheck"
 TIMEOUT_S = 10.0
+ANSWER_S = 2.0  # for a node that is asked whether it is there
 
 
 class NodeUnreachable(Exception):
@@ -34,6 +37,19 @@ class OtherNodes:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+    async def answering(self, urls: Sequence[str]) -> list[str]:
+        """Those of the nodes that answer now."""
+
+        async def answers(url: str) -> bool:
+            try:
+                await self._client.get(f"{url}{HEALTH}", timeout=ANSWER_S)
+            except httpx.HTTPError:
+                return False
+            return True
+
+        found = await asyncio.gather(*map(answers, urls))
+        return [url for url, is_there in zip(urls, found, strict=True) if is_there]
 
     async def statuses(self, url: str) -> dict[str, QueryStatus]:
         try:

@@ -79,7 +79,7 @@ def service_with(settings: ServiceSettings, make_engine: MakeEngine) -> Service:
 def routes(node: SqlNode, made: Service) -> list[AnyRoute]:
     statements = StatementEndpoints(node)
     queries = QueryEndpoints(node, statements, made.stopping)
-    facts = FactEndpoints(node, node.why_not_ready, lambda: node.leader)
+    facts = FactEndpoints(node, node.why_not_ready, lambda: node.leader, lambda: node.urls)
     inserts = InsertEndpoint(node)
     spark = SparkEndpoint(node)
 

@@ -25,6 +25,8 @@ class ShellOptions:
     define: Sequence[tuple[str, str]] = ()
     output: str = "TABULAR"
     ca_location: str | None = None
+    query_rows_max: int | None = None
+    query_ms_max: int | None = None
 
 
 def run_shell(options: ShellOptions) -> int:
@@ -37,6 +39,9 @@ def run_shell(options: ShellOptions) -> int:
     display.output = options.output
     shell = Shell(make_client(options.url), display, make_client)
     shell.session.variables.update(options.define)
+    shell.session.query_rows_max = options.query_rows_max
+    if options.query_ms_max is not None:
+        shell.session.query_seconds_max = options.query_ms_max / 1000
     try:
         if options.file is not None or options.execute:
             return run_texts(shell, options)

@@ -7,8 +7,10 @@ ServerError has the server's own words. Does not know: terminals.
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -77,16 +79,23 @@ class ServerClient:
 
     @contextmanager
     def lines(
-        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        seconds_max: float | None = None,
     ) -> Iterator[Iterator[str]]:
-        """The lines of a SELECT or a PRINT as they come. Leaving the block ends the query."""
+        """The lines of a SELECT or a PRINT as they come, for so many seconds at most. Leaving the block ends
+        the query."""
         body = {"sql": text, "properties": dict(properties), "sessionVariables": dict(variables)}
         try:
             with self._http.stream("POST", "/query-stream", json=body) as response:
                 if response.status_code >= 400:
                     response.read()
                     raise refusal(response)
-                yield response.iter_lines()
+                with closed_after(response, seconds_max) as is_over:
+                    yield lines_until(response.iter_lines(), is_over)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
 
@@ -110,6 +119,35 @@ class ServerClient:
         return ServerError(
             f"the {TITLE} at {self.url} cannot be reached: {why}. `barnabas sql server` starts one."
         )
+
+
+@contextmanager
+def closed_after(response: httpx.Response, seconds: float | None) -> Iterator[threading.Event]:
+    """Close the connection of a response that still comes after this time. The event tells that it was."""
+    is_over = threading.Event()
+
+    def close() -> None:
+        is_over.set()
+        opened = response.extensions["network_stream"].get_extra_info("socket")
+        with suppress(OSError):  # the server may have closed it
+            opened.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds or 0.0, close)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        yield is_over
+    finally:
+        timer.cancel()
+
+
+def lines_until(lines: Iterator[str], is_over: threading.Event) -> Iterator[str]:
+    try:
+        yield from lines
+    except httpx.HTTPError:
+        if not is_over.is_set():
+            raise
 
 
 def refusal(response: httpx.Response) -> ServerError:

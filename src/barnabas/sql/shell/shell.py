@@ -6,6 +6,7 @@ variables) lives here and goes along with each request. Does not know: how a lin
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ class ShellSession:
     variables: dict[str, str] = field(default_factory=dict)
     sequence_number: int | None = None
     pipelines: bool = False
+    query_rows_max: int | None = None
+    query_seconds_max: float | None = None
 
 
 class Shell:
@@ -223,10 +226,13 @@ class Shell:
 
     def _select(self, text: str, *, is_print: bool) -> None:
         session = self.session
-        with self.client.lines(text, session.properties, session.variables) as lines:
+        asked = self.client.lines(
+            text, session.properties, session.variables, seconds_max=session.query_seconds_max
+        )
+        with asked as lines:
             try:
                 if is_print:
-                    for line in lines:
+                    for line in itertools.islice(lines, session.query_rows_max):
                         self.display.line(line)
                 else:
                     self._show_rows(lines)
@@ -235,6 +241,7 @@ class Shell:
 
     def _show_rows(self, lines: Iterator[str]) -> None:
         head = json.loads(next(lines))
+        lines = itertools.islice(lines, self.session.query_rows_max)
         if self.display.output == "JSON":
             self.display.line(json.dumps({"header": head}))
             for line in lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,11 +20,16 @@ VERSION = "8.0.0"  # of ksqlDB, whose API this is: clients compare it
 
 class FactEndpoints:
     def __init__(
-        self, server: Server, why_not_ready: Callable[[], str | None], leader: Callable[[], str]
+        self,
+        server: Server,
+        why_not_ready: Callable[[], str | None],
+        leader: Callable[[], str],
+        nodes: Callable[[], Sequence[str]],
     ) -> None:
         self._server = server
         self._why_not_ready = why_not_ready
         self._leader = leader
+        self._nodes = nodes
 
     async def info(self, request: Request) -> Response:
         is_running = not self._server.runner.is_terminated
@@ -56,15 +61,18 @@ class FactEndpoints:
         return json_response(found, request, 200 if is_healthy else 503)
 
     async def cluster_status(self, request: Request) -> Response:
+        """All nodes of the election, with whether each answers now. Queries are those of the elected one."""
         now_ms = int(time.time() * 1000)
         active = sorted(self._server.metastore.queries)
         found: dict[str, Any] = {}
-        for url in dict.fromkeys([self._server.settings.url, self._leader()]):
-            if not url:
-                continue
+        own = self._server.settings.url
+        urls = [each for each in dict.fromkeys([own, self._leader(), *self._nodes()]) if each]
+        others = [each for each in urls if each != own]
+        answering = {own, *await self._server.others.answering(others)}
+        for url in urls:
             runs = url == self._leader()
             found[urlsplit(url).netloc or url] = {
-                "hostAlive": True,
+                "hostAlive": url in answering,
                 "lastStatusUpdateMs": now_ms,
                 "activeStandbyPerQuery": {
                     each: {

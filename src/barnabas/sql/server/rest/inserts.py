@@ -1,14 +1,17 @@
 """POST /inserts-stream: rows of JSON, one a line, written into a stream or table as they arrive.
 
-Each row gets a line with its number. A row that is wrong gets an error, and ends the stream, as with ksqlDB.
-One row is written before the next one is read, so a fast sender waits and costs one line of memory.
+Each row gets a line with its number, in order. A row that is wrong gets an error, and ends the stream, as
+with ksqlDB. Rows are written as they arrive, without waiting for those before them; so many are on their way
+at most, then a fast sender waits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Generator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -19,6 +22,7 @@ from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
 from barnabas.services.errors import ApiError
 from barnabas.services.json_bodies import parse_json
+from barnabas.sql.analysis.switches import INSERT_VALUES, switched_off
 from barnabas.sql.errors import SqlError
 from barnabas.sql.server.commands.command import texts
 from barnabas.sql.server.rest.bodies import DELIMITED, JSON
@@ -29,6 +33,10 @@ from barnabas.sql.server.statements.session import Server, Session
 from barnabas.sql.types.sql_types import PLAIN_NAME
 
 LINE_BYTES_MAX = 1 << 20
+ROWS_ON_THEIR_WAY_MAX = 1000
+ACKS_AT_ONCE_MAX = 500  # in one piece of the response
+
+Ack = dict[str, Any]
 
 
 class AcksResponse(StreamingResponse):
@@ -59,6 +67,8 @@ class InsertEndpoint:
         if source.is_source:
             raise bad_request(f"Cannot insert into read-only {source.kind.lower()}: {name}")
         check_writable(self._server)
+        if self._server.settings.defaults.get(INSERT_VALUES, "true").lower() == "false":
+            raise bad_request(switched_off("/inserts-stream", INSERT_VALUES))
         session = Session(self._server, plain_names(texts(head.get("properties"))))
         is_array = JSON in request.headers.get("accept", "")
         acks = self._acks(lines, name, session)
@@ -67,33 +77,83 @@ class InsertEndpoint:
 
     async def _acks(
         self, lines: AsyncIterator[bytes], target: str, session: Session
-    ) -> AsyncIterator[dict[str, Any]]:
-        number = 0
-        server = self._server
-        async for line in lines:
-            try:
-                row = object_of(line)
-                await server.engine.insert_row(server.metastore, target, row, session.all_properties)
-            except (SqlError, ApiError) as error:
-                message = error.message
-                yield {"status": "error", "seq": number, "error_code": BAD_REQUEST, "message": message}
-                return
-            except (KafkaError, ClientError) as error:
-                yield {"status": "error", "seq": number, "error_code": SERVER_ERROR, "message": str(error)}
-                return
-            yield {"status": "ok", "seq": number}
-            number += 1
+    ) -> AsyncIterator[list[Ack]]:
+        """Acks in the order of rows, as many at once as are there."""
+        begun: asyncio.Queue[Awaitable[None] | None] = asyncio.Queue(ROWS_ON_THEIR_WAY_MAX)
+        beginning = asyncio.create_task(self._begin_rows(lines, target, session, begun))
+        number, acks = 0, list[Ack]()
+        try:
+            while (row := await begun.get()) is not None:
+                try:
+                    await row
+                except Exception as error:
+                    ack = ack_of_error(number, error)
+                    if ack is None:
+                        raise
+                    yield [*acks, ack]
+                    return
+                acks.append({"status": "ok", "seq": number})
+                number += 1
+                if begun.empty() or len(acks) >= ACKS_AT_ONCE_MAX:
+                    yield acks
+                    acks = []
+            if acks:
+                yield acks
+        finally:
+            beginning.cancel()
+            await asyncio.gather(beginning, return_exceptions=True)
+
+    async def _begin_rows(
+        self,
+        lines: AsyncIterator[bytes],
+        target: str,
+        session: Session,
+        begun: asyncio.Queue[Awaitable[None] | None],
+    ) -> None:
+        """Hand rows over to the engine until the first that is wrong: it is the last one, and raises when its
+        turn of acks has come."""
+        server, properties = self._server, session.all_properties
+        try:
+            async for line in lines:
+                row = await server.engine.begin_row(server.metastore, target, object_of(line), properties)
+                await begun.put(row)
+        except Exception as error:
+            await begun.put(Wrong(error))
+        await begun.put(None)
 
 
-async def in_lines(acks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
-    async for ack in acks:
-        yield json.dumps(ack) + "\n"
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A row that is not written."""
+
+    error: Exception
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from ()
+        raise self.error
 
 
-async def in_array(acks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+def ack_of_error(number: int, error: Exception) -> Ack | None:
+    """None for an error that is no answer."""
+    match error:
+        case SqlError() | ApiError():
+            code, message = BAD_REQUEST, error.message
+        case KafkaError() | ClientError():
+            code, message = SERVER_ERROR, str(error)
+        case _:
+            return None
+    return {"status": "error", "seq": number, "error_code": code, "message": message}
+
+
+async def in_lines(acks: AsyncIterator[list[Ack]]) -> AsyncIterator[str]:
+    async for some in acks:
+        yield "".join(json.dumps(ack) + "\n" for ack in some)
+
+
+async def in_array(acks: AsyncIterator[list[Ack]]) -> AsyncIterator[str]:
     separator = "["
-    async for ack in acks:
-        yield separator + json.dumps(ack)
+    async for some in acks:
+        yield separator + ",\n".join(json.dumps(ack) for ack in some)
         separator = ",\n"
     yield "]" if separator != "[" else "[]"
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from barnabas.services.errors import ApiError
+from barnabas.services.exchange import exchange_of
 from barnabas.sql.server.commands.statuses import Status
 from barnabas.sql.server.rest.bodies import asked, body_of, json_response
 from barnabas.sql.server.statements.changing import terminate_cluster
@@ -23,7 +24,8 @@ class StatementEndpoints:
     async def run(self, request: Request) -> Response:
         given = await asked(request)
         await self.wait_for(given.sequence_number)
-        entities = await run_request(given.session(self._server), given.text)
+        extend = exchange_of(request.scope).extend
+        entities = await run_request(given.session(self._server), given.text, extend)
         return json_response(entities, request)
 
     async def wait_for(self, number: int | None) -> None:

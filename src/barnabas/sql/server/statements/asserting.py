@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import ConfigResource, ResourceType
 from barnabas.client.core.errors import NoTopic
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.schemas.client.errors import RegistryError
+from barnabas.sql.errors import SqlError
 from barnabas.sql.server.statements.entities import Entity, entity
 from barnabas.sql.server.statements.errors import ASSERT_FAILED, StatementRefused
 from barnabas.sql.server.statements.session import Session
 from barnabas.sql.syntax import statements as made
+from barnabas.sql.syntax.parsing import parse_statement
 
 EVERY_S = 0.2
-TIMEOUT_S_MAX = 50.0  # below the time that a request may take
+TIMEOUT_S_MAX = 3600.0
+ASSERT = re.compile(r"\s*ASSERT\s", re.IGNORECASE)
 MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 Problem = Callable[[], Awaitable[str | None]]
@@ -90,9 +95,25 @@ async def assert_schema(session: Session, statement: made.AssertSchema, text: st
     return entity("assert_schema", text, subject=subject, id=schema_id, exists=statement.exists)
 
 
+def seconds_of(timeout: made.Duration | None) -> float:
+    return min(timeout.ms / 1000 if timeout is not None else 0.0, TIMEOUT_S_MAX)
+
+
+def waits_s(texts: Iterable[str]) -> float:
+    """How long the ASSERTs among these statements may wait together."""
+    found = 0.0
+    for text in texts:
+        if ASSERT.match(text):
+            with suppress(SqlError):  # told when the statements are checked
+                statement = parse_statement(text)
+                if isinstance(statement, made.AssertTopic | made.AssertSchema):
+                    found += seconds_of(statement.timeout)
+    return found
+
+
 async def wait_until(problem: Problem, timeout: made.Duration | None, text: str) -> None:
     loop = asyncio.get_running_loop()
-    ends_at = loop.time() + min(timeout.ms / 1000 if timeout is not None else 0.0, TIMEOUT_S_MAX)
+    ends_at = loop.time() + seconds_of(timeout)
     while (found := await problem()) is not None:
         if loop.time() >= ends_at:
             raise StatementRefused(found, text, code=ASSERT_FAILED, status=417)

@@ -78,7 +78,7 @@ async def control(session: Session, statement: made.ControlQuery, text: str) -> 
     if statement.query_id is not None and statement.query_id not in session.server.metastore.queries:
         if statement.action == "TERMINATE" and session.server.selects.end(statement.query_id):
             return entity("terminate_query", text, queryId=statement.query_id, wasTerminated=True)
-        session.server.metastore.query(statement.query_id)
+        session.server.metastore.query(statement.query_id, statement.at)
     name = statement.query_id or "ALL"
     return await append_plain(session, CommandId(statement.action.lower(), name, "execute"), text)
 

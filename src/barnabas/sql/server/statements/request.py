@@ -46,8 +46,14 @@ RUNS: Mapping[type[made.Statement], Run] = {
 OF_SHELL = (made.RunScript, made.Spool)
 
 
-async def run_request(session: Session, text: str) -> list[Entity]:
+async def run_request(
+    session: Session, text: str, extend: Callable[[float], None] | None = None
+) -> list[Entity]:
+    """`extend` gives the request so many seconds more, which its ASSERTs may wait."""
     pieces = pieces_of(text)
+    waits_s = asserting.waits_s(each.text for each in pieces)
+    if extend is not None and waits_s:
+        extend(waits_s)
     known = session.server.commands.next_number
     try:
         await validate(session.copy(), pieces)
@@ -166,7 +172,7 @@ def check_control(session: Session, statement: made.ControlQuery, metastore: Met
     selects = session.server.selects
     is_push = query_id is not None and statement.action == "TERMINATE" and selects.find(query_id) is not None
     if query_id is not None and not is_push:
-        metastore.query(query_id)
+        metastore.query(query_id, statement.at)
     if statement.action != "TERMINATE" or is_push:
         return metastore
     chosen = list(metastore.queries) if query_id is None else [query_id]

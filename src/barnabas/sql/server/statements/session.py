@@ -12,6 +12,7 @@ from barnabas.sql.execution.port import Engine, QueryStatus
 from barnabas.sql.metastore.metastore import Metastore
 from barnabas.sql.server.commands.command_log import CommandLog
 from barnabas.sql.server.commands.runner import Runner
+from barnabas.sql.server.other_nodes import OtherNodes
 from barnabas.sql.server.settings.properties import plain_name
 from barnabas.sql.server.settings.server_settings import ServerSettings
 from barnabas.sql.server.statements.connect_client import ConnectClient
@@ -26,6 +27,7 @@ class Server(Protocol):
     commands: CommandLog
     connect: ConnectClient
     selects: Selects
+    others: OtherNodes
 
     @property
     def cluster(self) -> ClusterCore: ...

@@ -36,6 +36,18 @@ def test_a_part_that_is_switched_off_is_refused_with_its_setting(setting: str, t
     assert error.value.at is not None
 
 
+@pytest.mark.parametrize(("limit", "kept"), [("2", 2), ("-1", 1003), (None, 1000)])
+def test_lists_and_sets_keep_as_many_values_as_their_settings_say(limit: str | None, kept: int) -> None:
+    names = ("ksql.functions.collect_list.limit", "ksql.functions.collect_set.limit")
+    settings = {} if limit is None else dict.fromkeys(names, limit)
+    driver = SqlTestDriver(SOURCES, settings=settings)
+    for number in range(1003):
+        driver.pipe("S", {"K": "a", "V": number})
+    lengths = "ARRAY_LENGTH(COLLECT_LIST(v)), ARRAY_LENGTH(COLLECT_SET(v))"
+    rows = driver.push(f"SELECT {lengths} FROM s GROUP BY k EMIT CHANGES;").read()
+    assert rows[-1] == [kept, kept]
+
+
 def test_a_value_that_is_no_time_is_refused_where_rows_get_their_time_from_it() -> None:
     driver = SqlTestDriver(
         "CREATE STREAM s (ts STRING, v INT)"

@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from sql.server.running import RunningServer, running
 
 ksqldb = pytest.importorskip("ksqldb")
+PATIENCE_S = 60.0
 STREAM = "CREATE STREAM s (k STRING KEY, v INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, VALUE_FORMAT='JSON');"
 
 
@@ -24,6 +26,13 @@ def server(broker: str) -> Iterator[RunningServer]:
         with warnings.catch_warnings():  # the client leaves its connections to the garbage collector
             warnings.simplefilter("ignore")
             gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client inserts with the 5 s that httpx waits by default. Broker, server and client are threads of
+    one process here, which take turns: on a machine with much other work that was not enough."""
+    monkeypatch.setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, "read", PATIENCE_S)
 
 
 def test_the_client_of_pypi_makes_inserts_reads_and_closes(server: RunningServer) -> None:

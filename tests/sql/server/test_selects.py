@@ -195,7 +195,7 @@ def test_rows_are_inserted_as_they_arrive(shared: RunningServer) -> None:
         yield b' "y", "v": 2}\n'
 
     shared.ksql("CREATE STREAM inserted (k STRING KEY, v INT) WITH (KAFKA_TOPIC='i', PARTITIONS=1);")
-    with httpx.Client(http1=False, http2=True, base_url=shared.url, trust_env=False) as client:
+    with httpx.Client(http1=False, http2=True, base_url=shared.url, trust_env=False, timeout=60) as client:
         found = client.post("/inserts-stream", content=lines())
     assert [json.loads(line) for line in found.text.splitlines()] == [
         {"status": "ok", "seq": 0},

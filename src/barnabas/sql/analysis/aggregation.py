@@ -11,6 +11,7 @@ from typing import Any
 
 from barnabas.plans import expressions as e
 from barnabas.plans.windows import SessionWindows, TimeWindows
+from barnabas.sql.analysis.context import Context
 from barnabas.sql.analysis.options import KAFKA_TYPES
 from barnabas.sql.analysis.serdes import COUNT_BYTES, ROW_BYTES, RowSerde
 from barnabas.sql.analysis.stages import KeyPart, Stage, filtered
@@ -21,6 +22,7 @@ from barnabas.sql.expressions.resolving import Resolver, is_aggregate
 from barnabas.sql.expressions.scopes import Place, Scope, Visible, calls_in
 from barnabas.sql.expressions.signatures import Argument, choose, result_of, signatures_of
 from barnabas.sql.expressions.typed import Typed, coerce
+from barnabas.sql.functions.aggregates import LIMIT_MAX
 from barnabas.sql.functions.registry import table
 from barnabas.sql.functions.user import USER_FUNCTIONS
 from barnabas.sql.metastore.schemas import WINDOWEND, WINDOWSTART, Column, Format, WindowedKeys
@@ -48,6 +50,7 @@ class Groups:
 
     before: Resolver
     groups: list[tuple[tree.Expression, Typed]]
+    context: Context
     arguments: dict[str, tuple[tree.Expression, Typed]] = field(default_factory=dict)
     calls: list[tuple[tree.Expression, AggregateCall]] = field(default_factory=list)
     window: bool = False
@@ -112,9 +115,10 @@ class Groups:
         kinds = tuple(each.kind for each in typed)
         if kind is None:
             self._check(call, typed)
-            draft = AggregateCall(name, call.function, tuple(nodes), kinds, literals, BIGINT)
+            limit = limit_of(self.context, call.function)
+            draft = AggregateCall(name, call.function, tuple(nodes), kinds, literals, BIGINT, limit=limit)
             try:
-                kind = draft.code().result_type
+                return replace(draft, kind=draft.code().result_type)
             except SqlError as error:
                 raise SqlError(error.message, call.at) from None
         return AggregateCall(name, call.function, tuple(nodes), kinds, literals, kind, user)
@@ -135,6 +139,19 @@ class Groups:
         name = f"{ARGUMENT}{len(self.arguments)}"
         self.arguments[name] = (canonical, typed)
         return e.Column(name)
+
+
+def limit_of(context: Context, function: str) -> int | None:
+    """`ksql.functions.<name>.limit`; a negative one is as many as there may be."""
+    name = f"ksql.functions.{function.lower()}.limit"
+    text = context.setting(name)
+    if text is None:
+        return None
+    try:
+        limit = int(text)
+    except ValueError:
+        raise SqlError(f"{name} is {text!r}: a whole number is needed") from None
+    return min(limit, LIMIT_MAX) if limit >= 0 else LIMIT_MAX
 
 
 def signatures_of_aggregate(name: str) -> str:
@@ -196,7 +213,13 @@ def check_query(stage: Stage, query: Query) -> None:
 
 
 def grouped(
-    stage: Stage, query: Query, resolver: Resolver, logger: str, wanted: Format | None, must_fit: bool
+    stage: Stage,
+    query: Query,
+    resolver: Resolver,
+    context: Context,
+    logger: str,
+    wanted: Format | None,
+    must_fit: bool,
 ) -> Grouped:
     """The table of groups, with its HAVING. `wanted` is the format of keys that a statement asks for;
     `must_fit`: a format of one column is refused for several groups, else JSON takes its place."""
@@ -206,7 +229,7 @@ def grouped(
         if any(is_aggregate(call.function) for call in calls_in(expression)):
             raise SqlError(f"GROUP BY does not take aggregates: {expression_text(expression)}", expression.at)
         groups.append((stage.scope.canonical(expression), before.resolve(expression)))
-    known = Groups(replace(resolver, clause="SELECT"), groups, window=query.window is not None)
+    known = Groups(replace(resolver, clause="SELECT"), groups, context, window=query.window is not None)
     after = replace(resolver, special=known.special)
     # Aggregates are collected before the plan is built: all clauses after GROUP BY are resolved here once.
     for item in query.items:

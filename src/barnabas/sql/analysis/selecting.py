@@ -66,7 +66,7 @@ def select(
         before = filtered(before, condition, f"{query_id}.WhereFilter", expression_text(query.where))
     check_query(before, query)
     if query.group_by:
-        found = grouped(before, query, resolver, query_id, key_format, must_fit=sink is not None)
+        found = grouped(before, query, resolver, context, query_id, key_format, must_fit=sink is not None)
         stage, resolver = found.stage, found.resolver
     else:
         stage, resolver = _exploded(query, before, resolver, query_id)

@@ -32,11 +32,12 @@ class AggregateCall:
     literals: tuple[Any, ...]
     kind: SqlType
     user: UserFunction | None = None
+    limit: int | None = None  # how many values COLLECT_LIST and COLLECT_SET keep
 
     def code(self) -> Udaf:
         if self.user is not None:
             return user_aggregate(self.user, self.kind)
-        return aggregate(self.name, list(self.kinds), list(self.literals))
+        return aggregate(self.name, list(self.kinds), list(self.literals), self.limit)
 
 
 def user_aggregate(function: UserFunction, kind: SqlType) -> Udaf:

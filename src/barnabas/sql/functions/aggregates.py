@@ -31,7 +31,8 @@ from barnabas.sql.types.sql_types import (
     wrapped_long,
 )
 
-LIST_ITEMS_MAX = 1000
+LIST_ITEMS_MAX = 1000  # unless the function's limit says otherwise
+LIMIT_MAX = 1_000_000
 HISTOGRAM_KEYS_MAX = 1000
 
 
@@ -63,9 +64,11 @@ def makes(*names: str) -> Callable[[Make], Make]:
     return register
 
 
-def aggregate(name: str, types: list[SqlType], literals: list[Any]) -> Udaf:
+def aggregate(name: str, types: list[SqlType], literals: list[Any], limit: int | None = None) -> Udaf:
     """The function over arguments of these types. `literals` has the value of each argument that is a
-    literal, and None for the others."""
+    literal, and None for the others. `limit`: how many values COLLECT_LIST and COLLECT_SET keep."""
+    if limit is not None and name.upper() in LIMITED:
+        return LIMITED[name.upper()](types, limit)
     return MAKERS[name.upper()](types, literals)
 
 
@@ -172,29 +175,32 @@ def removed_last(items: list[Any], value: Any) -> list[Any]:
     return items
 
 
-@makes("COLLECT_LIST")
-def collect_list(types: list[SqlType], literals: list[Any]) -> Udaf:
+def collect_list(types: list[SqlType], limit: int) -> Udaf:
     if len(types) != 1:
         raise wrong("COLLECT_LIST", types)
     return Udaf(
         Array(types[0]),
         list,
-        lambda s, v: [*s, v] if len(s) < LIST_ITEMS_MAX else s,
-        lambda a, b: (a + b)[:LIST_ITEMS_MAX],
+        lambda s, v: [*s, v] if len(s) < limit else s,
+        lambda a, b: (a + b)[:limit],
         removed_last,
         takes_null=True,
     )
 
 
-def united(one: list[Any], two: list[Any]) -> list[Any]:
-    return (one + [each for each in two if each not in one])[:LIST_ITEMS_MAX]
-
-
-@makes("COLLECT_SET")
-def collect_set(types: list[SqlType], literals: list[Any]) -> Udaf:
+def collect_set(types: list[SqlType], limit: int) -> Udaf:
     if len(types) != 1:
         raise wrong("COLLECT_SET", types)
+
+    def united(one: list[Any], two: list[Any]) -> list[Any]:
+        return (one + [each for each in two if each not in one])[:limit]
+
     return Udaf(Array(types[0]), list, lambda s, v: united(s, [v]), united, takes_null=True)
+
+
+LIMITED = {"COLLECT_LIST": collect_list, "COLLECT_SET": collect_set}
+for _name, _make in LIMITED.items():
+    MAKERS[_name] = lambda types, literals, make=_make: make(types, LIST_ITEMS_MAX)  # type: ignore[misc]
 
 
 @makes("COUNT_DISTINCT")

@@ -192,6 +192,7 @@ TOOLS = (
     Tool("sql", "sql.sql", "SQL over topics: a shell, a server, files with statements"),
     Tool("sql-start", "sql.server_start", "start the SQL server", "ksql-server-start"),
     Tool("sql-shell", "sql.ksql", "a shell on the SQL server", "ksql"),
+    Tool("sql-test", "sql.test_runner", "run statements over records of a file", "ksql-test-runner"),
     Tool("engine", "engine.engine", "list, describe and stop applications on Spark and their queries"),
     Tool("perf", "perf.perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf.perf_producer", "measure producing", "kafka-producer-perf-test"),
@@ -222,6 +223,7 @@ HIDDEN = {
     "connect-distributed",
     "sql-start",
     "sql-shell",
+    "sql-test",
 }
 BY_NAME = {tool.name: tool for tool in TOOLS}
 BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

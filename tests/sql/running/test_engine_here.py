@@ -313,6 +313,18 @@ def test_rows_that_do_not_fit_are_refused(
     asyncio.run(main())
 
 
+def test_rows_are_refused_where_inserts_are_switched_off(broker: Broker, tmp_path: Path) -> None:
+    store = Metastore().apply([PutSource(stream(broker))])
+
+    async def main() -> None:
+        async with engine(broker, tmp_path) as found:
+            off = {"ksql.insert.into.values.enabled": "false"}
+            with pytest.raises(SqlError, match=r"ksql\.insert\.into\.values\.enabled=true allows it"):
+                await found.begin_row(store, "S", {"ID": "a", "V": 1}, off)
+
+    asyncio.run(main())
+
+
 def test_topics_are_created_once_and_described(broker: Broker, tmp_path: Path) -> None:
     async def main() -> None:
         async with engine(broker, tmp_path) as found:

@@ -19,6 +19,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.engine.lease import Timing
 from barnabas.sql.analysis.analyzer import analyze, lookups_of
 from barnabas.sql.analysis.facts import Facts
+from barnabas.sql.analysis.switches import INSERT_VALUES, switched_off
 from barnabas.sql.analysis.work import QueryWork, WorkKind
 from barnabas.sql.errors import SqlError, did_you_mean
 from barnabas.sql.execution.port import (
@@ -173,6 +174,8 @@ class SparkEngine:
     async def begin_row(
         self, metastore: Metastore, target: str, row: Mapping[str, Any], properties: Mapping[str, str]
     ) -> Writing:
+        if self.settings.setting(INSERT_VALUES, "true", properties).lower() == "false":
+            raise SqlError(switched_off("inserted rows", INSERT_VALUES))
         return await self._inserts.begin(insert_of(metastore.source(target), row))
 
     def select(self, prepared: Prepared) -> TailingSelect:

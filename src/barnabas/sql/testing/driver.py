@@ -264,6 +264,10 @@ class SqlTestDriver:
 
     # ------------------------------------------------------------------------------------------ records
 
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """A topic that exists before a statement names it."""
+        self.topics.setdefault(name, TopicFact(name, partitions))
+
     def pipe(
         self,
         name: str,

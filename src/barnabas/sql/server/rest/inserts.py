@@ -22,7 +22,6 @@ from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
 from barnabas.services.errors import ApiError
 from barnabas.services.json_bodies import parse_json
-from barnabas.sql.analysis.switches import INSERT_VALUES, switched_off
 from barnabas.sql.errors import SqlError
 from barnabas.sql.server.commands.command import texts
 from barnabas.sql.server.rest.bodies import DELIMITED, JSON
@@ -67,8 +66,6 @@ class InsertEndpoint:
         if source.is_source:
             raise bad_request(f"Cannot insert into read-only {source.kind.lower()}: {name}")
         check_writable(self._server)
-        if self._server.settings.defaults.get(INSERT_VALUES, "true").lower() == "false":
-            raise bad_request(switched_off("/inserts-stream", INSERT_VALUES))
         session = Session(self._server, plain_names(texts(head.get("properties"))))
         is_array = JSON in request.headers.get("accept", "")
         acks = self._acks(lines, name, session)

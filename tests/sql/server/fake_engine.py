@@ -105,6 +105,7 @@ class FakeEngine:
         metastore: Metastore,
         properties: Mapping[str, str],
         number: int,
+        new_topics: Sequence[TopicNeeded] = (),
     ) -> Prepared:
         base = {"statement": statement, "text": text, "properties": dict(properties)}
         match statement:

@@ -180,7 +180,10 @@ class Engine(Protocol):
         metastore: Metastore,
         properties: Mapping[str, str],
         number: int,
-    ) -> Prepared: ...
+        new_topics: Sequence[TopicNeeded] = (),
+    ) -> Prepared:
+        """Analyze a statement, without any effect. `new_topics` will exist by the time it is carried out:
+        statements before it in the same request create them."""
 
     async def create_resources(self, prepared: Prepared) -> None: ...
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.cluster import Cluster
 from barnabas.engine.lease import Timing
 from barnabas.sql.analysis.analyzer import analyze, lookups_of
-from barnabas.sql.analysis.facts import Facts
+from barnabas.sql.analysis.facts import Facts, TopicFact
 from barnabas.sql.analysis.switches import INSERT_VALUES, switched_off
 from barnabas.sql.analysis.work import QueryWork, WorkKind
 from barnabas.sql.errors import SqlError, did_you_mean
@@ -88,9 +88,12 @@ class SparkEngine:
         metastore: Metastore,
         properties: Mapping[str, str],
         number: int,
+        new_topics: Sequence[TopicNeeded] = (),
     ) -> Prepared:
         lookups = lookups_of(statement, metastore, self.settings.properties, properties)
         topics, schemas = await self._resources.facts(lookups)
+        made = {each.name: TopicFact(each.name, each.partitions, each.replicas or 1) for each in new_topics}
+        topics = {**made, **topics}
         facts = Facts(topics, schemas, self.settings.properties, int(time.time() * 1000))
         prepared = analyze(statement, text, metastore, facts, properties, number)
         self.settings.is_exactly_once(properties)

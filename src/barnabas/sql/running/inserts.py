@@ -49,7 +49,7 @@ class Writing:
 
     def __await__(self) -> Generator[Any, None, None]:
         try:
-            yield from self.sent.__await__()
+            yield from self.sent.__await__()  # type: ignore[no-untyped-call]
         except (KafkaError, ClientError) as error:
             raise not_inserted(self.target, error) from error
 

@@ -7,10 +7,11 @@ this node before the command is appended. Does not know: the engine's work.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from barnabas.services.errors import ApiError
-from barnabas.sql.execution.port import Prepared
+from barnabas.sql.execution.port import Prepared, TopicNeeded
 from barnabas.sql.metastore.metastore import Metastore
 from barnabas.sql.server.commands.command import Command, CommandId
 from barnabas.sql.server.commands.command_log import LogUnavailable
@@ -133,10 +134,16 @@ async def all_before(server: Server, number: int) -> None:
 
 
 async def prepare(
-    session: Session, statement: made.Statement, text: str, metastore: Metastore, number: int
+    session: Session,
+    statement: made.Statement,
+    text: str,
+    metastore: Metastore,
+    number: int,
+    new_topics: Sequence[TopicNeeded] = (),
 ) -> Prepared:
-    """SqlError says what is wrong with the statement."""
-    return await session.server.engine.prepare(statement, text, metastore, session.all_properties, number)
+    """SqlError says what is wrong with the statement. `new_topics`: those of statements before it."""
+    properties = session.all_properties
+    return await session.server.engine.prepare(statement, text, metastore, properties, number, new_topics)
 
 
 def check_persistent_limit(server: Server, prepared: Prepared) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.services.errors import ApiError
 from barnabas.sql.errors import Position, SqlError
-from barnabas.sql.execution.port import Prepared
+from barnabas.sql.execution.port import Prepared, TopicNeeded
 from barnabas.sql.metastore.metastore import Metastore, RemoveQuery
 from barnabas.sql.server.commands.command_log import LogUnavailable
 from barnabas.sql.server.settings.properties import IMMUTABLE, is_known, plain_name
@@ -128,10 +128,11 @@ def located(error: SqlError, piece: StatementText) -> SqlError:
 async def validate(session: Session, pieces: list[StatementText]) -> None:
     metastore = session.server.metastore
     number = session.server.commands.next_number
+    new_topics: list[TopicNeeded] = []
     for piece in pieces:
         try:
             statement, text = parsed(session, piece)
-            metastore = await check(session, statement, text, metastore, number)
+            metastore = await check(session, statement, text, metastore, number, new_topics)
         except SqlError as error:
             raise refused(located(error, piece), shown(piece)) from None
         except StatementRefused as error:
@@ -141,9 +142,15 @@ async def validate(session: Session, pieces: list[StatementText]) -> None:
 
 
 async def check(
-    session: Session, statement: made.Statement, text: str, metastore: Metastore, number: int
+    session: Session,
+    statement: made.Statement,
+    text: str,
+    metastore: Metastore,
+    number: int,
+    new_topics: list[TopicNeeded],
 ) -> Metastore:
-    """The metastore after the statement. SqlError or StatementRefused if it cannot run."""
+    """The metastore after the statement, whose topics are added to the new ones. SqlError or
+    StatementRefused if it cannot run."""
     match statement:
         case made.Query() | made.Print():
             raise StatementRefused(
@@ -160,7 +167,10 @@ async def check(
             metastore.source(statement.name, statement.at)
         case _ if isinstance(statement, changing.PREPARED):
             changing.check_writable(session.server)
-            prepared: Prepared = await changing.prepare(session, statement, text, metastore, number)
+            prepared: Prepared = await changing.prepare(
+                session, statement, text, metastore, number, new_topics
+            )
+            new_topics += prepared.topics
             return metastore.apply(prepared.changes)
         case _ if isinstance(statement, OF_SHELL):
             raise StatementRefused("only the shell runs this statement", text)

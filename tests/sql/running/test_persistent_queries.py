@@ -254,7 +254,7 @@ def test_a_row_without_a_time_or_a_form_is_logged_or_stops_its_query() -> None:
     assert log.handlers().processing(timeless) == "fail"
     assert log.handlers().production(formless) == "continue"
     assert log.handlers().deserialization(Failure("deserialization", "s", "t", record, ValueError("x")))
-    row, bad = (content(each)["message"] for each in log.take())
+    row, bad = (content(each)["message"] for each in log.pop_lines())
     assert (row["type"], bad["type"]) == (3, 0)
     assert row["serializationError"] == {
         "target": "value",

@@ -11,7 +11,7 @@ import contextlib
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from barnabas.client.admin.admin import Admin
@@ -234,6 +234,9 @@ class SqlNode:
         except NodeUnreachable as error:
             log.warning("%s", error)
             return {}
+
+    async def answering(self, urls: Sequence[str]) -> list[str]:
+        return await self.others.answering(urls)
 
     # -- the end of a cluster ----------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class FactEndpoints:
         own = self._server.settings.url
         urls = [each for each in dict.fromkeys([own, self._leader(), *self._nodes()]) if each]
         others = [each for each in urls if each != own]
-        answering = {own, *await self._server.others.answering(others)}
+        answering = {own, *await self._server.answering(others)}
         for url in urls:
             runs = url == self._leader()
             found[urlsplit(url).netloc or url] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +12,6 @@ from barnabas.sql.execution.port import Engine, QueryStatus
 from barnabas.sql.metastore.metastore import Metastore
 from barnabas.sql.server.commands.command_log import CommandLog
 from barnabas.sql.server.commands.runner import Runner
-from barnabas.sql.server.other_nodes import OtherNodes
 from barnabas.sql.server.settings.properties import plain_name
 from barnabas.sql.server.settings.server_settings import ServerSettings
 from barnabas.sql.server.statements.connect_client import ConnectClient
@@ -27,7 +26,6 @@ class Server(Protocol):
     commands: CommandLog
     connect: ConnectClient
     selects: Selects
-    others: OtherNodes
 
     @property
     def cluster(self) -> ClusterCore: ...
@@ -43,6 +41,9 @@ class Server(Protocol):
 
     def why_read_only(self) -> str | None:
         """The reason why statements that change something are refused."""
+
+    async def answering(self, urls: Sequence[str]) -> list[str]:
+        """Those of the nodes that answer now."""
 
     async def query_statuses(self) -> Mapping[str, QueryStatus]:
         """Statuses of persistent queries, of the node that runs them."""

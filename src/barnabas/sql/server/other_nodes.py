@@ -39,7 +39,7 @@ class OtherNodes:
         await self._client.aclose()
 
     async def answering(self, urls: Sequence[str]) -> list[str]:
-        """Those of the nodes that answer now."""
+        """Choose the nodes that answer now."""
 
         async def answers(url: str) -> bool:
             try:

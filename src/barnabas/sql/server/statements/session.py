@@ -43,7 +43,7 @@ class Server(Protocol):
         """The reason why statements that change something are refused."""
 
     async def answering(self, urls: Sequence[str]) -> list[str]:
-        """Those of the nodes that answer now."""
+        """Choose the nodes that answer now."""
 
     async def query_statuses(self) -> Mapping[str, QueryStatus]:
         """Statuses of persistent queries, of the node that runs them."""

@@ -27,6 +27,15 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not [link for link in links if not (document.parent / link).exists()]
 
 
+@pytest.mark.parametrize("document", OF_TODAY, ids=lambda path: path.name)
+def test_sentences_do_not_begin_with_a_relative_clause(document: Path) -> None:
+    text = re.sub(r"^```.*?^```|^    .*?$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        r"(?:^|[.:|] |^- )((?:Who|Whoever|What|Whatever|Whose|Whichever) [^.?]*\.)", text, re.MULTILINE
+    )
+    assert not found
+
+
 def test_decisions_are_numbered_from_one_without_holes() -> None:
     numbers = [int(path.name[:4]) for path in DECISIONS]
     assert numbers == [*range(1, len(numbers) + 1)], "give a new decision the next free number"

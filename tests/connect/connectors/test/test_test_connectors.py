@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from barnabas.connect.tasks.kit import Kit
 from barnabas.testing.broker import Broker
 
 TOOLS = "org.apache.kafka.connect.tools"
+ROW = '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}], %s}'
 
 
 @pytest.mark.parametrize("name", QUICKSTARTS)
@@ -50,6 +53,37 @@ def test_a_schema_of_ones_own_is_followed() -> None:
     assert {row["note"] is None for row in rows} == {True, False}
 
 
+def test_rows_dates_decimals_and_lists_come_as_a_schema_says() -> None:
+    kinds = {
+        "place": (
+            {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "int"}]},
+            {"options": [{"x": 1}, {"x": 2}]},
+        ),
+        "tags": ({"type": "array", "items": "string"}, {"options": [["a"], ["b", "c"]]}),
+        "notes": ({"type": "map", "values": "int"}, {"length": 2, "keys": {"regex": "k[0-9]{3}"}}),
+        "day": ({"type": "int", "logicalType": "date"}, {"range": {"min": 19_000, "max": 19_001}}),
+        "at": ({"type": "int", "logicalType": "time-millis"}, {"options": [1500]}),
+        "price": (
+            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+            {"range": {"min": 10.0, "max": 10.5}},
+        ),
+        "number": ({"type": "string"}, {"iteration": {"start": 7}}),
+        "word": ({"type": "string"}, {"regex": "[^ -Y[-~]{3}"}),
+    }
+    fields = [{"name": name, "type": kind, "arg.properties": hints} for name, (kind, hints) in kinds.items()]
+    avro = {"type": "record", "name": "Row", "fields": fields}
+    config = {"kafka.topic": "t", "schema.string": json.dumps(avro), "max.interval": "0", "iterations": "50"}
+    rows = [row.value for row in Kit(DatagenConnector, config).poll(50)]
+    assert {row["place"]["x"] for row in rows} == {1, 2}
+    assert {tuple(row["tags"]) for row in rows} == {("a",), ("b", "c")}
+    assert all(len(row["notes"]) == 2 and all(name[0] == "k" for name in row["notes"]) for row in rows)
+    assert {row["day"] for row in rows} == {date(2022, 1, 8)}
+    assert {row["at"] for row in rows} == {time(0, 0, 1, 500_000)}
+    assert all(Decimal(10) <= row["price"] <= Decimal("10.5") for row in rows)
+    assert [row["number"] for row in rows] == [str(n) for n in range(7, 57)]
+    assert {row["word"] for row in rows} == {"ZZZ"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -58,6 +92,8 @@ def test_a_schema_of_ones_own_is_followed() -> None:
         ({"schema.string": '{"type":"record","name":"r","fields":[]}'}, "needs fields"),
         ({"schema.string": '{"type":"int"}'}, "must be a record"),
         ({"quickstart": "users", "schema.keyfield": "nope"}, "is none of registertime"),
+        ({"schema.string": ROW % '"arg.properties": {"options": [{"b": 1}]}'}, "must have the fields a"),
+        ({"schema.string": ROW % '"arg.properties": {"options": []}'}, "a list with entries"),
     ],
 )
 def test_wrong_schemas_are_named(given: dict[str, str], message: str) -> None:

@@ -1,6 +1,7 @@
 """Makes values up that fit an Avro schema, as Confluent's datagen does.
 
-In: a schema whose types may carry `arg.properties` (`options`, `range`, `regex`, `iteration`, `length`). Out:
+In: a schema whose types may carry `arg.properties` (`options`, `range`, `regex`, `iteration`, `length`,
+`odds`, for maps `keys`). Out:
 a schema of Connect, and a function from a random generator and a row's number to a value. Does not know:
 topics, offsets.
 """
@@ -8,6 +9,8 @@ topics, offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -15,14 +18,17 @@ from barnabas.connect.connectors.test.regex_maker import regex_maker
 from barnabas.connect.data import (
     BOOLEAN,
     BYTES,
+    DATE,
     FLOAT32,
     FLOAT64,
     INT32,
     INT64,
     STRING,
+    TIME,
     TIMESTAMP,
     Schema,
     array,
+    decimal,
     mapping,
     struct,
 )
@@ -39,6 +45,13 @@ PRIMITIVES = {
     "bytes": BYTES,
 }
 RANGES = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+FLOATS = ("float", "double")
+EPOCH = date(1970, 1, 1)
+LOGICAL: dict[tuple[str, Any], tuple[Schema, Callable[[int], Any]]] = {
+    ("long", "timestamp-millis"): (TIMESTAMP, lambda each: each),
+    ("int", "date"): (DATE, lambda days: EPOCH + timedelta(days=days)),
+    ("int", "time-millis"): (TIME, lambda ms: (datetime.min + timedelta(milliseconds=ms)).time()),
+}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LENGTH_MAX = 10_000
 
@@ -52,7 +65,17 @@ def maker_of(avro: Any, path: str = "schema") -> tuple[Schema, Maker]:
         raise ConnectError(f"{path}: {avro!r} is no Avro type")
     kind, hints = given["type"], given.get("arg.properties") or {}
     if isinstance(kind, (dict, list)):
+        if isinstance(kind, dict) and hints and "arg.properties" not in kind:
+            kind = {**kind, "arg.properties": hints}  # of a field, in place of its type
         return maker_of(kind, path)
+    if kind in ("record", "array", "map") and "options" in hints:
+        schema, make = maker_of({**given, "arg.properties": {}}, path)[0], chosen_from(hints, path)
+        names = set(schema.field_names) if kind == "record" else set()
+        if names and any(not isinstance(each, dict) or set(each) != names for each in hints["options"]):
+            raise ConnectError(
+                f"{path}: each of options must have the fields {', '.join(schema.field_names)}"
+            )
+        return schema, make
     if kind == "record":
         return record_of(given, path)
     if kind == "enum":
@@ -65,27 +88,44 @@ def maker_of(avro: Any, path: str = "schema") -> tuple[Schema, Maker]:
     if kind == "map":
         item, make = maker_of(given["values"], f"{path}{{}}")
         low, high = length_of(hints, path)
+        name = simple("string", hints.get("keys") or {"length": 6}, f"{path} keys")
         return mapping(STRING, item), lambda rng, n: {
-            word(rng, 6): make(rng, n) for _ in range(rng.randint(low, high))
+            name(rng, n): make(rng, n) for _ in range(rng.randint(low, high))
         }
     if kind not in PRIMITIVES:
         raise ConnectError(
             f"{path}: the type {kind!r} is none of record, enum, array, map, {', '.join(PRIMITIVES)}"
         )
-    is_time = given.get("logicalType") == "timestamp-millis"
-    return TIMESTAMP if is_time else PRIMITIVES[kind], simple(kind, hints, path)
+    if (kind, given.get("logicalType")) == ("bytes", "decimal"):
+        return decimal_of(given, hints, path)
+    make = simple(kind, hints, path)
+    found = LOGICAL.get((kind, given.get("logicalType")))
+    if found is None:
+        return PRIMITIVES[kind], make
+    schema, turned = found
+    return schema, lambda rng, n: turned(make(rng, n))
+
+
+def chosen_from(hints: Mapping[str, Any], path: str) -> Maker:
+    options = hints["options"]
+    if not isinstance(options, list) or not options:
+        raise ConnectError(f"{path}: options must be a list with entries")
+    return lambda rng, n: rng.choice(options)
+
+
+def decimal_of(given: Mapping[str, Any], hints: Mapping[str, Any], path: str) -> tuple[Schema, Maker]:
+    """Decimals of a precision and a scale, between the bounds of `range`."""
+    scale, precision = given.get("scale", 0), given.get("precision", 9)
+    if not (isinstance(scale, int) and isinstance(precision, int) and 0 <= scale <= precision <= 38):
+        raise ConnectError(f"{path}: a decimal needs 0 <= scale <= precision <= 38")
+    unit = 10**scale
+    low, high = bounds(hints, (0, (10**precision - 1) / unit))
+    least, most = int(low * unit), int(high * unit)
+    return decimal(scale), lambda rng, n: Decimal(rng.randint(least, max(least, most))).scaleb(-scale)
 
 
 def record_of(given: Mapping[str, Any], path: str) -> tuple[Schema, Maker]:
-    parts = {
-        str(each["name"]): maker_of(
-            {"type": each["type"], **each}
-            if isinstance(each["type"], str) and each["type"] in PRIMITIVES
-            else each["type"],
-            f"{path}.{each['name']}",
-        )
-        for each in given.get("fields", ())
-    }
+    parts = {str(each["name"]): maker_of(each, f"{path}.{each['name']}") for each in given.get("fields", ())}
     if not parts:
         raise ConnectError(f"{path}: a record needs fields")
     space = given.get("namespace")
@@ -108,19 +148,17 @@ def union_of(avro: list[Any], path: str) -> tuple[Schema, Maker]:
 def simple(kind: str, hints: Mapping[str, Any], path: str) -> Maker:
     """The maker of a primitive type."""
     if "options" in hints:
-        options = hints["options"]
-        if not isinstance(options, list) or not options:
-            raise ConnectError(f"{path}: options must be a list with entries")
-        return lambda rng, n: rng.choice(options)
+        return chosen_from(hints, path)
     if "iteration" in hints:
         start, step = hints["iteration"].get("start", 0), hints["iteration"].get("step", 1)
         end = hints["iteration"].get("restart")
         period = None if end is None else max(1, (end - start) // step)
-        return lambda rng, n: start + step * (n if period is None else n % period)
+        kept: Callable[[Any], Any] = str if kind == "string" else float if kind in FLOATS else int
+        return lambda rng, n: kept(start + step * (n if period is None else n % period))
     if kind in ("int", "long"):
         low, high = bounds(hints, RANGES[kind])
         return lambda rng, n: rng.randrange(int(low), int(high)) if high > low else int(low)
-    if kind in ("float", "double"):
+    if kind in FLOATS:
         low, high = bounds(hints, (0.0, 1.0))
         return lambda rng, n: rng.uniform(low, high)
     if kind == "boolean":

@@ -9,6 +9,7 @@ from barnabas.connect.plugins import ConnectError
 
 TextMaker = Callable[[Random], str]
 REPEAT_MAX = 1000
+PRINTABLE = "".join(map(chr, range(32, 127)))  # what a class with ^ chooses from
 DIGITS = "0123456789"
 ESCAPES = {"d": DIGITS, "w": DIGITS + "abcdefghijklmnopqrstuvwxyz_", "s": " "}
 
@@ -74,8 +75,8 @@ class Parser:
         return lambda rng: rng.choice(letters)
 
     def _letters(self) -> str:
-        if self._has("^"):
-            raise self.error("classes with ^ are not supported")
+        is_negated = self._has("^")
+        self.at += is_negated
         found = ""
         while (each := self._next()) != "]":
             if each == "\\":
@@ -86,6 +87,8 @@ class Parser:
                 found += "".join(map(chr, range(ord(each), ord(self._next()) + 1)))
             else:
                 found += each
+        if is_negated:
+            found = "".join(each for each in PRINTABLE if each not in found)
         if not found:
             raise self.error("an empty class")
         return found

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.connect.connectors.jdbc_servers import Database, Offsets, Source, running
 
+from barnabas.connect.config import ConfigError
 from barnabas.connect.connectors.databases.address import AddressError, read_address
 from barnabas.connect.connectors.jdbc.queries import Position
 from barnabas.connect.connectors.jdbc.source import JdbcSourceConnector
@@ -194,3 +195,84 @@ def test_a_server_that_is_away_is_retried_and_found_again(tmp_path: Path) -> Non
         database.sql("INSERT INTO calm VALUES (2)")
         assert source.values() == [{"id": 2}]
         source.stop()
+
+
+def test_columns_of_positions_may_differ_by_table(database: Database) -> None:
+    database.sql(
+        "CREATE TABLE m_orders (id INTEGER NOT NULL PRIMARY KEY, made TIMESTAMP NOT NULL)",
+        "CREATE TABLE m_drivers (nr INTEGER NOT NULL PRIMARY KEY, made TIMESTAMP, changed TIMESTAMP)",
+        "INSERT INTO m_orders VALUES (1, '2024-05-01 12:00:00')",
+        "INSERT INTO m_drivers VALUES (4, '2024-05-01 12:00:00', NULL)",
+    )
+    given = config(
+        database,
+        "m_orders,m_drivers",
+        "timestamp+incrementing",
+        incrementing_column_mapping=r".*orders:id,.*\.m_drivers|m_drivers:nr",
+        timestamp_columns_mapping="m_orders:[made],m_drivers:[changed|made]",
+    )
+    offsets = Offsets()
+    source = Source(given, offsets, tasks_max=2)
+    assert sorted(str(next(iter(each.items()))) for each in source.values()) == ["('id', 1)", "('nr', 4)"]
+    database.sql(
+        "INSERT INTO m_orders VALUES (2, '2024-05-01 12:00:00')",
+        "UPDATE m_drivers SET changed = '2024-05-01 12:00:01'",
+    )
+    assert sorted(str(next(iter(each.items()))) for each in source.values()) == ["('id', 2)", "('nr', 4)"]
+    source.stop()
+
+
+@pytest.mark.parametrize(
+    ("more", "setting", "message"),
+    [
+        ({"incrementing.column.mapping": "orders"}, "incrementing.column.mapping", "write expression:column"),
+        ({"incrementing.column.mapping": "a:[b|c]"}, "incrementing.column.mapping", "one growing column"),
+        ({"incrementing.column.mapping": "(:b"}, "incrementing.column.mapping", "is wrong"),
+        (
+            {"incrementing.column.mapping": "a:b", "incrementing.column.name": "b"},
+            "incrementing.column.mapping",
+            "exclusive",
+        ),
+        (
+            {"incrementing.column.mapping": "a:b", "query": "SELECT 1"},
+            "incrementing.column.mapping",
+            "no tables",
+        ),
+        ({"mode": "bulk", "timestamp.columns.mapping": "a:b"}, "timestamp.columns.mapping", "mode bulk"),
+        ({"transaction.isolation.mode": "CHAOS"}, "", "CHAOS"),
+    ],
+)
+def test_wrong_mappings_are_named(more: dict[str, str], setting: str, message: str) -> None:
+    given = {"connection.url": "jdbc:sqlite:x.db", "topic.prefix": "t", "mode": "incrementing", **more}
+    if setting:
+        assert message in JdbcSourceConnector().check(given)[setting][0]
+        return
+    with pytest.raises(ConfigError, match=message):
+        JdbcSourceConnector.CONFIG.parse(given)
+
+
+def test_a_table_that_no_expression_matches_is_named(database: Database) -> None:
+    database.sql("CREATE TABLE alone (id INTEGER NOT NULL PRIMARY KEY)")
+    for mapping, message in (("others:id", "no expression matches"), ("al.*:id,.*one:id", "2 expressions")):
+        given = config(database, "alone", "incrementing", incrementing_column_mapping=mapping)
+        source = Source(given, Offsets())
+        with pytest.raises(ConnectError, match=message):
+            source.poll()
+        source.stop()
+
+
+LEVELS = {
+    "postgresql": "SELECT current_setting('transaction_isolation') AS level",
+    "mysql": "SELECT @@tx_isolation AS level",
+}
+
+
+def test_the_isolation_of_transactions_is_that_of_the_setting(database: Database) -> None:
+    query = LEVELS.get(database.url.split(":")[1])
+    if query is None:
+        query = "SELECT 'serializable' AS level"  # SQLite has no other
+    given = {**database.config, "topic.prefix": "levels", "mode": "bulk", "query": query}
+    source = Source({**given, "transaction.isolation.mode": "serializable"}, Offsets())
+    found = source.poll(1)[0].values.pylist()
+    source.stop()
+    assert [each["level"].lower() for each in found] == ["serializable"]

@@ -27,6 +27,7 @@ class Dialect(ABC):
     TYPES: ClassVar[Mapping[str, str]] = {}  # Connect's types, for CREATE TABLE
     KEY_TEXT: ClassVar[str] = "TEXT"  # the type of texts in a primary key
     HAS_ARRAYS: ClassVar[bool] = False
+    ISOLATE: ClassVar[str] = "SET SESSION TRANSACTION ISOLATION LEVEL "
     LOCKS: ClassVar[str] = " FOR UPDATE"  # behind a query whose rows no other transaction may change
 
     def __init__(self, address: Address, *, quotes: bool = True) -> None:
@@ -70,6 +71,11 @@ class Dialect(ABC):
     @abstractmethod
     def now(self, connection: Any) -> datetime:
         """The database's time, in UTC."""
+
+    def isolate(self, connection: Any, level: str) -> None:
+        """Give the connection's transactions a level of isolation, such as READ COMMITTED."""
+        self.execute(connection, self.ISOLATE + level)
+        connection.commit()
 
     def begin(self, connection: Any) -> None:  # noqa: B027  # most drivers begin with the first statement
         """Begin a transaction."""

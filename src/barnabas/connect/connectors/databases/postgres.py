@@ -66,6 +66,7 @@ ORDER BY 2, 3
 class Postgres(Dialect):
     NAME = "PostgreSqlDatabaseDialect"
     HAS_ARRAYS = True
+    ISOLATE = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "
     TYPES = {
         "int8": "SMALLINT",
         "int16": "SMALLINT",

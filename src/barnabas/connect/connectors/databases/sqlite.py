@@ -71,6 +71,9 @@ class Sqlite(Dialect):
     def is_data_error(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
 
+    def isolate(self, connection: Any, level: str) -> None:
+        """Transactions are serializable, which is more than any other level promises."""
+
     def begin(self, connection: Any) -> None:
         """Lock the database for writing. The driver begins with a change only, not with a savepoint."""
         connection.execute("BEGIN IMMEDIATE")

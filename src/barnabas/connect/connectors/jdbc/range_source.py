@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from barnabas.connect.connectors.databases.catalogue import TableId
 from barnabas.connect.connectors.databases.dialect import Dialect
+from barnabas.connect.connectors.jdbc.column_mappings import position_columns
 from barnabas.connect.connectors.jdbc.column_types import Mapping, TableShape
 from barnabas.connect.connectors.jdbc.common_settings import dialect_from
 from barnabas.connect.connectors.jdbc.key_ranges import (
@@ -126,7 +127,7 @@ class RangeSource(SparkSource):
         if is_bulk:
             key = key_column(columns, settings.text(KEY_COLUMN), each.table)
         else:
-            name = settings.text("incrementing.column.name") or growing_column(columns, each.table)
+            name = position_columns(settings, each.table)[1] or growing_column(columns, each.table)
             key = key_column(columns, name, each.table)
         number, after = bulk_position(offset) if is_bulk else (0, (offset or {}).get("incrementing"))
         pieces = settings.integer(PARTITIONS) or 2 * parallelism(spark)

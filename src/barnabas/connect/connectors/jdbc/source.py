@@ -60,7 +60,7 @@ class JdbcSourceTask(SourceTask):
 
     def _poll(self) -> Records | None:
         if self._connection is None:
-            self._connection = self._dialect.connect()
+            self._connection = self._connected()
         if self._sources is None:
             self._sources = self._opened()
         due = min(self._sources, key=lambda each: each.due_s, default=None)
@@ -76,6 +76,13 @@ class JdbcSourceTask(SourceTask):
         values = found.shape.values(found.rows)
         positions = [(due.partition, found.position.offset)] if found.position.offset else []
         return Records.of(due.topic, values, found.shape.keys(values), positions=positions)
+
+    def _connected(self) -> Any:
+        found = self._dialect.connect()
+        level = self.context.settings.text("transaction.isolation.mode").upper()
+        if level != "DEFAULT":
+            self._dialect.isolate(found, level.replace("_", " "))
+        return found
 
     def _opened(self) -> list[SourceTable]:
         settings = self.context.settings

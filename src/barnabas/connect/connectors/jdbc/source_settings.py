@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.connect.config import ConfigDef, at_least, one_of
+from barnabas.connect.config import ConfigDef, at_least, one_of, one_of_any_case
+from barnabas.connect.connectors.jdbc.column_mappings import (
+    NUMBER_BY_TABLE,
+    TIMES_BY_TABLE,
+    mapping_errors,
+)
 from barnabas.connect.connectors.jdbc.common_settings import connection_errors, define_connection
 
 MODE, CONNECTOR, SPARK = "Mode", "Connector", "Spark"
@@ -21,6 +26,7 @@ GRANULARITIES = (
     "micros_iso_datetime_string",
     "nanos_iso_datetime_string",
 )
+ISOLATIONS = ("READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE")
 MAPPINGS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
 
 CONFIG = (
@@ -138,6 +144,26 @@ CONFIG = (
         "Timestamp Column Name",
     )
     .define(
+        TIMES_BY_TABLE,
+        "LIST",
+        "",
+        "MEDIUM",
+        "Columns with the time of the last change, by tables: expression:[column|column], several.",
+        MODE,
+        "MEDIUM",
+        "Table to timestamp columns mappings",
+    )
+    .define(
+        NUMBER_BY_TABLE,
+        "LIST",
+        "",
+        "MEDIUM",
+        "The growing column, by tables: expression:column, several.",
+        MODE,
+        "MEDIUM",
+        "Table to incrementing column mappings",
+    )
+    .define(
         "timestamp.initial",
         "LONG",
         None,
@@ -179,6 +205,17 @@ CONFIG = (
         "SHORT",
         "Query Retry Attempts",
         at_least(-1),
+    )
+    .define(
+        "transaction.isolation.mode",
+        "STRING",
+        "DEFAULT",
+        "LOW",
+        "The isolation of the transactions that read; DEFAULT: that of the database.",
+        MODE,
+        "MEDIUM",
+        "Transaction Isolation Mode",
+        one_of_any_case("DEFAULT", *ISOLATIONS),
     )
     .define(
         "table.types",
@@ -312,9 +349,6 @@ CONFIG = (
     )
     .without_effect(
         {
-            "transaction.isolation.mode": ("DEFAULT", "queries have the isolation of the database"),
-            "timestamp.columns.mapping": (None, "timestamp.column.name counts for all tables"),
-            "incrementing.column.mapping": (None, "incrementing.column.name counts for all tables"),
             "date.calendar.system": ("LEGACY", "dates are those of the Gregorian calendar"),
             "max.buffer.size": ("0", "batch.max.rows bounds what waits"),
             "poll.linger.ms": ("5000", "rows are sent as they are read"),
@@ -360,13 +394,17 @@ def source_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
             " table.blacklist and table.include.list, or the query",
         )
     mode = config.get("mode", "")
-    if mode in ("timestamp", "timestamp+incrementing") and not config.get("timestamp.column.name"):
+    for name, text in mapping_errors(config, has_query=bool(query)):
+        wrong(name, text)
+    if mode in ("timestamp", "timestamp+incrementing") and not (
+        config.get("timestamp.column.name") or config.get(TIMES_BY_TABLE)
+    ):
         wrong(
             "timestamp.column.name",
             f"mode {mode} needs timestamp.column.name, the column with the time of the last change",
         )
     if mode == "bulk":
-        for name in ("incrementing.column.name", "timestamp.column.name"):
+        for name in ("incrementing.column.name", "timestamp.column.name", TIMES_BY_TABLE, NUMBER_BY_TABLE):
             if config.get(name):
                 wrong(name, f"{name} has no use in mode bulk: remove it, or choose another mode")
     if runs_on_spark(config):
@@ -374,6 +412,11 @@ def source_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
             wrong("query", f"a Spark job reads tables by ranges of keys: remove {PARTITIONS} or the query")
         if mode and mode not in SPARK_MODES:
             wrong("mode", f"a Spark job reads in mode {' or '.join(SPARK_MODES)}: {mode} needs threads")
+        if (config.get("transaction.isolation.mode") or "DEFAULT").upper() != "DEFAULT":
+            wrong(
+                "transaction.isolation.mode",
+                "a Spark job reads with the isolation of the database: remove transaction.isolation.mode",
+            )
         if config.get("query.suffix"):
             wrong("query.suffix", "a Spark job makes its own queries: remove query.suffix")
     if query and "incrementing" in mode and not config.get("incrementing.column.name"):

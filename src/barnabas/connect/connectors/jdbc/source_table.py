@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from barnabas.connect.config import Settings
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
 from barnabas.connect.connectors.databases.dialect import Dialect, Row
+from barnabas.connect.connectors.jdbc.column_mappings import position_columns
 from barnabas.connect.connectors.jdbc.column_types import Mapping, TableShape, moment
 from barnabas.connect.connectors.jdbc.queries import Criteria, Position, reached
 from barnabas.connect.plugins import ConnectError, RetriableError
@@ -155,10 +156,9 @@ class SourceTable:
         return [by_name[each.name] for each in described]
 
     def _criteria(self, columns: list[ColumnInfo]) -> tuple[Criteria, list[str], str]:
-        mode, settings = self.settings.text("mode"), self.settings
-        times = settings.entries("timestamp.column.name") if "timestamp" in mode else []
-        number = settings.text("incrementing.column.name") if "incrementing" in mode else ""
-        if "incrementing" in mode and not number:
+        settings = self.settings
+        times, number = position_columns(settings, self.table)
+        if "incrementing" in settings.text("mode") and not number:
             number = growing_column(columns, self.table)
         by_name = {each.name.lower(): each for each in columns}
         for name in [*times, *([number] if number else [])] if columns else []:

@@ -16,7 +16,6 @@ import pymysql
 import pytest
 from tests.connect.connectors.contexts import Offsets, started_source
 
-from barnabas.connect.config import ConfigError
 from barnabas.connect.connectors.mysql_cdc.connector import MariaDbConnector, MySqlConnector
 from barnabas.connect.plugins import ConnectError, Plugins, RetriableError
 from barnabas.testing import mysql
@@ -308,8 +307,6 @@ def test_columns_are_masked_and_cut(server: mysql.MySqlServer, tmp_path: Path) -
 def test_settings_that_are_not_built_are_refused(tmp_path: Path) -> None:
     given = {"topic.prefix": "p", "database.hostname": "h", "database.user": "u"}
     MariaDbConnector.CONFIG.parse(given | {"signal.enabled.channels": "source", "max.queue.size": "9"})
-    with pytest.raises(ConfigError, match=r"provide\.transaction\.metadata"):
-        MariaDbConnector.CONFIG.parse(given | {"provide.transaction.metadata": "true"})
     for name, value in (
         ("column.mask.hash.NO.with.salt.a", "b"),
         ("signal.data.collection", "signals"),
@@ -420,3 +417,47 @@ def test_what_is_wrong_is_named(server: mysql.MySqlServer, tmp_path: Path) -> No
     plugins = Plugins()
     assert plugins.connector("io.debezium.connector.mysql.MySqlConnector") is MySqlConnector
     assert plugins.connector("io.debezium.connector.mariadb.MariaDbConnector") is MariaDbConnector
+
+
+def test_transactions_are_counted_through_restarts(server: mysql.MySqlServer, tmp_path: Path) -> None:
+    tables = ["txn_a", "txn_b"]
+    for each in tables:
+        execute(server, f"CREATE TABLE {each} (id int PRIMARY KEY, v double NOT NULL)")
+    given = config(server, "txn", tmp_path, provide_transaction_metadata="true", max_batch_size="3")
+    capture = Capture(given)
+    capture.settle()
+    churn(server, tables, 3, 15)
+    execute(server, "INSERT INTO txn_a VALUES (999999, 1)")
+    chosen = random.Random(5)
+    while not capture.records or capture.records[-1].key != {"id": newest_gtid(server)}:
+        for _ in range(chosen.randint(5, 40)):
+            capture.poll()
+        capture.restart()
+    capture.task.stop()
+    open_id, seen, ended = None, [], 0
+    for each in capture.records:
+        if each.topic != "txn.transaction":
+            if each.value is not None:
+                assert each.value["transaction"]["id"] == open_id
+                seen.append((f"shop.{each.topic.rpartition('.')[2]}", each.value["transaction"]))
+            continue
+        assert each.key == {"id": each.value["id"]} and each.value["ts_ms"] > 0
+        if each.value["status"] == "BEGIN":
+            assert open_id is None
+            open_id, seen = each.value["id"], []
+            continue
+        assert each.value["id"] == open_id and each.value["event_count"] == len(seen) > 0
+        assert [block["total_order"] for _, block in seen] == list(range(1, len(seen) + 1))
+        counts = {one["data_collection"]: one["event_count"] for one in each.value["data_collections"]}
+        for table in {table for table, _ in seen}:
+            orders = [block["data_collection_order"] for name, block in seen if name == table]
+            assert orders == list(range(1, counts[table] + 1))
+        open_id, ended = None, ended + 1
+    assert open_id is None and ended > 5
+    assert open_id is None and capture.records[-1].value["id"].startswith("0-1-")
+
+
+def newest_gtid(server: mysql.MySqlServer) -> str:
+    with closing(connected(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@gtid_binlog_pos")
+        return str(cursor.fetchone()[0])

@@ -159,28 +159,29 @@ def test_transactions_messages_masks_overrides_and_truncate(server: postgres.Pos
         connection.execute("INSERT INTO all_a VALUES (3, 3, NULL, 'e@f')")
         connection.execute("INSERT INTO all_b VALUES (1, 1)")
         connection.execute("INSERT INTO all_b VALUES (2, 2)")
+        connection.execute("UPDATE all_b SET id = 4 WHERE id = 2")  # a delete and a create
         connection.execute("SELECT pg_logical_emit_message(true, 'note', 'inside')")
     execute(server, "SELECT pg_logical_emit_message(false, 'note', 'alone')", "TRUNCATE all_b")
-    capture.drain(1 + 6 + 1 + 3)
+    capture.drain(1 + 9 + 1 + 3)
     capture.task.stop()
     first, *found = capture.records
     hashed = hashlib.sha256(b"pepperc@d").hexdigest()
     assert first.value["after"] == {"id": 2, "v": 2.0, "card": "******", "mail": hashed}
     changes = [each for each in found if each.topic.startswith("all.public")]
-    orders = [each.value["transaction"] for each in changes[:3]]
-    assert [each["total_order"] for each in orders] == [1, 2, 3]
-    assert [each["data_collection_order"] for each in orders] == [1, 1, 2]
+    orders = [each.value["transaction"] for each in changes[:6] if each.value is not None]
+    assert [each["total_order"] for each in orders] == [1, 2, 3, 4, 5]
+    assert [each["data_collection_order"] for each in orders] == [1, 1, 2, 3, 4]
     edges = [each.value for each in found if each.topic == "all.transaction"]
     assert [each["status"] for each in edges] == ["BEGIN", "END", "BEGIN", "END"]
-    assert edges[0]["id"] == edges[1]["id"] == orders[0]["id"] and edges[1]["event_count"] == 3
+    assert edges[0]["id"] == edges[1]["id"] == orders[0]["id"] and edges[1]["event_count"] == 5
     assert edges[1]["data_collections"] == [
         {"data_collection": "public.all_a", "event_count": 1},
-        {"data_collection": "public.all_b", "event_count": 2},
+        {"data_collection": "public.all_b", "event_count": 4},
     ]
     messages = [each for each in found if each.topic == "all.message"]
     assert [each.value["message"]["content"] for each in messages] == [b"inside", b"alone"]
     assert messages[0].key == {"prefix": "note"} and messages[0].value["op"] == "m"
-    assert changes[3].value["op"] == "t" and changes[3].key is None
+    assert changes[6].value["op"] == "t" and changes[6].key is None
 
 
 def test_a_filtered_publication_gets_tables_that_come_later(server: postgres.Postgres) -> None:

@@ -7,9 +7,10 @@ With `provide.transaction.metadata` each event names its transaction and its pla
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.data import (
     INT64,
     OPTIONAL_INT64,
@@ -58,11 +59,15 @@ class Transactions:
         self.id, self._counts = name, {}
         return True
 
-    def counted(self, table: str) -> dict[str, Any]:
-        """The block `transaction` of the next event."""
-        self._counts[table] = self._counts.get(table, 0) + 1
-        total = sum(self._counts.values())
-        return {"id": self.id, "total_order": total, "data_collection_order": self._counts[table]}
+    def counted(self, table: str, changes: Sequence[Change]) -> list[Change]:
+        """The next changes of a table, each with its block `transaction`."""
+        found = []
+        for each in changes:
+            self._counts[table] = self._counts.get(table, 0) + 1
+            total = sum(self._counts.values())
+            block = {"id": self.id, "total_order": total, "data_collection_order": self._counts[table]}
+            found.append(each._replace(transaction=block))
+        return found
 
     def begin(self, time_ms: int, position: Position) -> Records:
         row = {

@@ -17,6 +17,7 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "database.ssl.mode": ("preferred", "disabled, preferred, required, verify_ca or verify_identity"),
     "database.ssl.ca": (None, "File with the certificates of authorities"),
     "topic.delimiter": (".", "Between the parts of topics"),
+    "topic.transaction": ("transaction", "Comes after topic.prefix in the topic of transactions"),
     "topic.heartbeat.prefix": ("__debezium-heartbeat", "Before topic.prefix in the topic of heartbeats"),
     "heartbeat.action.query": (None, "A statement that is executed with each heartbeat"),
     "message.key.columns": (None, "Keys of tables: database.table:column,column;…"),
@@ -48,6 +49,7 @@ NUMBERS = {
 }
 FLAGS = {
     "tombstones.on.delete": (True, "Send a tombstone after each delete"),
+    "provide.transaction.metadata": (False, "Send the beginnings and ends of transactions"),
     "include.schema.changes": (True, "Send statements that change tables to the topic topic.prefix"),
 }
 WITHOUT_EFFECT = {
@@ -69,9 +71,6 @@ WITHOUT_EFFECT = {
     "schema.history.internal.store.only.captured.tables.ddl": ("false", "the connector decides"),
     "schema.history.internal.store.only.captured.databases.ddl": ("true", "the connector decides"),
     "use.nongraceful.disconnect": ("false", "connections are closed at once"),
-}
-REFUSED = {
-    "provide.transaction.metadata": ("false", "transactions are not sent: set it to false"),
 }
 
 
@@ -102,7 +101,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return define_signals(found).without_effect(WITHOUT_EFFECT).refused(REFUSED)
+    return define_signals(found).without_effect(WITHOUT_EFFECT)
 
 
 CONFIG = definition()

@@ -19,6 +19,7 @@ from barnabas.connect.connectors.debezium.filters import topic_name
 from barnabas.connect.connectors.debezium.heartbeat import heartbeat
 from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.signals import Channels
+from barnabas.connect.connectors.debezium.transactions import Transactions
 from barnabas.connect.connectors.mysql_cdc import binlog
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of, source_schema
 from barnabas.connect.connectors.mysql_cdc.chunks import Chunks
@@ -136,7 +137,12 @@ class MySqlTask(SourceTask):
         if self._channels is None:
             self._channels = Channels(self.settings)
         place = self._place
-        self._chunks = Chunks(self, Incremental.of(dict(place.more) if place is not None else {}))
+        more = dict(place.more) if place is not None else {}
+        self._chunks = Chunks(self, Incremental.of(more))
+        self._transactions: Transactions | None = None
+        if self.settings.flag("provide.transaction.metadata"):
+            topic = topic_name(self.prefix, self.settings.text("topic.transaction"))
+            self._transactions = Transactions(topic, more)
         if place is not None and not place.snapshot and not place.gtids and not server.has_log(place.file):
             raise LogPurged(f"{place.file} is not in SHOW BINARY LOGS")
         needed = place is None or bool(place.snapshot) or (self._mode == "always" and not self._had_snapshot)
@@ -228,9 +234,10 @@ class MySqlTask(SourceTask):
             self._chunks.step()
 
     def _at(self) -> Place:
-        """The place with the state of an incremental snapshot."""
+        """The place with the states of transactions and of an incremental snapshot."""
         assert self._place is not None
-        return replace(self._place, more=self._chunks.state.offset)
+        more = self._transactions.offset if self._transactions is not None else ()
+        return replace(self._place, more=self._chunks.state.offset + more)
 
     @property
     def server(self) -> Server:
@@ -276,11 +283,28 @@ class MySqlTask(SourceTask):
 
     def _commit(self, event: binlog.Event) -> None:
         assert self._place is not None
+        ended = None
+        if self._transactions is not None and self._transactions.id is not None:
+            self._flush()
+            ended = self._transactions.end(event.timestamp_s * 1000)
         gtids = with_gtid(self._place.gtids, self._gtid)
         self._place = self._place.committed(self._file, event.end, gtids)
         self._resume_event = self._resume_row = self._events = 0
         self._is_inside = False
         self._gtid = ""
+        if ended is not None and self._transactions is not None:
+            place = self._at()
+            self._queue.append((self._transactions.ended(ended, (self.partition, place.offset)), place))
+
+    def _counted(self, table: Table, change: Change, event: binlog.Event) -> list[Change]:
+        """A change with its place in its transaction, which begins with the first one."""
+        if self._transactions is None or self._place is None:
+            return [change]
+        if self._transactions.begins(self._gtid or f"file={self._place.file},pos={self._place.pos}"):
+            place = self._at()
+            made = self._transactions.begin(event.timestamp_s * 1000, (self.partition, place.offset))
+            self._queue.append((made, place))
+        return self._transactions.counted(table.definition.id, table.schemas.expanded(change))
 
     def _query(self, event: binlog.Event, query: binlog.Query) -> None:
         self._thread = query.thread
@@ -387,7 +411,7 @@ class MySqlTask(SourceTask):
             for row in (change.before, change.after):
                 if row is not None:
                     self._chunks.state.touched(full, table.schemas.key_of(row))
-            self._run.append(change)
+            self._run += self._counted(table, change, event)
             self._place = replace(place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
                 self._events, number + 1, is_last=number + 1 == len(rows)
             )

@@ -357,17 +357,17 @@ class PostgresTask(SourceTask):
         for row in (before, after):
             if row is not None:
                 self._chunks.state.touched(full, table.schemas.key_of(row))
-        self._run.append(Change(op, before, after, source, transaction=self._counted(full, begin)))
+        self._run += self._counted(table, Change(op, before, after, source), begin)
 
-    def _counted(self, table: str, begin: pgoutput.Begin) -> dict[str, Any] | None:
-        """The block `transaction` of the next change; its transaction begins with the first one."""
+    def _counted(self, table: Table, change: Change, begin: pgoutput.Begin) -> list[Change]:
+        """A change with its place in its transaction, which begins with the first one."""
         if self._transactions is None:
-            return None
+            return [change]
         if self._transactions.begins(f"{begin.xid}:{begin.final_lsn}"):
             place = self._at()
             started = self._transactions.begin(begin.time_us // 1000, (self.partition, place.offset))
             self._queue.append((started, place))
-        return self._transactions.counted(table)
+        return self._transactions.counted(f"{table.schema}.{table.name}", table.schemas.expanded(change))
 
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""

@@ -28,6 +28,7 @@ from barnabas.broker.observing import Observing
 from barnabas.broker.partitions.partitions import Partitions
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quorum.quorum_seat import QuorumSeat
+from barnabas.broker.quorum.topology import is_registered
 from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
 from barnabas.broker.replicas.replicas import Replicas
 from barnabas.broker.reporters.reporting import Reporting
@@ -229,7 +230,9 @@ class Node:
         self.is_waiting_for_quorum = True
         broker.epoch = await self._lifecycle.register(settings["initial.broker.registration.timeout.ms"])
         self.is_waiting_for_quorum = False
-        await seat.wait_until(lambda image: image.provenance.offset >= broker.epoch)
+        # The end of this broker's earlier life may be applied in parts, before its registration's record:
+        # until then it may still be the leader of partitions that it has lost with its disk.
+        await seat.wait_until(lambda image: is_registered(image, settings.node_id, broker.epoch))
         broker.producer_ids = ProducerIds(
             lambda: seat.channel.send(
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)

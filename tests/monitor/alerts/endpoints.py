@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -57,10 +57,14 @@ def pages(**given: str) -> Iterator[Pages]:
 
 
 @contextmanager
-def tls_listener(folder: Path, days: int) -> Iterator[str]:
-    """The address of a listener whose certificate ends after so many days."""
+def tls_listener(folder: Path, days: int, days_ago: int = 0) -> Iterator[str]:
+    """The address of a listener whose certificate ends so many days after it was issued. Its authority is in
+    `trust.pem`."""
     now = datetime.now(UTC)
-    issued = issue(new_authority("CN=authority", now), "CN=node-1", now, hosts=["127.0.0.1"], days=days)
+    authority = new_authority("CN=authority", now)
+    (folder / "trust.pem").write_bytes(authority.certificate_pem)
+    begins = now - timedelta(days=days_ago)
+    issued = issue(authority, "CN=node-1", begins, hosts=["127.0.0.1"], days=days)
     file = folder / f"node-{days}.pem"
     file.write_bytes(issued.key_pem + issued.chain_pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

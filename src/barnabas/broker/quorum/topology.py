@@ -21,6 +21,12 @@ class BrokerAddress(NamedTuple):
     is_fenced: bool
 
 
+def is_registered(image: MetadataImage, broker_id: int, epoch: int) -> bool:
+    """Whether the metadata have the registration that gave this epoch to the broker."""
+    found = image.cluster.brokers.get(broker_id)
+    return found is not None and found.epoch == epoch
+
+
 def brokers(image: MetadataImage, listener: str, *, with_fenced: bool = False) -> list[BrokerAddress]:
     """Brokers with this listener; fenced ones only with `with_fenced`."""
     return [

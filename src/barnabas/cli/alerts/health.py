@@ -21,7 +21,8 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolParser
 from barnabas.client.admin.admin import Admin
 from barnabas.monitor.alerts.defaults import DEFAULTS
-from barnabas.monitor.alerts.rule import Severity, labels_of
+from barnabas.monitor.alerts.rule import Finding, Severity, labels_of
+from barnabas.monitor.checks.certificates import certificates_of
 from barnabas.monitor.checks.cluster_checks import CHECKS, seen
 from barnabas.monitor.checks.cluster_facts import ClusterFacts, read_cluster
 
@@ -47,8 +48,17 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     async with cluster_from(options) as cluster:
         facts = await read_cluster(Admin(cluster))
         groups, blind = await read_groups(cluster)
+    certificates: list[Finding] = []
+    if cluster.settings.security.tls is not None:
+        addresses = [each.address for each in facts.brokers.values() if not each.fenced]
+        certificates, unseen = await certificates_of(addresses)
+        blind |= {f"the certificate of {address}": reason for address, reason in unseen.items()}
     problems = sorted(
-        [*cluster_problems(facts, words), *group_problems(groups, words)],
+        [
+            *cluster_problems(facts, words),
+            *certificate_problems(certificates, words),
+            *group_problems(groups, words),
+        ],
         key=lambda each: (ORDER.index(each.severity), each.rule),
     )
     unread = {**facts.problems, **blind}
@@ -67,6 +77,13 @@ def cluster_problems(facts: ClusterFacts, words: tuple[tuple[str, str], ...]) ->
         for found in findings:
             if rule.is_violated(found.value, is_firing=False):
                 yield problem(rule, found, words)
+
+
+def certificate_problems(found: list[Finding], words: tuple[tuple[str, str], ...]) -> Iterator[Problem]:
+    (rule,) = (each for each in DEFAULTS if each.check == "certificate_days")
+    for each in found:
+        if rule.is_violated(each.value, is_firing=False):
+            yield problem(rule, each, words)
 
 
 def page(

@@ -24,4 +24,6 @@ def why_idle(rule: Rule, file: AlertsFile) -> str | None:
     is_given = bool(getattr(file, entry))
     if entry == "metrics":
         is_given = is_given or any(each.metrics for each in file.clusters)
+    if entry == "certificates":
+        is_given = is_given or any(each.security.tls is not None for each in file.clusters)
     return None if is_given else f"it looks at nothing: the file has no `{entry}` ({what})"

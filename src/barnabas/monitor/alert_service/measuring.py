@@ -21,7 +21,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import Address
 from barnabas.monitor.alert_service.file import AlertsFile, ClusterSettings
 from barnabas.monitor.alerts.rule import Finding, Labels, Rule, labels_of
-from barnabas.monitor.checks.certificates import certificate_days
+from barnabas.monitor.checks.certificates import certificate_days, certificates_of
 from barnabas.monitor.checks.cluster_checks import CHECKS, blind_checks, disk_full_hours, seen
 from barnabas.monitor.checks.cluster_facts import ERRORS, ClusterFacts, read_cluster, reason_of
 from barnabas.monitor.checks.disk_trend import DiskTrends
@@ -77,9 +77,17 @@ def place_text(place: Place) -> str:
 class WatchedCluster:
     """One cluster under watch: its client, its disks over time, the lag of its groups."""
 
-    def __init__(self, settings: ClusterSettings, pieces: Pieces, rules: LagRules | None) -> None:
-        """`rules`: which groups to watch; None for no groups."""
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        pieces: Pieces,
+        rules: LagRules | None,
+        certificates: Sequence[Address] = (),
+    ) -> None:
+        """`rules`: which groups to watch; None for no groups. `certificates`: addresses that are measured
+        anyhow; those of the cluster's brokers are measured here, if clients reach them by TLS."""
         self.settings = settings
+        self._certificates = frozenset(certificates)
         self.client = Cluster(settings.bootstrap, client_id=CLIENT_ID, security=settings.security)
         self._admin = Admin(self.client)
         self._trends = DiskTrends()
@@ -126,16 +134,29 @@ class WatchedCluster:
             reason = reason_of(error)
             measured.add("unreachable", [Finding(1, (), reason)], self.labels, self.words)
             measured.fail((*CHECKS, "disk_full_hours"), self.labels, reason, is_expected=True)
+            await self._measure_certificates(measured, self.settings.bootstrap)
             return
         measured.facts[self.settings.name] = facts
         measured.add("unreachable", [Finding(0)], self.labels, self.words)
         for name, findings in seen(facts):
             measured.add(name, findings, self.labels, self.words)
         measured.add("disk_full_hours", disk_full_hours(facts, self._trends, now_ms), self.labels, self.words)
+        brokers = [each.address for each in facts.brokers.values() if not each.fenced]
+        await self._measure_certificates(measured, brokers)
         for blind in blind_checks(facts):
             measured.fail(
                 (blind.check,), self.labels + blind.labels, blind.reason, is_expected=blind.is_expected
             )
+
+    async def _measure_certificates(self, measured: Measurements, addresses: Sequence[Address]) -> None:
+        """Those of a cluster that cannot be reached too: they may be the reason."""
+        if self.settings.security.tls is None:
+            return
+        found, failures = await certificates_of(set(addresses) - self._certificates)
+        measured.add("certificate_days", found, self.labels, self.words)
+        for address, reason in failures.items():  # a broker that is gone: other checks say so
+            labels = self.labels + labels_of(address=address)
+            measured.fail(("certificate_days",), labels, reason, is_expected=True)
 
     async def _measure_groups(self, measured: Measurements, now_ms: int) -> None:
         if self._watch is None:
@@ -159,7 +180,7 @@ class Measuring:
         rules = None
         if with_groups and not checks.isdisjoint(GROUP_CHECKS):
             rules = LagRules(group_allowed=file.groups_allowed, group_denied=file.groups_denied)
-        self.clusters = [WatchedCluster(each, pieces, rules) for each in file.clusters]
+        self.clusters = [WatchedCluster(each, pieces, rules, file.certificates) for each in file.clusters]
         self._names = sorted(
             {str(rule.options["metric"]) for rule in file.rules if rule.check in METRIC_CHECKS}
         )

@@ -149,7 +149,7 @@ class WatchedCluster:
             )
 
     async def _measure_certificates(self, measured: Measurements, addresses: Sequence[Address]) -> None:
-        """Those of a cluster that cannot be reached too: they may be the reason."""
+        """Measure certificates of a cluster that cannot be reached, too: they may be the reason."""
         if self.settings.security.tls is None:
             return
         found, failures = await certificates_of(set(addresses) - self._certificates)

@@ -275,6 +275,24 @@ def test_docstrings_name_their_subject_first() -> None:
     assert not wrong
 
 
+def test_there_is_one_client() -> None:
+    """Requests are framed in `client/core`. Beside it, only brokers know headers: they receive requests, wrap
+    them for the controller (KIP-590), and fetch from a leader with templates (decision 0021)."""
+    framing = re.compile(r"protocol\.headers|core\.frames|\b(?:request|response)_header_version\b")
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if framing.search(path.read_text()) and not path.is_relative_to(PACKAGE / "protocol")
+    }
+    assert {path for path in found if not path.startswith("client/core/")} == {
+        "broker/api/request_header.py",
+        "broker/api/routes.py",
+        "broker/handlers/envelope.py",
+        "broker/quorum/controller_channel.py",
+        "broker/replicas/leader_link.py",
+    }
+
+
 def test_no_drawers() -> None:
     drawers = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
     assert not [path for path in PACKAGE.rglob("*") if path.stem in drawers]

@@ -51,7 +51,8 @@ FOLDERS = table()
 # A relative clause as the subject: the reader learns last what the sentence is about. Or a pronoun: there is
 # nothing before a docstring that it could stand for.
 RIDDLE = re.compile(
-    r'\s*"""(Who|Whoever|Whose|What|Whatever|Where|Wherever|Which|Whichever|That|Those|They|Them|It|Both)\b'
+    r'\s*("""|# )(Who|Whoever|Whose|What|Whatever|Where|Wherever|Which|Whichever)\b'
+    r'|\s*"""(That|Those|They|Them|It|Both)\b'
 )
 
 
@@ -265,7 +266,7 @@ def test_modules_beside_the_package_have_a_size_that_can_be_read(folder: str) ->
     assert not long
 
 
-def test_docstrings_name_their_subject_first() -> None:
+def test_docstrings_and_comments_name_their_subject_first() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"
         for path in PACKAGE.rglob("*.py")

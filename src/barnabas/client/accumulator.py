@@ -100,7 +100,7 @@ class Accumulator:
     ) -> tuple[SentRecord, bool]:
         """Add a record of a `record_size`; also whether that left a full batch to send."""
         batch = self.queue.last_unsent(partition)
-        is_open = batch is not None and not batch.attempts  # what went out once stays as it was
+        is_open = batch is not None and not batch.attempts  # a batch that was sent once stays as it was
         full = False
         if batch is None or not is_open or batch.size_bytes + size > self.batch_size_bytes:
             if batch is not None and is_open:

@@ -105,7 +105,7 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         super().fail(error)
         self._writable.set()
 
-    # What asyncio calls.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name

@@ -201,7 +201,7 @@ class Producer:
         try:
             await self.cluster.refresh([topic])
         except (KafkaError, ClientError):
-            pass  # what is known goes on; errors of produce requests tell if it is wrong
+            pass  # the known topology serves on; errors of produce requests tell if it is wrong
 
     async def _wait_for_room(self, size: int) -> None:
         patience = self.cluster.patience(self.settings.block_ms_max)

@@ -48,7 +48,7 @@ LOCAL: Mapping[str, str] = {
 }
 # Adaptive execution makes few partitions of small shuffles and many of large ones.
 ON_EXECUTORS: Mapping[str, str] = {"spark.sql.adaptive.enabled": "true"}
-# Where our archive is unpacked beside the work of an executor: libraries that its Python lacks.
+# Our archive is unpacked beside the work of an executor: libraries that its Python lacks.
 ON_A_CLUSTER: Mapping[str, str] = {"spark.executorEnv.PYTHONPATH": f"{ARCHIVE}/{LACKING}"}
 
 SETTINGS: Mapping[SessionKind, Mapping[str, str]] = {

@@ -53,7 +53,7 @@ RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 ROLL = ("log.roll.ms", "log.roll.hours")
 ROLL_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 
-# What DescribeConfigs lists as synonyms of a broker setting, where that is more than the name itself.
+# Synonyms of a broker setting in DescribeConfigs, where they are more than the name itself.
 BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(RETENTION, RETENTION),
     **dict.fromkeys(ROLL, ROLL),

@@ -35,7 +35,7 @@ class Access:
         authorizer.on_change.append(self._changed)
         self.log = DecisionLog(time_s)
         self.acl_count = 0
-        self.on_change: list[Callable[[], None]] = []  # what was allowed may be denied from now on
+        self.on_change: list[Callable[[], None]] = []  # a right that was allowed may be denied from now on
         self._roles: RoleFollower | None = None
         self._audit: AuditTopic | None = None
         self._rights: WeakValueDictionary[tuple[Principal, str], Rights] = WeakValueDictionary()

@@ -84,7 +84,7 @@ MIRRORS: dict[ApiKey, Mirror] = {
     ApiKey.DELETE_SHARE_GROUP_STATE: SHARE_STATE,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: SHARE_STATE,
 }
-# Where the error of a whole request differs from the errors of all its items.
+# APIs whose error of a whole request differs from the errors of all its items.
 ITEM_MIRRORS: dict[ApiKey, Mirror] = {
     ApiKey.OFFSET_DELETE: TOPIC_PARTITIONS,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: Mirror(

@@ -73,7 +73,7 @@ class RoleFollower:
             log.info("%d bindings of roles are in force", len(bindings))
 
         async def changed(changes: Changes) -> None:
-            if is_caught_up:  # what was there before may hold bindings that were removed later
+            if is_caught_up:  # earlier records may hold bindings that were removed later
                 await self._change(changes)
 
         async with own_client(self._broker, "roles") as cluster:

@@ -204,7 +204,7 @@ class LogDirMoves:
                 return False
             copying.complete(source, copy)
             if copy.recovery_point < source.recovery_point:
-                copy.sync()  # what was durable stays durable; it is less than a chunk
+                copy.sync()  # bytes that were durable stay durable; they are less than a chunk
             partition.log = future_logs.promote(self._broker.log_dirs, topic_partition, now_ms)
             return True
         finally:

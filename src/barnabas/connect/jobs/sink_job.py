@@ -94,7 +94,7 @@ class SinkJob:
                 self._note(error)
                 log.warning("task %s tries again in %d ms: %s", self._parts.name, self._delay_ms, error)
                 self._doing = {}
-                self._open.clear()  # what was reached is asked for again
+                self._open.clear()  # ask again which offsets the store has reached
                 stopping.wait(self._delay_ms / 1000)
                 self._delay_ms = min(self._delay_ms * 2, DELAY_MS_MAX)
 

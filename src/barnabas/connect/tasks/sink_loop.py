@@ -178,7 +178,7 @@ class SinkLoop:
         self._sought.clear()
         self._follow_assignment(stopping)
         self._begin_topics_anew()
-        # What was fetched before a task sought another place when it opened is not what it wants.
+        # A task may seek when it opens: it does not want records that were fetched before that.
         wanted = self._open - self._sought
         mine = [each for each in polled if each.where in wanted]
         # The task did not open them in time: they must not be passed over if they stay here.

@@ -36,7 +36,7 @@ NEEDED = (
     "referencing",
     "sqlglot",
 )
-# What pyspark needs on executors. Import names.
+# Libraries that pyspark needs on executors. Import names.
 PROVIDED = ("numpy", "pandas", "pyarrow")
 PROVIDED_DISTRIBUTIONS = frozenset(
     {*PROVIDED, "pyspark", "py4j", "python-dateutil", "pytz", "six", "tzdata", "setuptools", "pip"}

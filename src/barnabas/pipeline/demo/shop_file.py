@@ -46,7 +46,7 @@ staging:                                      # parsed, typed, each key once
   orders: {source: orders, key: [order_id], drift: rescue}
   customers: {source: customers, key: [id], drift: add}
 
-trusted:                                      # what breaks a rule is quarantined, with the reason
+trusted:                                      # rows that break a rule are quarantined, with the reason
   payments:
     from: payments
     rules:

@@ -18,7 +18,7 @@ sources:
 staging:                                      # parsed, typed, each key once
   orders: {source: orders, key: [order_id], drift: rescue}
 
-trusted:                                      # what breaks a rule goes to quarantine with the reason
+trusted:                                      # rows that break a rule go to quarantine with the reason
   orders:
     from: orders
     rules:

@@ -3,7 +3,7 @@
 Out: names of columns, and the codes of `_op`. Does not know: where rows go.
 """
 
-# Where a row came from, and what happened to it.
+# The origin of a row, and what happened to it.
 TOPIC, PARTITION, OFFSET, TIMESTAMP, BATCH = "_topic", "_partition", "_offset", "_timestamp", "_batch"
 INGESTED_AT, LATE, RESCUED = "_ingested_at", "_late", "_rescued"
 COORDINATES = (TOPIC, PARTITION, OFFSET)

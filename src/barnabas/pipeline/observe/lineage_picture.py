@@ -13,7 +13,7 @@ from barnabas.pipeline.lineage.graph import Column, Graph, Node
 from barnabas.pipeline.observe.report_style import COLOURS, PLOTS
 
 ZONES = ("source", "raw", "staging", "trusted", "refined", "view", "quarantine")
-BELOW = {"quarantine": "trusted"}  # what is refused lies below what is accepted
+BELOW = {"quarantine": "trusted"}  # refused rows lie below accepted ones
 BOX_WIDTH, GAP_X, GAP_Y = 150, 62, 22
 HEAD, LINE, MARGIN = 26, 16, 12
 COLUMNS_MAX = 14

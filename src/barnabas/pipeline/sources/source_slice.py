@@ -58,7 +58,7 @@ class SourceSlice:
     merging: Merging
     # Whether reading twice gives the same rows. If not, the rows are read again from the raw zone.
     is_stable: bool = False
-    # What is known before reading: the number of offsets or rows, the files.
+    # Facts that are known before reading: the number of offsets or rows, the files.
     facts: dict[str, Any] = field(default_factory=dict)
 
 

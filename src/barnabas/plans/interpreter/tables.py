@@ -162,7 +162,7 @@ def table_filter(task: Task, node: n.TableFilter, forward: Process) -> Process:
         new = kept(key, change.new, timestamp)
         old = kept(key, change.old, timestamp) if sends_old else None
         if sends_old and new is None and old is None:
-            return  # what never passed needs no tombstone
+            return  # a row that never passed needs no tombstone
         keep(key, new, timestamp)
         forward(key, Change(new, old, change.is_latest), timestamp)
 

@@ -79,7 +79,7 @@ KEYWORDS: dict[Kind, dict[str, int]] = {
     Kind.CONDITIONAL: {"if": 7, "then": 7, "else": 7},
 }
 DROPPED = {"dependencies": 2019, "additionalItems": 2020}  # the first draft without the keyword
-# Which of them a draft has, by kind.
+# The keywords of a draft, by kind.
 OF_DRAFT = {
     draft.number: {
         kind: frozenset(

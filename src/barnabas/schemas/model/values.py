@@ -46,7 +46,7 @@ class CompatibilityPolicy(StrEnum):
     LENIENT = "LENIENT"
 
 
-# Where a message names a side, it has one of these: a comparison does not know which schema is the new one.
+# Messages name a side by one of these: a comparison does not know which schema is the new one.
 READER, WRITER = "<reader>", "<writer>"
 
 

@@ -68,7 +68,7 @@ def _plug_in(handler: str, properties: Mapping[str, str]) -> Retriever:
     def call() -> str:
         try:
             return give(properties)
-        except Exception as error:  # whatever a plug-in raises
+        except Exception as error:  # a plug-in may raise anything
             raise ProviderError(f"{handler} failed with {type(error).__name__}", may_retry=False) from error
 
     return call

@@ -14,7 +14,7 @@ import numpy as np
 
 from barnabas.spark.basics.compiling import compiled, copy_bytes
 
-BROKEN = -1  # what `scan` answers when lengths do not fit together
+BROKEN = -1  # the result of `scan` when lengths do not fit together
 
 
 @compiled

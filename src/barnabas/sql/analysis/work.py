@@ -106,7 +106,7 @@ class InsertRow:
     timestamp_ms: int
 
 
-# Where a column of a result has its value in the key of a tombstone: an index, "start", "end", or None.
+# The place of a result's column in the key of a tombstone: an index, "start", "end", or None.
 KeyPlace = int | str | None
 
 

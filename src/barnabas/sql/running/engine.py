@@ -144,7 +144,7 @@ class SparkEngine:
             if before is not None:  # CREATE OR REPLACE: it goes on, changed
                 query.is_paused = before.is_paused
                 await self._end_of(lambda: self._runner.replace(before))
-            self._runner.order(lambda: self._runner.add(query))  # what prevents the start is in its status
+            self._runner.order(lambda: self._runner.add(query))  # its status tells why it could not start
         if prepared.drops_topics:
             await self._resources.delete_topics(prepared.drops_topics)
 

@@ -117,7 +117,7 @@ class TailingSelect:
             self._error = error if isinstance(error, SqlError) else SqlError(f"The query failed: {error}")
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # whatever the plan's functions raise ends this query alone
+        except Exception as error:  # an error of the plan's functions ends this query alone
             self._error = SqlError(f"The query failed: {type(error).__name__}: {error}")
         finally:
             self._begun.set()
@@ -142,7 +142,7 @@ class TailingSelect:
             await self._load_tables(early, {place: ends[place] for place in tables})
         if self._ends_at_end:
             self._goals = {place: ends[place] for place in places if place.topic not in self._tables}
-        # What tables had is loaded; their changes from here on are followed.
+        # Rows that tables had are loaded; the consumer follows changes from here on.
         consumer.assign(
             {place: ends[place] if place.topic in self._tables else starts[place] for place in places}
         )

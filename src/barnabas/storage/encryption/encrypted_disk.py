@@ -105,7 +105,7 @@ class EncryptedDisk(Disk):
             return
         self.below.ftruncate(descriptor, length)
         path = self._plain.get(descriptor)
-        if path is not None and length == 0:  # what is written now may be encrypted
+        if path is not None and length == 0:  # files that are written now may be encrypted
             del self._plain[descriptor]
             self._add(descriptor, path)
 

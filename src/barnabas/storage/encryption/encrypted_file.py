@@ -330,7 +330,7 @@ class EncryptedFile:
         if not self.is_complete:  # also if a crash has damaged the mark
             cipher = self._cipher()
             mark, frame = cipher.mark(END, self._size, self._end_at or HEADER_BYTES)
-            self._append([mark], frame, cipher)  # what a failure leaves, the next write removes
+            self._append([mark], frame, cipher)  # the next write removes the rest of a failed one
 
     def _frame_at(self, position: int) -> Frame:
         """The frame that holds the byte at a position."""

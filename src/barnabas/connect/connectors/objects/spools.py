@@ -17,7 +17,7 @@ from barnabas.connect.data import Column
 from barnabas.connect.plugins import ConnectError
 
 MEMORY_BYTES = 8 << 20  # of one open file; more goes to the disk
-ROW_BYTES = 4096  # what a row without a schema is taken for
+ROW_BYTES = 4096  # the estimate for a row without a schema
 
 
 class Spool:

@@ -15,7 +15,7 @@ def test_classes_of_kafka_are_tools(name: str) -> None:
 
 
 def test_every_tool_of_kafka_has_a_class() -> None:
-    assert set(BY_KAFKA_NAME) - set(CLASSES.values()) <= {"kafka-server-stop"}
+    assert set(BY_KAFKA_NAME) - set(CLASSES.values()) <= {"kafka-server-stop", "ksql-test-runner"}
 
 
 @pytest.mark.parametrize(

@@ -128,13 +128,17 @@ def test_several_brokers_run_in_the_foreground_and_stop_together(folder: Path) -
     with subprocess.Popen(
         [*command, "--data", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("Barnabas is ready: bootstrap.servers="), line
-        bootstrap = line.strip().partition("=")[2]
-        found = Producer({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
-        assert sorted(found.brokers) == list(range(1, NODES + 1))
-        process.terminate()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("Barnabas is ready: bootstrap.servers="), line
+            producer = Producer({"bootstrap.servers": line.strip().partition("=")[2]})
+            wait_until(
+                lambda: sorted(producer.list_topics(timeout=10).brokers) == list(range(1, NODES + 1)),
+                what="every broker is known",
+            )
+        finally:
+            process.terminate()
         process.stdout.read()
         assert process.wait(60) == 0
     assert [node.pid for node in LocalCluster(folder).nodes] == [None] * NODES

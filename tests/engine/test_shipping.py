@@ -83,11 +83,11 @@ def test_libraries_that_executors_lack_are_found_by_workers_that_looked_before(t
     program = """
 import importlib.util, sys
 from barnabas.engine.shipping.executors import probe_functions
-Late = probe_functions()["Late"]
+LateModuleFinder = probe_functions()["LateModuleFinder"]
 folder = sys.argv[1] + "/barnabas/_lacking"
 sys.path.append(folder)
 assert importlib.util.find_spec("only_there") is None
-sys.meta_path.append(Late())
+sys.meta_path.append(LateModuleFinder())
 import os
 os.makedirs(folder)
 open(folder + "/only_there.py", "w").write("found = True")

@@ -24,7 +24,7 @@ SETTINGS = {
     ),
     "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
     "sasl.mechanism.controller.protocol": "PLAIN",
-    "connections.max.reauth.ms": "2000",
+    "connections.max.reauth.ms": "4000",
 }
 CLIENT = client_properties("SCRAM-SHA-512", *ADMIN)
 LIBRDKAFKA = {

@@ -12,6 +12,7 @@ from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, ensure_topic
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
+from barnabas.security.clients.client_security import PLAINTEXT, ClientSecurity
 from barnabas.testing.waiting import wait_until
 
 WIDTH = 600_000
@@ -19,9 +20,9 @@ T0 = 1_700_000_400_000  # the start of a bucket
 LATER = T0 + 100 * WIDTH  # everything is judged by then
 
 
-def ledger_of(bootstrap: str, topic: str = AUDIT_TOPIC) -> Ledger:
+def ledger_of(bootstrap: str, topic: str = AUDIT_TOPIC, security: ClientSecurity = PLAINTEXT) -> Ledger:
     async def read() -> Ledger:
-        async with Cluster(parse_bootstrap(bootstrap)) as cluster:
+        async with Cluster(parse_bootstrap(bootstrap), security=security) as cluster:
             await ensure_topic(cluster, topic)
             ledger = Ledger(keep_ms=2**60)
             reader = AuditTopicReader(cluster, topic)

@@ -13,10 +13,10 @@ from typing import Any
 
 import aiokafka  # type: ignore[import-untyped]
 
-from barnabas.audit.clients.kafka_python import java_names
+from barnabas.audit.clients.keyword_login import settings_of_keywords
 from barnabas.audit.core.messages import NO_PARTITION
 from barnabas.audit.core.tiers import PRODUCER, consumer
-from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
+from barnabas.audit.counters.audit_counter import AuditCounter, TransactionCounts
 
 NS_A_MS = 1_000_000
 LOG_APPEND_TIME = 1
@@ -27,7 +27,7 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
     given."""
 
     def __init__(self, *, audit: AuditCounter | None = None, **configs: Any) -> None:
-        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), PRODUCER)
+        self.audit = audit or AuditCounter(settings_of_keywords(configs), PRODUCER)
         self._in_transaction: TransactionCounts | None = None
         super().__init__(**configs)
 
@@ -126,7 +126,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
     def __init__(self, *topics: str, audit: AuditCounter | None = None, **configs: Any) -> None:
         group = configs.get("group_id") or "(none)"
-        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), consumer(group))
+        self.audit = audit or AuditCounter(settings_of_keywords(configs), consumer(group))
         super().__init__(*topics, **configs)
 
     async def getone(self, *partitions: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import confluent_kafka
 
+from barnabas.audit.clients.librdkafka_login import login_of
 from barnabas.audit.core.tiers import PRODUCER, consumer
 from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
 
@@ -21,13 +22,19 @@ CALLBACK_AT = 3  # position in `produce` behind the topic: after value, key and 
 ON_DELIVERY_NAMES = ("on_delivery", "callback")
 
 
+def settings_of(config: Mapping[str, Any]) -> AuditSettings:
+    """The settings of a client's counter: the same brokers and the same login."""
+    servers = config.get("bootstrap.servers") or config.get("metadata.broker.list")
+    return AuditSettings.with_login({**config, "bootstrap.servers": servers}, login_of(config))
+
+
 class AuditedProducer:
     """A mixin: counts acknowledged records as the tier `producer`. Give `audit`, or it is made."""
 
     def __init__(self, config: Mapping[str, Any], *arguments: Any, audit: AuditCounter | None = None) -> None:
         own = dict(config)
         self._on_delivery: OnDelivery | None = own.pop("on_delivery", None) or own.pop("dr_cb", None)
-        self.audit = audit or AuditCounter(AuditSettings.of_client(own), PRODUCER)
+        self.audit = audit or AuditCounter(settings_of(own), PRODUCER)
         self._in_transaction: TransactionCounts | None = None
         super().__init__(own, *arguments)  # type: ignore[call-arg]
 
@@ -91,7 +98,7 @@ class AuditedConsumer:
     """A mixin: counts consumed records as the tier of its group."""
 
     def __init__(self, config: Mapping[str, Any], *arguments: Any, audit: AuditCounter | None = None) -> None:
-        self.audit = audit or AuditCounter(AuditSettings.of_client(config), consumer(config["group.id"]))
+        self.audit = audit or AuditCounter(settings_of(config), consumer(config["group.id"]))
         super().__init__(dict(config), *arguments)  # type: ignore[call-arg]
 
     def poll(self, *arguments: Any, **named: Any) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 
 import kafka  # type: ignore[import-untyped]
 
+from barnabas.audit.clients.keyword_login import settings_of_keywords
 from barnabas.audit.core.tiers import PRODUCER, consumer
-from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
+from barnabas.audit.counters.audit_counter import AuditCounter, TransactionCounts
 
 NO_TIMESTAMP = -1
 
@@ -21,7 +22,7 @@ class KafkaProducer(kafka.KafkaProducer):  # type: ignore[misc]
     """In place of `kafka.KafkaProducer`; `audit` is the counter, made from other keywords if not given."""
 
     def __init__(self, *, audit: AuditCounter | None = None, **configs: Any) -> None:
-        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), PRODUCER)
+        self.audit = audit or AuditCounter(settings_of_keywords(configs), PRODUCER)
         self._in_transaction: TransactionCounts | None = None
         super().__init__(**configs)
 
@@ -66,7 +67,7 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
 
     def __init__(self, *topics: str, audit: AuditCounter | None = None, **configs: Any) -> None:
         group = configs.get("group_id") or "(none)"
-        self.audit = audit or AuditCounter(AuditSettings.of_client(java_names(configs)), consumer(group))
+        self.audit = audit or AuditCounter(settings_of_keywords(configs), consumer(group))
         super().__init__(*topics, **configs)
 
     def poll(self, *arguments: Any, update_offsets: bool = True, **named: Any) -> Any:
@@ -86,33 +87,3 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
         result = super().close(*arguments, **named)
         self.audit.close()
         return result
-
-
-def java_names(configs: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of kafka-python in the names of Kafka's properties, as far as the audit needs them."""
-    found = {name.replace("_", "."): value for name, value in configs.items()}
-    user = configs.get("sasl_plain_username")
-    if user is not None and str(configs.get("sasl_mechanism", "PLAIN")).startswith(("PLAIN", "SCRAM")):
-        plain = configs.get("sasl_mechanism", "PLAIN") == "PLAIN"
-        module = "plain.PlainLoginModule" if plain else "scram.ScramLoginModule"
-        found["sasl.jaas.config"] = (
-            f"org.apache.kafka.common.security.{module} required "
-            f"username={quoted(user)} password={quoted(configs.get('sasl_plain_password', ''))};"
-        )
-    if configs.get("ssl_cafile"):
-        found["ssl.truststore.type"] = "PEM"
-        found["ssl.truststore.location"] = configs["ssl_cafile"]
-    wanted = {
-        "bootstrap.servers",
-        "client.id",
-        "security.protocol",
-        "sasl.mechanism",
-        "sasl.jaas.config",
-        "ssl.truststore.type",
-        "ssl.truststore.location",
-    }
-    return {name: value for name, value in found.items() if name in wanted and value is not None}
-
-
-def quoted(text: object) -> str:
-    return '"' + str(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -57,21 +57,22 @@ class AuditSettings:
         parse_bootstrap(self.bootstrap)
 
     @classmethod
-    def of_client(cls, properties: Mapping[str, object], **others: str | int) -> AuditSettings:
+    def of_client(cls, properties: Mapping[str, object]) -> AuditSettings:
         """From a client's own properties in Kafka's names: the same brokers and the same login."""
-        servers = properties.get("bootstrap.servers") or properties.get("bootstrap_servers")
-        if not servers:
-            raise ValueError("bootstrap.servers is missing: the audit needs brokers to send counts to")
         secured = {
             name: str(value) for name, value in properties.items() if name.startswith(SECURITY_PREFIXES)
         }
+        return cls.with_login(properties, client_security(secured) if secured else None)
+
+    @classmethod
+    def with_login(cls, properties: Mapping[str, object], security: ClientSecurity | None) -> AuditSettings:
+        """From a client's own properties, whose login is known already."""
+        servers = properties.get("bootstrap.servers") or properties.get("bootstrap_servers")
+        if not servers:
+            raise ValueError("bootstrap.servers is missing: the audit needs brokers to send counts to")
         text = servers if isinstance(servers, str) else ",".join(map(str, servers))  # type: ignore[call-overload]
-        return cls(
-            text,
-            application=str(properties.get("client.id") or properties.get("client_id") or ""),
-            security=client_security(secured) if secured else None,
-            **others,  # type: ignore[arg-type]
-        )
+        name = str(properties.get("client.id") or properties.get("client_id") or "")
+        return cls(text, application=name, security=security)
 
 
 class AuditCounter:

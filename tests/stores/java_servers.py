@@ -1,4 +1,4 @@
-"""Servers that are jars of Maven Central: OpenSearch, Cassandra, and a server of MongoDB's protocol.
+"""Servers that are jars of Maven Central: OpenSearch, Cassandra, HDFS, and a server of MongoDB's protocol.
 
 Each runs as a process of its own on loopback and ends with the process that started it. `available()` of a
 server tells why it cannot run here.
@@ -129,6 +129,17 @@ CASSANDRA = JavaServer(
     ("org.apache.cassandra:cassandra-all:5.0.6",),
     "org.apache.cassandra.service.CassandraDaemon",
 )
+HDFS = JavaServer(
+    "hadoop-minicluster-3.4.2-jaxb",
+    (
+        "org.apache.hadoop:hadoop-client-minicluster:3.4.2",
+        "org.slf4j:slf4j-simple:1.7.36",
+        "javax.xml.bind:jaxb-api:2.3.1",
+    ),
+    "TestHdfs",
+    "TestHdfs.java",
+    (*QUICK, "-Xmx512m"),
+)
 
 
 @contextlib.contextmanager
@@ -140,6 +151,42 @@ def opensearch() -> Iterator[str]:
         flags = ["-Xmx512m", f"-Dopensearch.path.home={home}"]
         with OPENSEARCH.running(Path(home), port, flags, [home, str(port), str(inner)]):
             yield f"http://127.0.0.1:{port}"
+
+
+class Hdfs:
+    """A namenode and two datanodes. Everybody may write to `/data`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], home: Path, http_port: int, port: int) -> None:
+        self._process = process
+        self._home = home
+        self._commands = 0
+        self.url = f"hdfs://127.0.0.1:{port}"
+        self.web_url = f"http://127.0.0.1:{http_port}"
+
+    def stop_namenode(self) -> None:
+        self._tell("stop")
+
+    def start_namenode(self) -> None:
+        self._tell("start")
+
+    def _tell(self, word: str) -> None:
+        done = self._home / f"done{self._commands}"
+        self._commands += 1
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n".encode())
+        self._process.stdin.flush()
+        wait_until(done.exists, START_S_MAX)
+
+
+@contextlib.contextmanager
+def hdfs() -> Iterator[Hdfs]:
+    http_port, port = free_ports(2)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        flags = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        with HDFS.running(home, http_port, flags, [folder, str(http_port), str(port)]) as process:
+            wait_until(lambda: (home / "ready").exists() or process.poll() is not None, START_S_MAX)
+            yield Hdfs(process, home, http_port, port)
 
 
 @contextlib.contextmanager

@@ -15,12 +15,14 @@ from typing import Any
 import fastavro
 import pyarrow.parquet as pq
 import pytest
-from tests.connect.connectors.contexts import started_sink
+from tests.connect.connectors.contexts import Offsets, started_sink, started_source
 from tests.s3_server import running_s3
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigError
 from barnabas.connect.connectors.objects.connectors import HdfsSinkConnector, S3SinkConnector
+from barnabas.connect.connectors.objects.object_source import HdfsSourceConnector
+from barnabas.connect.connectors.objects.reading import columns_of
 from barnabas.connect.data import INT64, STRING, TIMESTAMP, Column, Records, decimal, struct
 from barnabas.connect.plugins import RetriableError, SinkTask
 
@@ -48,6 +50,11 @@ def written(folder: Path) -> list[int]:
     for path in sorted(folder.rglob("*.json")):
         found += [json.loads(line)["id"] for line in path.read_text().splitlines()]
     return sorted(found)
+
+
+def content(storage: Any, name: str) -> Any:
+    with storage.open(name) as file:
+        return file.read()
 
 
 def put_until_done(task: SinkTask, batch: Records, rng: random.Random) -> bool:
@@ -92,14 +99,14 @@ def test_each_record_is_written_once_after_crashes_and_failed_writes(
     while at < 500:
         sought: dict[TopicPartition, int] = {}
         task = started_sink(HdfsSinkConnector, hdfs(tmp_path, **more), seek=sought.update)
-        real = task._layout.storage.put  # type: ignore[attr-defined]
+        real = task._layout.storage.put_file  # type: ignore[attr-defined]
 
-        def fails(name: str, data: bytes, real: Any = real) -> None:
+        def fails(name: str, file: Any, real: Any = real) -> None:
             if rng.random() < 0.3:
                 raise RetriableError("the store is away")
-            real(name, data)
+            real(name, file)
 
-        task._layout.storage.put = fails  # type: ignore[attr-defined]
+        task._layout.storage.put_file = fails  # type: ignore[attr-defined]
         task.open([WHERE])
         at = sought.get(WHERE, committed)
         for _ in range(rng.randrange(1, 12)):
@@ -208,8 +215,87 @@ def test_wrong_settings_are_named() -> None:
     config |= {"format.class": "JsonFormat", "partitioner.class": "TimeBasedPartitioner", "path.format": "QQ"}
     config |= {"partition.duration.ms": "1000"}
     assert "letter 'Q'" in connector.check(config)["path.format"][0]
-    config = {"hdfs.url": "hdfs://x:9000", "format.class": "JsonFormat", "flush.size": "1"}
-    assert "native client" in str(HdfsSinkConnector().check(config))
+    config = {"hdfs.url": "hdfs:///data", "format.class": "JsonFormat", "flush.size": "1"}
+    assert "names no namenode" in str(HdfsSinkConnector().check(config))
+    del config["hdfs.url"]
+    assert "hdfs.url is needed" in HdfsSinkConnector().check(config)["hdfs.url"][0]
+    config |= {"store.url": "hdfs://x:8020", "behavior.on.null.values": "write"}
+    [text] = HdfsSinkConnector().check(config)["behavior.on.null.values"]
+    assert "needs store.kafka.keys=true" in text
+
+
+def test_files_of_keys_without_their_values_do_not_move_the_position(tmp_path: Path) -> None:
+    config = hdfs(tmp_path, **{"store.kafka.keys": "true"})
+    task: Any = started_sink(HdfsSinkConnector, config)
+    real = task._layout.storage.put_file
+
+    def dies(name: str, file: Any) -> None:
+        if ".keys." not in name:
+            raise RetriableError("killed between the files of a group")
+        real(name, file)
+
+    task._layout.storage.put_file = dies
+    with pytest.raises(RetriableError):
+        task.put(records(0, 10))
+    sought: dict[TopicPartition, int] = {}
+    after = started_sink(HdfsSinkConnector, config, seek=sought.update)
+    after.open([WHERE])
+    assert sought == {}
+    after.put(records(0, 10))
+    started_sink(HdfsSinkConnector, config, seek=sought.update).open([WHERE])
+    assert sought == {WHERE: 10}
+
+
+def test_a_new_owner_deletes_files_that_the_former_one_did_not_finish(tmp_path: Path) -> None:
+    for name in ("orders+0+0000000000+0000000009.json.77", "orders+1+0000000000+0000000009.json.77"):
+        path = tmp_path / "topics" / "+tmp" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+    started_sink(HdfsSinkConnector, hdfs(tmp_path)).open([WHERE])
+    assert [path.name[:8] for path in (tmp_path / "topics" / "+tmp").iterdir()] == ["orders+1"]
+
+
+@pytest.mark.parametrize("sizes", [1, 3, 12])
+def test_keys_of_tombstones_are_written_apart(tmp_path: Path, sizes: int) -> None:
+    """Wherever batches end, the same files come."""
+    config = hdfs(tmp_path, **{"flush.size": "6", "behavior.on.null.values": "write"})
+    config |= {"store.kafka.keys": "true", "partitioner.class": "FieldPartitioner"}
+    task = started_sink(HdfsSinkConnector, {**config, "partition.field.name": "country"})
+    ids = [0, None, 2, 3, None, 5, None, None, 8, 9, 10, None]
+    for first in range(0, 12, sizes):
+        some = ids[first : first + sizes]
+        rows = [None if n is None else {"id": n, "country": "DE"} for n in some]
+        schema = SCHEMA.as_optional() if any(n is not None for n in some) else None
+        task.put(
+            Records.of(
+                "orders",
+                Column.of(rows, schema),
+                Column.of([f"k{first + n}" for n in range(len(some))]),
+                partitions=[0] * len(some),
+                offsets=list(range(first, first + len(some))),
+            )
+        )
+    assert task.flush({}) == {WHERE: 12}
+    found = {
+        str(path.relative_to(tmp_path / "topics" / "orders")): path.read_text().splitlines()
+        for path in tmp_path.rglob("*.json")
+    }
+    keys = {name: lines for name, lines in found.items() if name.startswith("tombstone/")}
+    assert keys == {
+        "tombstone/orders+0+0000000001+0000000004.keys.json": ['"k1"', '"k4"'],
+        "tombstone/orders+0+0000000006+0000000011.keys.json": ['"k6"', '"k7"', '"k11"'],
+    }
+    assert written_ids(found) == [0, 2, 3, 5, 8, 9, 10]
+    rest = started_source(
+        HdfsSourceConnector, {"hdfs.url": str(tmp_path), "format.class": "JsonFormat"}, Offsets()
+    )
+    ids_read = [row.value["id"] for batch in iter(rest.poll, None) for row in batch.rows()]
+    assert ids_read == [0, 2, 3, 5, 8, 9, 10]
+
+
+def written_ids(found: dict[str, list[str]]) -> list[int]:
+    values = [lines for name, lines in sorted(found.items()) if ".keys." not in name]
+    return [json.loads(line)["id"] for lines in values for line in lines]
 
 
 def test_settings_that_a_store_cannot_follow_are_refused() -> None:
@@ -243,7 +329,8 @@ def test_decimals_and_bytes_are_written_as_settings_say(tmp_path: Path) -> None:
     task.put(Records.of("orders", Column(None, [b"a", b"b"]), partitions=[0, 0], offsets=[0, 1]))
     [path] = tmp_path.rglob("*.raw")
     assert path.read_bytes() == b"a||b||"
-    assert task._layout.form.decode(b"a||b||").pylist() == [b"a", b"b"]  # type: ignore[attr-defined]
+    [column] = columns_of(task._layout.form, io.BytesIO(b"a||b||"))  # type: ignore[attr-defined]
+    assert column.pylist() == [b"a", b"b"]
 
 
 def test_requests_are_sent_again_as_often_as_the_setting_says() -> None:
@@ -341,7 +428,7 @@ def test_an_s3_store_gets_the_same_files_again() -> None:
             for first in (0, 4)
             for extension in (".avro", ".json.gz", ".snappy.parquet", ".csv.gz")
         )
-        lines = gzip.decompress(storage.get(f"{stem}4.json.gz")).splitlines()
+        lines = gzip.decompress(content(storage, f"{stem}4.json.gz")).splitlines()
         assert json.loads(lines[0]) == {"id": 4, "country": "DE", "at": 4000}
-        avro = list(fastavro.reader(io.BytesIO(storage.get(f"{stem}0.avro"))))
+        avro = list(fastavro.reader(io.BytesIO(content(storage, f"{stem}0.avro"))))
         assert [row["id"] for row in avro] == [0, 1, 2, 3] and avro[1]["at"].timestamp() == 1

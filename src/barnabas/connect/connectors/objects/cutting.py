@@ -4,6 +4,7 @@ In: records in the order of their offsets. Out: finished groups of files. One en
 at a span of record timestamps, or at a change of schema that `schema.compatibility` does not bridge, for all
 folders together. The same records from the same offset on give the same files with the same names, however
 they come: a file that is written again after a crash replaces itself. Records that came before are dropped.
+Tombstones have no schema, so they come apart from values.
 Does not know: storage, formats.
 """
 
@@ -51,6 +52,7 @@ class Cutter:
         self._base_ms = 0
         self._folder = ""
         self._schema: Schema | None = None
+        self._has_values = False  # the open group: then `_schema` is theirs
         self._key_schema: Schema | None = None
 
     @property
@@ -70,7 +72,9 @@ class Cutter:
             self.is_full = True
             return first
         if not self._count:
-            self._schema, self._key_schema = records.values.schema, records.keys.schema
+            self._has_values, self._key_schema = False, records.keys.schema
+        if not self._has_values and not is_tombstone(records):
+            self._schema, self._has_values = records.values.schema, True
         end = min(len(records), first + self._rules.flush_size - self._count)
         if times is not None:
             end = self._end_by_time(folders, times, first, end)
@@ -82,6 +86,8 @@ class Cutter:
     def _closes(self, records: Records) -> bool:
         if self._rules.stores_keys and records.keys.schema != self._key_schema:
             return True
+        if not self._has_values or is_tombstone(records):
+            return False  # tombstones have no schema
         return closes(self._rules.compatibility, self._schema, records.values.schema)
 
     def _end_by_time(self, folders: Any, times: Any, first: int, end: int) -> int:
@@ -101,12 +107,18 @@ class Cutter:
             chosen = first + np.flatnonzero(codes == code)
             file = self.files.setdefault(str(folder), OpenFile(str(folder), int(offsets[chosen[0]])))
             part = records if len(chosen) == len(records) else records.take(chosen.tolist())
-            if self._schema is not None and part.values.schema != self._schema:
+            fits = is_tombstone(part) or part.values.schema == self._schema
+            if self._schema is not None and not fits:
                 part = with_values(part, projected(part.values, self._schema))
             file.waiting.append(part)
             file.end = int(offsets[chosen[-1]])
         self._count += end - first
         self.next_offset = int(offsets[end - 1]) + 1
+
+
+def is_tombstone(records: Records) -> bool:
+    """Whether the first record has no value. Callers do not mix tombstones with values."""
+    return bool(records.values.is_null()[0].as_py())
 
 
 def with_values(records: Records, values: Any) -> Records:

@@ -1,6 +1,6 @@
 """Formats of files: Parquet, Avro, JSON lines, CSV, lines of text, bytes.
 
-In: columns of one schema. Out: the bytes of a whole file, and the way back. Does not know: names of files.
+In: columns of one schema. Out: the bytes of a whole file. Does not know: names of files, the way back.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from barnabas.connect.connectors.objects.avro_schemas import avro_schema, schema_of_avro
-from barnabas.connect.data import BYTES, STRING, Column, Schema, Type
+from barnabas.connect.connectors.objects.avro_schemas import avro_schema
+from barnabas.connect.data import Column, Schema, Type
 from barnabas.connect.plugins import ConnectError
 
 EXTENSIONS = {
@@ -60,32 +60,6 @@ class Format:
             encoder.write(column)
         encoder.close()
         return out.getvalue()
-
-    def decode(self, data: bytes) -> Column:
-        """The values of a file."""
-        if self.gzipped:
-            data = gzip.decompress(data)
-        if self.name == "parquet":
-            table = pq.read_table(io.BytesIO(data)).combine_chunks()
-            rows = table.to_struct_array().combine_chunks()
-            return Column(Schema.of_arrow(rows.type), rows)
-        if self.name == "avro":
-            import fastavro
-
-            found = fastavro.reader(io.BytesIO(data))
-            schema = schema_of_avro(found.writer_schema)
-            return Column.of(list(found), schema)
-        if self.name == "csv":
-            return Column(None, [dict(row) for row in csv.DictReader(io.StringIO(data.decode()))])
-        end = self.separator if self.name == "bytearray" else b"\n"
-        lines = data.removesuffix(end).split(end) if data else []
-        if self.name == "json":
-            return Column(None, [orjson.loads(line) for line in lines])
-        return (
-            Column.of([line.decode() for line in lines], STRING)
-            if self.name == "string"
-            else Column.of(lines, BYTES)
-        )
 
 
 def check_schema(form: Format, schema: Schema | None) -> None:

@@ -13,7 +13,10 @@ from barnabas.connect.connectors.objects import partitioners
 from barnabas.connect.connectors.objects.compatibility import LEVELS
 from barnabas.connect.connectors.objects.cutting import Rules
 from barnabas.connect.connectors.objects.formats import Format
+from barnabas.connect.connectors.objects.hdfs_address import is_hdfs, place_of
+from barnabas.connect.connectors.objects.hdfs_storage import HdfsStorage
 from barnabas.connect.connectors.objects.storage import RETRIES, Storage, storage_at
+from barnabas.connect.connectors.stores.http_client import tls_properties
 from barnabas.connect.plugins import ConnectError
 
 S3A = "spark.hadoop.fs.s3a"
@@ -57,17 +60,15 @@ S3_REFUSED = {
     "s3.object.tagging": ("false", "objects get no tags"),
     "s3.proxy.url": (None, "proxies are not built"),
     "s3.wan.mode": ("false", "accelerated endpoints are not built: set store.url"),
-    "tombstone.encoded.partition": (None, "tombstones are not written"),
 }
 HDFS_WITHOUT_EFFECT = {
     "logs.dir": ("logs", "names of files tell the offsets"),
-    "hadoop.conf.dir": (None, "there is no Hadoop"),
-    "hadoop.home": (None, "there is no Hadoop"),
+    "hadoop.home": (None, "HDFS is reached over HTTP"),
     "storage.class": ("io.confluent.connect.hdfs.storage.HdfsStorage", "hdfs.url decides"),
 }
 HDFS_REFUSED = {
     "hive.integration": ("false", "tables of Hive are not made"),
-    "hdfs.authentication.kerberos": ("false", "there is no Hadoop client"),
+    "hdfs.authentication.kerberos": ("false", "the cluster must take simple logins"),
 }
 
 
@@ -87,6 +88,8 @@ class Layout:
     ends_in_names: bool
     seeks_by_names: bool  # a group of several folders may be written in part: then names do not tell
     on_null: str
+    tombstones: str  # their folder
+    extract_of_tombstones: partitioners.Extractor
     schedule_ms: int
     zone: tzinfo
     backoff_ms: int
@@ -140,6 +143,10 @@ def format_of(settings: Settings, name: str = "format.class") -> Format:
 def layout_of(settings: Settings) -> Layout:
     zone = zone_of(settings.text("timezone") or "UTC")
     extract = extractor_of(settings)
+    field = isinstance(extract, partitioners.FieldTime)  # which tombstones do not have
+    on_null = settings.text("behavior.on.null.values")
+    if on_null == "write" and not settings.flag("store.kafka.keys"):
+        raise ConnectError("behavior.on.null.values=write needs store.kafka.keys=true: it stores keys")
     return Layout(
         storage=storage_of(settings),
         form=format_of(settings),
@@ -158,8 +165,11 @@ def layout_of(settings: Settings) -> Layout:
         pad=settings.integer("filename.offset.zero.pad.width"),
         ends_in_names="hdfs.url" in settings,
         seeks_by_names="hdfs.url" in settings
+        and on_null != "write"
         and simple(settings.text("partitioner.class")) == "DefaultPartitioner",
-        on_null=settings.text("behavior.on.null.values"),
+        on_null=on_null,
+        tombstones=settings.text("tombstone.encoded.partition"),
+        extract_of_tombstones=partitioners.record_time if field else extract,
         schedule_ms=settings.integer("rotate.schedule.interval.ms"),
         zone=zone,
         backoff_ms=settings.integer("retry.backoff.ms"),
@@ -175,8 +185,27 @@ def storage_of(settings: Settings) -> Storage:
         f"{S3A}.secret.key": settings.text("aws.secret.access.key"),
         f"{S3A}.path.style.access": str(settings.flag("s3.path.style.access.enabled")),
     }
-    url = settings.text("hdfs.url") if "hdfs.url" in settings else f"s3://{settings.text('s3.bucket.name')}"
+    url = url_of(settings)
+    if is_hdfs(url):
+        place = place_of(
+            url,
+            settings.entries("barnabas.webhdfs.url"),
+            settings.text("hadoop.conf.dir"),
+            settings.text("barnabas.hdfs.user"),
+        )
+        return HdfsStorage(place, tls_properties(settings, "barnabas.webhdfs.ssl."))
     return storage_at(url, access, part_bytes, encryption_of(settings), retries_of(settings))
+
+
+def url_of(settings: Settings) -> str:
+    """Where files are. `store.url` is the newer name of `hdfs.url`, and for buckets the address of their
+    store."""
+    if "hdfs.url" not in settings:
+        return f"s3://{settings.text('s3.bucket.name')}"
+    url = settings.text("hdfs.url") or settings.text("store.url")
+    if not url:
+        raise ConnectError("hdfs.url is needed: hdfs://host:port, a folder, or s3://bucket")
+    return url
 
 
 def encryption_of(settings: Settings) -> dict[str, str]:
@@ -243,13 +272,7 @@ def encoder_of(settings: Settings, zone: tzinfo, extract: partitioners.Extractor
 def definitions(*, for_hdfs: bool) -> ConfigDef:
     found = ConfigDef()
     if for_hdfs:
-        found.define(
-            "hdfs.url",
-            "STRING",
-            importance="HIGH",
-            doc="A folder, file:///…, or s3://bucket/….",
-            validator=non_empty(),
-        )
+        define_hdfs(found)
         found.without_effect(HDFS_WITHOUT_EFFECT).refused(HDFS_REFUSED)
     else:
         found.define("s3.bucket.name", "STRING", importance="HIGH", doc="The bucket.", validator=non_empty())
@@ -343,9 +366,11 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
         "STRING",
         "fail",
         "LOW",
-        "Records without a value: fail or ignore.",
-        validator=one_of("fail", "ignore"),
+        "Records without a value: fail, ignore, or write their keys.",
+        validator=one_of("fail", "ignore", "write"),
     )
+    found.define("tombstone.encoded.partition", "STRING", "tombstone", "LOW",
+                 "The folder of the keys of records without a value.", validator=non_empty())  # fmt: skip
     found.define(
         "schema.compatibility", "STRING", "NONE", "HIGH",
         "NONE: every change of schema closes files; others fit records of another version to the open file.",
@@ -363,6 +388,26 @@ def define_bytes(found: ConfigDef) -> ConfigDef:
         "format.bytearray.extension", "STRING", ".bin", "LOW", "Names of files of bytes."
     ).define(
         "format.bytearray.separator", "STRING", None, "LOW", "Behind each record of bytes; none: a line end."
+    )
+
+
+def define_hdfs(found: ConfigDef) -> ConfigDef:
+    """The address of an HDFS."""
+    found.define(
+        "hdfs.url", "STRING", "", "HIGH",
+        "hdfs://host:port/…, webhdfs://…, swebhdfs://…, a folder, file:///…, or s3://bucket/….",
+    )  # fmt: skip
+    found.define("hadoop.conf.dir", "STRING", "", "HIGH", "The folder of core-site.xml and hdfs-site.xml.")
+    found.define(
+        "barnabas.webhdfs.url", "LIST", [], "MEDIUM",
+        "HTTP addresses of namenodes, or of HttpFS; none: port 9870, or as hdfs-site.xml tells.",
+    )  # fmt: skip
+    return found.define(
+        "barnabas.hdfs.user",
+        "STRING",
+        "",
+        "MEDIUM",
+        "The user in HDFS; none: HADOOP_USER_NAME, or the worker's.",
     )
 
 

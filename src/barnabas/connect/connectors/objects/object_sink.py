@@ -14,13 +14,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow.compute as pc
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.connectors.objects.companions import header_column, key_column
 from barnabas.connect.connectors.objects.cutting import Cutter, OpenFile
 from barnabas.connect.connectors.objects.formats import check_values
-from barnabas.connect.connectors.objects.object_settings import KEYS, VALUES, Layout, layout_of
+from barnabas.connect.connectors.objects.object_settings import HEADERS, KEYS, VALUES, Layout, layout_of
 from barnabas.connect.connectors.objects.spools import Spool, is_large
 from barnabas.connect.data import DataError, Records
 from barnabas.connect.plugins import ConnectError, RetriableError, SinkContext, SinkOffsets, SinkTask
@@ -39,11 +40,16 @@ class ObjectSinkTask(SinkTask):
     def open(self, partitions: Iterable[TopicPartition]) -> None:
         for where in partitions:
             self._cutters[where] = Cutter(self._layout.rules)
+            delim = self._layout.file_delim
+            self._layout.storage.drop_unfinished(
+                self._layout.topics_dir, f"{where.topic}{delim}{where.partition}{delim}"
+            )
             if self._layout.seeks_by_names and (known := self._next_of_names(where)) is not None:
                 self.context.seek({where: known})
 
     def put(self, records: Records) -> None:
-        records = self._without_nulls(records)
+        if self._layout.on_null != "write":
+            records = self._without_nulls(records)
         topics, partitions = records.topics.to_pylist(), records.partitions.to_pylist()
         groups: dict[tuple[str, int], list[int]] = {}
         for index, where in enumerate(zip(topics, partitions, strict=True)):
@@ -58,7 +64,10 @@ class ObjectSinkTask(SinkTask):
             return records
         indices = [index for index, is_missing in enumerate(missing.to_pylist()) if is_missing]
         if self._layout.on_null == "fail":
-            text = "the record has no value: behavior.on.null.values=ignore leaves out tombstones"
+            text = (
+                "the record has no value: behavior.on.null.values=ignore leaves out tombstones, write stores"
+                " their keys"
+            )
             self._refuse(records, indices, text)
         gone = set(indices)
         return records.take([index for index in range(len(records)) if index not in gone])
@@ -74,13 +83,18 @@ class ObjectSinkTask(SinkTask):
         """Records with their folders and times. Those that have none, or that the format does not take, are
         reported one by one."""
         layout = self._layout
+        are_tombstones = bool(records.values.is_null()[0].as_py())
         try:
             for part, form in layout.parts.items():
-                if part == VALUES:
+                if part == VALUES and not are_tombstones:
                     check_values(form, records.values)
                 elif part == KEYS and records.keys.schema is None:
                     key_column(records, form.name)
-            times = layout.extract(records) if layout.rules.rotate_interval_ms > 0 else None
+            times = None
+            if layout.rules.rotate_interval_ms > 0:
+                times = (layout.extract_of_tombstones if are_tombstones else layout.extract)(records)
+            if are_tombstones:
+                return [(records, np.full(len(records), layout.tombstones, object), times)]
             return [(records, layout.encoder(records), times)]
         except RetriableError:
             raise
@@ -96,8 +110,9 @@ class ObjectSinkTask(SinkTask):
         cutter = self._cutters.setdefault(where, Cutter(self._layout.rules))
         if cutter.is_full:  # its files could not be written the last time
             self._write(where, cutter)
-        for each, folders, times in self._placed(records) if len(records) else ():
-            self._cut(where, cutter, each, folders, times)
+        for part in runs_of(records):
+            for each, folders, times in self._placed(part):
+                self._cut(where, cutter, each, folders, times)
 
     def _cut(self, where: TopicPartition, cutter: Cutter, records: Records, folders: Any, times: Any) -> None:
         done = 0
@@ -135,7 +150,11 @@ class ObjectSinkTask(SinkTask):
     def _spools_of(self, file: OpenFile, *, is_large: bool = False) -> dict[str, Spool]:
         """The files of a folder's records by part (values, keys, headers), with all records that waited."""
         if file.spool is None:
-            file.spool = {part: Spool(form, is_large=is_large) for part, form in self._layout.parts.items()}
+            file.spool = {
+                part: Spool(form, is_large=is_large)
+                for part, form in self._layout.parts.items()
+                if part != VALUES or file.folder != self._layout.tombstones
+            }
         spools: dict[str, Spool] = file.spool
         for records in file.waiting:
             for part, spool in spools.items():
@@ -162,8 +181,11 @@ class ObjectSinkTask(SinkTask):
 
     def _next_of_names(self, where: TopicPartition) -> int | None:
         delim = re.escape(self._layout.file_delim)
-        form = re.compile(rf"{re.escape(where.topic)}{delim}{where.partition}{delim}\d+{delim}(\d+)\..+")
-        names = self._layout.storage.names(f"{self._layout.topics_dir}/{where.topic}")
+        # The file of the values is the last of its group: those of keys and headers alone do not count.
+        end = rf"(?!\.(?:{KEYS}|{HEADERS})\.)\..+"
+        form = re.compile(rf"{re.escape(where.topic)}{delim}{where.partition}{delim}\d+{delim}(\d+){end}")
+        folder = f"{self._layout.topics_dir}/{where.topic}/partition={where.partition}"
+        names = self._layout.storage.names(folder)
         ends = [int(found[1]) for name in names if (found := form.fullmatch(name.rsplit("/", 1)[-1]))]
         return max(ends) + 1 if ends else None
 
@@ -186,6 +208,8 @@ class ObjectSinkTask(SinkTask):
         for cutter in getattr(self, "_cutters", {}).values():
             for file in cutter.files.values():
                 self._drop(file)
+        if hasattr(self, "_layout"):
+            self._layout.storage.close()
 
     def close(self, partitions: Iterable[TopicPartition]) -> None:
         """Open files are dropped: their records come again, to the next owner."""
@@ -194,6 +218,17 @@ class ObjectSinkTask(SinkTask):
                 self._drop(file)
             for kept in (self._cutters, self._committed, self._since):
                 kept.pop(where, None)
+
+
+def runs_of(records: Records) -> list[Records]:
+    """The records, divided where tombstones follow values or values follow tombstones."""
+    nulls = records.values.is_null()
+    count = nulls.true_count
+    if not count or count == len(records):
+        return [records] if len(records) else []
+    flags = np.array(nulls.to_pylist(), bool)
+    ends = [*(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(records)]
+    return [records.take(list(range(first, end))) for first, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def midnight_before(at: float, zone: tzinfo) -> float:

@@ -11,27 +11,39 @@ import hashlib
 import logging
 import re
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import fastavro
 import pyarrow as pa
+from fastavro.schema import SchemaParseException
 
 from barnabas.connect.config import ConfigDef
 from barnabas.connect.connectors.objects.companions import headers_in, keys_in
 from barnabas.connect.connectors.objects.formats import EXTENSIONS, Format
 from barnabas.connect.connectors.objects.object_settings import HEADERS, KEYS
+from barnabas.connect.connectors.objects.reading import Rows
 from barnabas.connect.connectors.objects.source_settings import SourcePlan, definitions, plan_of
 from barnabas.connect.connectors.stores.checks import errors_of
-from barnabas.connect.data import Column, DataError, Headers, Records
+from barnabas.connect.data import DataError, Records
 from barnabas.connect.plugins import ConnectError, Connector, SourceContext, SourceTask
 
 log = logging.getLogger("barnabas.connect")
 
 TASK, TASKS = "barnabas.objects.task", "barnabas.objects.tasks"
 COMPANION = re.compile(rf"\.({KEYS}|{HEADERS})\.")
-BROKEN = (pa.ArrowException, DataError, ValueError, EOFError, KeyError, OSError, StopIteration)
+BROKEN = (
+    pa.ArrowException,
+    DataError,
+    ValueError,
+    EOFError,
+    KeyError,
+    OSError,
+    StopIteration,
+    SchemaParseException,
+    zlib.error,
+)
 
 
 @dataclass(slots=True)
@@ -53,10 +65,22 @@ class Lane:
 class OpenFile:
     lane: Lane
     name: str
-    values: Column
-    keys: Column | None
-    headers: list[Headers] | None
+    values: Rows
+    keys: Rows | None
+    headers: Rows | None
     done: int
+
+    def ahead(self) -> int:
+        """How many records can be read at once; 0 at the end."""
+        parts = [each.ahead() for each in (self.values, self.keys, self.headers) if each is not None]
+        if not all(parts) and any(parts):
+            raise ValueError(f"behind record {self.done} it has not as many values as keys or headers")
+        return min(parts)
+
+    def close(self) -> None:
+        for each in (self.values, self.keys, self.headers):
+            if each is not None:
+                each.close()
 
 
 class ObjectSourceTask(SourceTask):
@@ -70,35 +94,55 @@ class ObjectSourceTask(SourceTask):
         self._not_before = 0.0
 
     def poll(self) -> Records | None:
-        if self._open is None:
-            self._open = next(self._waiting, None)
-        if self._open is None:
-            wait_s = self._not_before - time.monotonic()
-            if wait_s > 0:
-                self.context.stopping.wait(min(wait_s, self.context.poll_seconds))
-                return None
-            self._not_before = time.monotonic() + self._plan.interval_s
-            self._waiting = self._unread()
-            self._open = next(self._waiting, None)
-        if self._open is None:
+        if (found := self._read_on()) is not None:
+            return found
+        wait_s = self._not_before - time.monotonic()
+        if wait_s > 0:
+            self.context.stopping.wait(min(wait_s, self.context.poll_seconds))
             return None
-        return self._batch(self._open)
+        self._not_before = time.monotonic() + self._plan.interval_s
+        self._waiting = self._unread()
+        return self._read_on()
 
-    def _batch(self, file: OpenFile) -> Records:
-        lane, first = file.lane, file.done
-        count = min(self._plan.batch, len(file.values) - first)
+    def stop(self) -> None:
+        if getattr(self, "_open", None) is not None:
+            self._close()
+        if hasattr(self, "_plan"):
+            self._plan.storage.close()
+
+    def _read_on(self) -> Records | None:
+        """Records of the files that are known; None if all are read."""
+        while True:
+            if self._open is None:
+                self._open = next(self._waiting, None)
+            if (file := self._open) is None:
+                return None
+            try:
+                if count := min(self._plan.batch, file.ahead()):
+                    return self._batch(file, count)
+            except BROKEN as error:
+                self._close()
+                self._leave_out(file.name, error)
+            else:
+                self._close()
+
+    def _close(self) -> None:
+        assert self._open is not None
+        self._open.close()
+        self._open = None
+
+    def _batch(self, file: OpenFile, count: int) -> Records:
+        lane = file.lane
         file.done += count
         offset = {"file": file.name, "records": file.done}
         self._reached[key_of(lane)] = offset
-        if file.done == len(file.values):
-            self._open = None
         keeps = self._plan.keeps_partitions and lane.partition is not None
         return Records.of(
             lane.topic,
-            file.values.slice(first, count),
-            None if file.keys is None else file.keys.slice(first, count),
+            file.values.take(count),
+            None if file.keys is None else file.keys.take(count),
             partitions=[lane.partition] * count if keeps else None,
-            headers=None if file.headers is None else file.headers[first : first + count],
+            headers=None if file.headers is None else file.headers.take(count),
             positions=[(lane.source, offset)],
         )
 
@@ -130,30 +174,40 @@ class ObjectSourceTask(SourceTask):
                     yield found
 
     def _opened(self, lane: Lane, name: str, skip: int) -> OpenFile | None:
+        """A file behind the records that were read already; None if there are no others."""
         plan = self._plan
         beside = self._beside.get(name, {})
+        found = OpenFile(lane, name, self._rows(plan.form, name), None, None, skip)
         try:
-            values = decoded(plan.form, plan.storage.get(name), name)
-            if skip >= len(values):
-                return None
-            keys = headers = None
             if KEYS in beside:
-                keys = keys_in(decoded(plan.parts[KEYS], plan.storage.get(beside[KEYS]), beside[KEYS]))
+                found.keys = self._rows(plan.parts[KEYS], beside[KEYS], keys_in)
             if HEADERS in beside:
-                column = decoded(plan.parts[HEADERS], plan.storage.get(beside[HEADERS]), beside[HEADERS])
-                headers = headers_in(column)
-            for found in (keys, headers):
-                if found is not None and len(found) != len(values):
-                    raise ValueError(f"it has {len(values)} values and {len(found)} keys or headers")
+                found.headers = self._rows(plan.parts[HEADERS], beside[HEADERS], headers_in)
+            for each in (found.values, found.keys, found.headers):
+                if each is not None:
+                    each.skip(skip)
+            if found.ahead():
+                return found
         except BROKEN as error:
-            if plan.skips_errors:
-                log.error("the file %s is left out (behavior.on.error=ignore): %s", name, error)
-                return None
+            found.close()
+            self._leave_out(name, error)
+        except BaseException:
+            found.close()
+            raise
+        found.close()
+        return None
+
+    def _rows(self, form: Format, name: str, change: Any = None) -> Rows:
+        return Rows(replace(form, gzipped=name.endswith(".gz")), self._plan.storage.open(name), change)
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        """The rest of a file cannot be read: leave it out, or fail."""
+        if not self._plan.skips_errors:
             raise ConnectError(
-                f"the file {name} cannot be read as {plan.form.name}: {error}."
+                f"the file {name} cannot be read as {self._plan.form.name}: {error}."
                 " behavior.on.error=ignore leaves such files out"
             ) from error
-        return OpenFile(lane, name, values, keys, headers, skip)
+        log.error("the file %s is left out (behavior.on.error=ignore): %s", name, error)
 
     def _lanes(self) -> list[Lane]:
         plan = self._plan
@@ -193,13 +247,6 @@ class ObjectSourceTask(SourceTask):
     def _order(self, name: str) -> tuple[int, str]:
         found = None if self._plan.generic else self._plan.name.fullmatch(name.rpartition("/")[2])
         return (int(found["start"]) if found else 0, name)
-
-
-def decoded(form: Format, data: bytes, name: str) -> Column:
-    try:
-        return replace(form, gzipped=name.endswith(".gz")).decode(data)
-    except fastavro.schema.SchemaParseException as error:
-        raise ValueError(str(error)) from error
 
 
 def stem_of(name: str, own_extension: str = "") -> str:

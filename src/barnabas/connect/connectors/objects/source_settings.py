@@ -11,6 +11,7 @@ from barnabas.connect.connectors.objects.object_settings import (
     HEADERS,
     KEYS,
     define_bytes,
+    define_hdfs,
     define_store,
     format_of,
     storage_of,
@@ -38,8 +39,7 @@ class SourcePlan:
 def definitions(*, for_hdfs: bool) -> ConfigDef:
     found = ConfigDef()
     if for_hdfs:
-        found.define("hdfs.url", "STRING", importance="HIGH", doc="A folder, file:///…, or s3://bucket/….",
-                     validator=non_empty())  # fmt: skip
+        define_hdfs(found)
     else:
         found.define("s3.bucket.name", "STRING", importance="HIGH", doc="The bucket.", validator=non_empty())
     (
@@ -64,7 +64,7 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
                 "parquet.codec": ("snappy", "files tell it"),
                 "avro.codec": ("null", "files tell it"),
                 "s3.compression.type": ("none", "names of files tell it"),
-                "s3.part.size": ("26214400", "a file is read as a whole"),
+                "s3.part.size": ("26214400", "files are read in pieces of 1 MB"),
             }
         )
     )  # fmt: skip

@@ -5,11 +5,12 @@ In: names below the root, bytes. Out: files that appear as a whole or not at all
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
+from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -19,30 +20,31 @@ from barnabas.engine.places.object_store import NoRecords, open_store
 
 TEMPORARY = "+tmp"
 COPY_BYTES = 1 << 20
+MEMORY_BYTES = 8 << 20  # of a file that is read; more goes to the local disk
 RETRIES = (3, 0.2)  # of one request: how often, and seconds before the first
 BACKOFF_S_MAX = 15.0
 
 
 class Storage(Protocol):
-    def put(self, name: str, data: bytes) -> None:
-        """Write or replace a file."""
-
     def put_file(self, name: str, file: Any) -> None:
-        """The same from a local file that is open for reading, piece by piece."""
+        """Write or replace a file with the content of a local one that is open for reading."""
 
-    def get(self, name: str) -> bytes:
-        """The content of a file."""
+    def open(self, name: str) -> Any:
+        """A file, open for reading. At most a few megabytes of it are in memory."""
 
     def names(self, prefix: str) -> list[str]:
         """Names below a folder, sorted; temporary files are left out."""
+
+    def drop_unfinished(self, folder: str, beginning: str) -> None:
+        """Delete temporary files, whose names begin so, of a task that was before: it cannot finish them."""
+
+    def close(self) -> None:
+        """End connections."""
 
 
 class FolderStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
-
-    def put(self, name: str, data: bytes) -> None:
-        self.put_file(name, io.BytesIO(data))
 
     def put_file(self, name: str, file: Any) -> None:
         path = self._root / name
@@ -60,9 +62,9 @@ class FolderStorage:
             beside.unlink(missing_ok=True)
             raise RetriableError(f"{path} cannot be written: {error.strerror or error}") from error
 
-    def get(self, name: str) -> bytes:
+    def open(self, name: str) -> Any:
         try:
-            return (self._root / name).read_bytes()
+            return (self._root / name).open("rb")
         except OSError as error:
             raise RetriableError(f"{self._root / name} cannot be read: {error.strerror or error}") from error
 
@@ -70,6 +72,13 @@ class FolderStorage:
         folder = self._root / prefix
         found = [each.relative_to(self._root) for each in folder.rglob("*") if each.is_file()]
         return sorted(str(each) for each in found if TEMPORARY not in each.parts)
+
+    def drop_unfinished(self, folder: str, beginning: str) -> None:
+        for path in (self._root / folder.split("/", 1)[0] / TEMPORARY).glob(f"{escape(beginning)}*"):
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class ObjectStorage:
@@ -102,12 +111,6 @@ class ObjectStorage:
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
 
-    def put(self, name: str, data: bytes) -> None:
-        try:
-            self._client.put(self._store, self._path(name), data, chunk_size=self._part_bytes)
-        except Exception as error:
-            raise unavailable(self._url, name, error) from error
-
     def put_file(self, name: str, file: Any) -> None:
         """In parts of `s3.part.size`, as a multipart upload."""
         try:
@@ -115,11 +118,16 @@ class ObjectStorage:
         except Exception as error:
             raise unavailable(self._url, name, error) from error
 
-    def get(self, name: str) -> bytes:
+    def open(self, name: str) -> Any:
+        found = local_file()
         try:
-            return bytes(self._client.get(self._store, self._path(name)).bytes())
+            for piece in self._client.get(self._store, self._path(name)).stream(COPY_BYTES):
+                found.write(piece)
         except Exception as error:
+            found.close()
             raise unavailable(self._url, name, error) from error
+        found.seek(0)
+        return found
 
     def names(self, prefix: str) -> list[str]:
         cut = len(self._prefix) + 1 if self._prefix else 0
@@ -128,6 +136,17 @@ class ObjectStorage:
             return sorted(str(each["path"])[cut:] for page in pages for each in page)
         except Exception as error:
             raise unavailable(self._url, prefix, error) from error
+
+    def drop_unfinished(self, folder: str, beginning: str) -> None:
+        """Uploads that are not complete are no objects."""
+
+    def close(self) -> None:
+        """The client ends its connections itself."""
+
+
+def local_file() -> Any:
+    """A file of this machine: in memory while it is small."""
+    return tempfile.SpooledTemporaryFile(MEMORY_BYTES, prefix="barnabas-objects-")
 
 
 def unavailable(root: str, name: str, error: Exception) -> RetriableError:
@@ -142,11 +161,6 @@ def storage_at(
     retries: tuple[int, float] = RETRIES,
 ) -> Storage:
     """The storage at a folder, a `file://` URL or an object store's URL."""
-    if url.startswith("hdfs://"):
-        raise ConnectError(
-            f"{url}: HDFS itself needs Hadoop's native client, which is not here; give a folder (file:///…,"
-            " for example a mounted HDFS) or an object store (s3://bucket/…)"
-        )
     if "://" not in url or url.startswith("file://"):
         return FolderStorage(Path(url.removeprefix("file://")).absolute())
     return ObjectStorage(url, settings, part_bytes, options, retries)

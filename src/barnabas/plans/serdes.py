@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, runtime_checkable
+
+from barnabas.plans.type_variables import T
 
 ToBytes = Callable[[Any], bytes]
 FromBytes = Callable[[bytes], Any]
@@ -20,8 +22,9 @@ class RegistryAway(Exception):
 
 
 @runtime_checkable
-class Serde(Protocol):
-    """A format of keys or values. `format` names it for compilers: `string`, `int64`, `json`, `avro`, …
+class Serde(Protocol[T]):
+    """A format of keys or values, which have the type `T`. `format` names it for compilers: `string`,
+    `int64`, `json`, `avro`, …
 
     A serde of a format without a fixed type (`json`) may have an attribute `spark_type`: the type of its
     values in Spark's DDL (`struct<user: string, amount: double>`). Then its values can be columns."""
@@ -29,24 +32,24 @@ class Serde(Protocol):
     @property
     def format(self) -> str: ...
 
-    def serializer(self, topic: str, is_key: bool) -> ToBytes: ...
+    def serializer(self, topic: str, is_key: bool) -> Callable[[T], bytes]: ...
 
-    def deserializer(self, topic: str, is_key: bool) -> FromBytes: ...
+    def deserializer(self, topic: str, is_key: bool) -> Callable[[bytes], T]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class PlainSerde:
+class PlainSerde(Generic[T]):
     """A format that needs no topic: two functions and a name."""
 
     format: str
-    to_bytes: ToBytes
-    from_bytes: FromBytes
+    to_bytes: Callable[[T], bytes]
+    from_bytes: Callable[[bytes], T]
     spark_type: str | None = None
 
-    def serializer(self, topic: str, is_key: bool) -> ToBytes:
+    def serializer(self, topic: str, is_key: bool) -> Callable[[T], bytes]:
         return self.to_bytes
 
-    def deserializer(self, topic: str, is_key: bool) -> FromBytes:
+    def deserializer(self, topic: str, is_key: bool) -> Callable[[bytes], T]:
         return self.from_bytes
 
     def __repr__(self) -> str:

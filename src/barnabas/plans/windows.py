@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+
+from barnabas.plans.type_variables import K
 
 
-class Windowed(NamedTuple):
+class Windowed(NamedTuple, Generic[K]):
     """A key with its window. Time windows end before `end`; sliding and session windows include it."""
 
-    key: Any
+    key: K
     start: int
     end: int
 
@@ -52,6 +54,12 @@ class TimeWindows:
     advance_ms: int
     grace_ms: int = 0
 
+    if TYPE_CHECKING:  # a duration may be a timedelta; fields are milliseconds
+
+        def __init__(
+            self, size_ms: int | timedelta, advance_ms: int | timedelta, grace_ms: int | timedelta = 0
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         _in_milliseconds(self, "size_ms", "advance_ms", "grace_ms")
         _at_least(1, size_ms=self.size_ms, advance_ms=self.advance_ms)
@@ -76,6 +84,10 @@ class SlidingWindows:
     difference_ms: int
     grace_ms: int = 0
 
+    if TYPE_CHECKING:  # a duration may be a timedelta; fields are milliseconds
+
+        def __init__(self, difference_ms: int | timedelta, grace_ms: int | timedelta = 0) -> None: ...
+
     def __post_init__(self) -> None:
         _in_milliseconds(self, "difference_ms", "grace_ms")
         _at_least(0, difference_ms=self.difference_ms, grace_ms=self.grace_ms)
@@ -91,6 +103,10 @@ class SessionWindows:
 
     gap_ms: int
     grace_ms: int = 0
+
+    if TYPE_CHECKING:  # a duration may be a timedelta; fields are milliseconds
+
+        def __init__(self, gap_ms: int | timedelta, grace_ms: int | timedelta = 0) -> None: ...
 
     def __post_init__(self) -> None:
         _in_milliseconds(self, "gap_ms", "grace_ms")
@@ -108,6 +124,10 @@ class UnlimitedWindows:
 
     start_ms: int = 0
 
+    if TYPE_CHECKING:  # a duration may be a timedelta; fields are milliseconds
+
+        def __init__(self, start_ms: int | timedelta = 0) -> None: ...
+
     def __post_init__(self) -> None:
         _in_milliseconds(self, "start_ms")
         _at_least(0, start_ms=self.start_ms)
@@ -124,6 +144,12 @@ class JoinWindows:
     before_ms: int
     after_ms: int
     grace_ms: int = 0
+
+    if TYPE_CHECKING:  # a duration may be a timedelta; fields are milliseconds
+
+        def __init__(
+            self, before_ms: int | timedelta, after_ms: int | timedelta, grace_ms: int | timedelta = 0
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _in_milliseconds(self, "before_ms", "after_ms", "grace_ms")

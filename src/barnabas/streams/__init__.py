@@ -13,13 +13,21 @@ from barnabas.plans.windows import (
     Windowed,
 )
 from barnabas.streams.dsl.builder import StreamsBuilder
-from barnabas.streams.dsl.streams import until_time_limit, until_window_closes
+from barnabas.streams.dsl.groups import GroupedStream
+from barnabas.streams.dsl.streams import KStream
+from barnabas.streams.dsl.suppressions import until_time_limit, until_window_closes
+from barnabas.streams.dsl.tables import GlobalKTable, GroupedTable, KTable
 from barnabas.streams.dsl.vectorised import arrow_function, pandas_function
 from barnabas.streams.testing.driver import TestDriver
 
 __all__ = [
     "F",
+    "GlobalKTable",
+    "GroupedStream",
+    "GroupedTable",
     "JoinWindows",
+    "KStream",
+    "KTable",
     "Message",
     "SessionWindows",
     "SlidingWindows",

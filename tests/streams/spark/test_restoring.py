@@ -21,7 +21,7 @@ from barnabas.spark.reading.fetcher import LATEST, OffsetRange
 from barnabas.sql.running.processing_log import LogSettings
 from barnabas.sql.running.task_logic import MakeSqlLogic
 from barnabas.streams import JoinWindows, StreamsBuilder, TestDriver, TimeWindows
-from barnabas.streams.dsl.streams import until_window_closes
+from barnabas.streams.dsl.suppressions import until_window_closes
 from barnabas.streams.spark.plan_logic import MakePlanLogic
 from barnabas.streams.spark.state_files import StateFile, StateLost
 from barnabas.streams.spark.task_batches import run_task, settle

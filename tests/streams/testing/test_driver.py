@@ -20,7 +20,7 @@ from barnabas.streams import (
     Windowed,
     col,
 )
-from barnabas.streams.dsl.streams import until_time_limit, until_window_closes
+from barnabas.streams.dsl.suppressions import until_time_limit, until_window_closes
 from barnabas.streams.serdes.formats import JSON, LONG, STRING, WindowedSerde
 
 

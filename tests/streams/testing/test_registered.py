@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,6 +78,47 @@ def test_the_latest_version_is_used_without_a_schema(registry: str) -> None:
     with TestDriver(builder.build()) as driver:
         driver.input("orders", value=avro(registry, ORDER)).pipe("k", {"user": "bob", "amount": 1}, 1)
         assert driver.output("copies", value=avro(registry)).pairs() == [("k", {"user": "bob", "amount": 1})]
+
+
+@dataclass(frozen=True)
+class Line:
+    item: str
+    at: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Basket:
+    user: str
+    lines: list[Line]
+    note: str | None = None
+
+
+def test_schemas_are_derived_from_classes_and_registered(registry: str) -> None:
+    basket = Basket("ann", [Line("pear", datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC))])
+    builder = StreamsBuilder("derived")
+    baskets = builder.stream("baskets", value=avro(registry, of=Basket))
+    baskets.to("avro-copies", value=avro(registry, of=Basket))
+    baskets.to("json-copies", value=json_schema(registry, of=Basket))
+    with TestDriver(builder.build()) as driver:
+        driver.input("baskets", value=avro(registry, of=Basket)).pipe("k", basket, 1)
+        assert driver.output("avro-copies", value=avro(registry, of=Basket)).pairs() == [("k", basket)]
+        found = driver.output("json-copies", value=json_schema(registry, of=Basket))
+        assert found.pairs() == [("k", basket)]
+    with SchemaRegistryClient(registry) as client:
+        fields = json.loads(client.get_version("avro-copies-value").schema.text)["fields"]
+        assert [each["name"] for each in fields] == ["user", "lines", "note"]
+        assert client.get_version("json-copies-value").schema.schema_type == "JSON"
+
+
+def test_a_class_is_written_with_the_latest_version_where_that_is_asked_for(registry: str) -> None:
+    latest = avro(registry, of=Order, conf={"use.latest.version": True, "auto.register.schemas": False})
+    builder = StreamsBuilder("latest-of")
+    builder.stream("orders", value=latest).to("latest-of", value=avro(registry, ORDER, of=Order))
+    with TestDriver(builder.build()) as driver:
+        driver.input("orders", value=avro(registry, ORDER)).pipe("k", {"user": "bob", "amount": 1}, 1)
+        driver.input("orders", value=latest).pipe("k", Order("bob", 2), 1)
+        found = driver.output("latest-of", value=avro(registry, ORDER, of=Order)).pairs()
+    assert found == [("k", Order("bob", 1)), ("k", Order("bob", 2))]
 
 
 def test_no_handler_drops_a_record_because_the_registry_is_away(registry: str) -> None:

@@ -11,7 +11,8 @@ from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.windows import UnlimitedWindows
 from barnabas.streams import JoinWindows, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from barnabas.streams.dsl.cogroups import CogroupedStream
-from barnabas.streams.dsl.streams import GroupedStream, until_time_limit, until_window_closes
+from barnabas.streams.dsl.groups import GroupedStream
+from barnabas.streams.dsl.suppressions import until_time_limit, until_window_closes
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.serdes.formats import STRING
 

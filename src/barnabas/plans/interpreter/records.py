@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
+
+from barnabas.plans.type_variables import K, V
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -44,11 +46,11 @@ class Change(NamedTuple):
     is_latest: bool = True
 
 
-class Message(NamedTuple):
+class Message(NamedTuple, Generic[K, V]):
     """A record as processors of the user see it."""
 
-    key: Any
-    value: Any
+    key: K
+    value: V
     timestamp: int
     headers: Headers = ()
 

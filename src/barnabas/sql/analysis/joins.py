@@ -305,8 +305,11 @@ def _stream_table(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stag
     if not left.needs_repartition:
         check_partitions(one.stage, two.stage, join)
     row = row_of(one.stage, two.stage)
-    add = left.join if join.kind == "INNER" else left.left_join
-    flow = add(two.stage.flow, row, value=ROW_BYTES)
+    assert isinstance(two.stage.flow, KTable)
+    if join.kind == "INNER":
+        flow = left.join(two.stage.flow, row, value=ROW_BYTES)
+    else:
+        flow = left.left_join(two.stage.flow, row, value=ROW_BYTES)
     partitions = two.stage.partitions if left.needs_repartition else one.stage.partitions
     return after_join(one, two, join, flow, logger, key_format=form, partitions=partitions)
 

@@ -6,12 +6,14 @@ Does not know: how a plan runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from barnabas.plans import nodes as n
 from barnabas.plans.plan import Plan
 from barnabas.plans.stores import StoreKind, StoreSpec
+from barnabas.plans.type_variables import V2, TextKey
 from barnabas.streams.dsl.graph import Graph
+from barnabas.streams.dsl.signatures import Form
 from barnabas.streams.dsl.streams import KStream
 from barnabas.streams.dsl.tables import GlobalKTable, KTable
 from barnabas.streams.serdes.formats import JSON, STRING, serde_of
@@ -23,6 +25,28 @@ class StreamsBuilder:
     def __init__(self, application_id: str = "application", *, default_serde: Any = JSON) -> None:
         self._graph = Graph(application_id, KStream, serde_of(default_serde))
 
+    @overload
+    def stream(
+        self,
+        *topics: str,
+        key: Form[TextKey] = ...,
+        value: Form[V2] | str = ...,
+        pattern: str | None = None,
+        timestamp: Callable[[Any, int], int] | None = None,
+        name: str | None = None,
+    ) -> KStream[TextKey, V2]: ...
+
+    @overload
+    def stream(
+        self,
+        *topics: str,
+        key: str,
+        value: Form[V2] | str = ...,
+        pattern: str | None = None,
+        timestamp: Callable[[Any, int], int] | None = None,
+        name: str | None = None,
+    ) -> KStream[Any, V2]: ...
+
     def stream(
         self,
         *topics: str,
@@ -31,7 +55,7 @@ class StreamsBuilder:
         pattern: str | None = None,
         timestamp: Callable[[Any, int], int] | None = None,
         name: str | None = None,
-    ) -> KStream:
+    ) -> KStream[Any, Any]:
         """Records of one or more topics, or of those whose names match a pattern."""
         if not topics and pattern is None:
             raise ValueError("a stream needs a topic, several topics or a pattern")
@@ -48,6 +72,32 @@ class StreamsBuilder:
         )
         return KStream(self._graph, source.name, key_serde, value_serde, sources=(source.name,))
 
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: Form[TextKey] = ...,
+        value: Form[V2] | str = ...,
+        store: str | None = None,
+        history_ms: int | None = None,
+        timestamp: Callable[[Any, int], int] | None = None,
+        name: str | None = None,
+    ) -> KTable[TextKey, V2]: ...
+
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: str,
+        value: Form[V2] | str = ...,
+        store: str | None = None,
+        history_ms: int | None = None,
+        timestamp: Callable[[Any, int], int] | None = None,
+        name: str | None = None,
+    ) -> KTable[Any, V2]: ...
+
     def table(
         self,
         topic: str,
@@ -58,13 +108,35 @@ class StreamsBuilder:
         history_ms: int | None = None,
         timestamp: Callable[[Any, int], int] | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> KTable[Any, Any]:
         """A topic as a table: the last value of each key. `history_ms` makes it versioned: the newest value
         by time, not by arrival, and joins with streams see the value of the record's time, so far back."""
         source, table, spec = self._table_nodes(topic, key, value, store, name, False, history_ms, timestamp)
         return KTable(
             self._graph, table, spec.key_serde, spec.value_serde, sources=(source,), store=spec.name
         )
+
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: Form[TextKey] = ...,
+        value: Form[V2] | str = ...,
+        store: str | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable[TextKey, V2]: ...
+
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: str,
+        value: Form[V2] | str = ...,
+        store: str | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable[Any, V2]: ...
 
     def global_table(
         self,
@@ -74,7 +146,7 @@ class StreamsBuilder:
         value: Any = JSON,
         store: str | None = None,
         name: str | None = None,
-    ) -> GlobalKTable:
+    ) -> GlobalKTable[Any, Any]:
         """A table that every task has whole, to look up by any key."""
         _, _, spec = self._table_nodes(topic, key, value, store, name, True)
         return GlobalKTable(self._graph, spec.name)

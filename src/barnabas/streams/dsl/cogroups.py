@@ -6,53 +6,58 @@ know: how nodes run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate
 from barnabas.plans.stores import StoreKind, StoreSpec
-from barnabas.plans.windows import SessionWindows, Windows
+from barnabas.plans.type_variables import V2, K, TableKey, V
+from barnabas.plans.windows import SessionWindows, Windowed, Windows
 from barnabas.streams.dsl.graph import checked
+from barnabas.streams.dsl.signatures import Form
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.dsl.window_stores import window_store
 from barnabas.streams.serdes.formats import WindowedSerde, serde_of
 
 if TYPE_CHECKING:
-    from barnabas.streams.dsl.streams import GroupedStream
+    from barnabas.streams.dsl.groups import GroupedStream
 
 
 @dataclass(frozen=True)
-class CogroupedStream:
-    """Grouped streams with their adders, perhaps in windows."""
+class CogroupedStream(Generic[K, V, TableKey]):
+    """Grouped streams with their adders, perhaps in windows. `V` is the type of the aggregate."""
 
-    parts: tuple[tuple[GroupedStream, Any], ...] = ()
+    parts: tuple[tuple[GroupedStream[K, Any, K], Any], ...] = ()
     windows: Windows | None = None
     emit: n.EmitStrategy = "update"
 
-    def cogroup(self, grouped: GroupedStream, adder: Any) -> CogroupedStream:
+    def cogroup(
+        self, grouped: GroupedStream[K, V2, K], adder: Callable[[K, V2, V], V]
+    ) -> CogroupedStream[K, V, TableKey]:
         """One more stream: `adder(key, value, aggregate)`."""
         checked(adder, "the adder of cogroup")
         if grouped.windows is not None:
             raise TypeError("windows belong to the cogroup: cogroup(…).windowed_by(…)")
         return replace(self, parts=(*self.parts, (grouped, adder)))
 
-    def windowed_by(self, windows: Windows) -> CogroupedStream:
-        return replace(self, windows=windows)
+    def windowed_by(self, windows: Windows) -> CogroupedStream[K, V, Windowed[K]]:
+        return cast("CogroupedStream[K, V, Windowed[K]]", replace(self, windows=windows))
 
-    def final(self) -> CogroupedStream:
+    def final(self) -> CogroupedStream[K, V, TableKey]:
         """One result a window, when it closes."""
         return replace(self, emit="close")
 
     def aggregate(
         self,
-        initializer: Any,
-        merger: Any = None,
+        initializer: Callable[[], V],
+        merger: Callable[[K, V, V], V] | None = None,
         *,
-        value: Any = None,
+        value: Form[V] | str | None = None,
         store: str | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> KTable[TableKey, V]:
         """The table of all streams. Sessions need `merger(key, one, other)`."""
         checked(initializer, "the initializer of aggregate")
         if isinstance(self.windows, SessionWindows):

@@ -1,4 +1,4 @@
-"""KStream and grouped streams: each method adds nodes to the plan.
+"""KStream: each method adds nodes to the plan.
 
 In: functions of the user, expressions, names, formats. Out: the next stream or table. Wrong arguments are
 refused here, where the topology is built. Does not know: how nodes run.
@@ -6,48 +6,51 @@ refused here, where the topology is built. Does not know: how nodes run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, overload
 
 from barnabas.plans import nodes as n
-from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
+from barnabas.plans.expressions import Expression
 from barnabas.plans.expressions import key as key_
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
-from barnabas.plans.windows import JoinWindows, SessionWindows, Windows, milliseconds
-from barnabas.streams.dsl.cogroups import CogroupedStream
+from barnabas.plans.type_variables import K2, V2, K, R, V
 from barnabas.streams.dsl.graph import Graph, checked
+from barnabas.streams.dsl.groups import GroupedStream
+from barnabas.streams.dsl.joinable_streams import JoinableStream
+from barnabas.streams.dsl.signatures import BatchFunction, Form, OfBoth, OfValue, Processor
 from barnabas.streams.dsl.tables import KTable
-from barnabas.streams.dsl.window_stores import window_store
-from barnabas.streams.serdes.formats import LONG, WindowedSerde, serde_of
+from barnabas.streams.serdes.formats import serde_of
 
 
 @dataclass(frozen=True)
-class KStream:
-    """A stream of records. Methods return new streams; this one stays as it is."""
+class KStream(JoinableStream[K, V]):
+    """A stream of records: keys have the type `K`, values the type `V`. Methods return new streams;
+    this one stays as it is."""
 
     graph: Graph
     node: str
-    key_serde: Serde | None
-    value_serde: Serde | None
+    key_serde: Serde[Any] | None
+    value_serde: Serde[Any] | None
     sources: tuple[str, ...] = ()
     needs_repartition: bool = False
 
-    def _then(self, node: n.Node, **changes: Any) -> KStream:
+    def _then(self, node: n.Node, **changes: Any) -> KStream[Any, Any]:
         self.graph.add(node)
         return replace(self, node=node.name, **changes)
 
     def _name(self, kind: str, name: str | None) -> dict[str, Any]:
         return {"name": self.graph.name(f"KSTREAM-{kind}-", name), "parents": (self.node,)}
 
-    def filter(self, predicate: n.Function, *, name: str | None = None) -> KStream:
+    def filter(
+        self, predicate: OfBoth[K, V, object] | BatchFunction, *, name: str | None = None
+    ) -> KStream[K, V]:
         """Records for which `predicate(key, value)` holds. A `pandas_function` or `arrow_function` gets a
         batch of values, and gives a truth value for each."""
         return self._filter(predicate, "the predicate of filter", name, False)
 
-    def _filter(self, predicate: n.Function, what: str, name: str | None, is_negated: bool) -> KStream:
+    def _filter(self, predicate: Any, what: str, name: str | None, is_negated: bool) -> KStream[K, V]:
         checked(predicate, what, takes_batches=True)
         node = n.Filter(
             **self._name("FILTER", name),
@@ -57,10 +60,19 @@ class KStream:
         )
         return self._then(node)
 
-    def filter_not(self, predicate: n.Function, *, name: str | None = None) -> KStream:
+    def filter_not(
+        self, predicate: OfBoth[K, V, object] | BatchFunction, *, name: str | None = None
+    ) -> KStream[K, V]:
         return self._filter(predicate, "the predicate of filter_not", name, True)
 
-    def map(self, function: Any, *, key: Any = None, value: Any = None, name: str | None = None) -> KStream:
+    def map(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]] | tuple[Expression, Expression],
+        *,
+        key: Form[K2] | str | None = None,
+        value: Form[V2] | str | None = None,
+        name: str | None = None,
+    ) -> KStream[K2, V2]:
         """`function(key, value)` gives a pair. `key` and `value` are the formats of the new ones."""
         checked(function, "the function of map")
         node = n.Map(**self._name("MAP", name), function=function)
@@ -68,9 +80,29 @@ class KStream:
             node, key_serde=self._serde(key), value_serde=self._serde(value), needs_repartition=True
         )
 
+    @overload
     def map_values(
-        self, function: n.Function, *, value: Any = None, with_key: bool = False, name: str | None = None
-    ) -> KStream:
+        self,
+        function: OfValue[V, R] | BatchFunction,
+        *,
+        value: Form[R] | str | None = None,
+        with_key: Literal[False] = False,
+        name: str | None = None,
+    ) -> KStream[K, R]: ...
+
+    @overload
+    def map_values(
+        self,
+        function: OfBoth[K, V, R],
+        *,
+        value: Form[R] | str | None = None,
+        with_key: Literal[True],
+        name: str | None = None,
+    ) -> KStream[K, R]: ...
+
+    def map_values(
+        self, function: Any, *, value: Any = None, with_key: bool = False, name: str | None = None
+    ) -> KStream[K, Any]:
         """`function(value)`, or `function(key, value)` with the key. A `pandas_function` or `arrow_function`
         gets a batch of values, without keys."""
         checked(function, "the function of map_values", takes_batches=not with_key)
@@ -83,40 +115,71 @@ class KStream:
         return self._then(node, value_serde=self._serde(value))
 
     def flat_map(
-        self, function: Any, *, key: Any = None, value: Any = None, name: str | None = None
-    ) -> KStream:
+        self,
+        function: Callable[[K, V], Iterable[tuple[K2, V2]]],
+        *,
+        key: Form[K2] | str | None = None,
+        value: Form[V2] | str | None = None,
+        name: str | None = None,
+    ) -> KStream[K2, V2]:
         checked(function, "the function of flat_map")
         node = n.FlatMap(**self._name("FLATMAP", name), function=function)
         return self._then(
             node, key_serde=self._serde(key), value_serde=self._serde(value), needs_repartition=True
         )
 
+    @overload
     def flat_map_values(
-        self, function: n.Function, *, value: Any = None, with_key: bool = False, name: str | None = None
-    ) -> KStream:
+        self,
+        function: OfValue[V, Iterable[R]],
+        *,
+        value: Form[R] | str | None = None,
+        with_key: Literal[False] = False,
+        name: str | None = None,
+    ) -> KStream[K, R]: ...
+
+    @overload
+    def flat_map_values(
+        self,
+        function: OfBoth[K, V, Iterable[R]],
+        *,
+        value: Form[R] | str | None = None,
+        with_key: Literal[True],
+        name: str | None = None,
+    ) -> KStream[K, R]: ...
+
+    def flat_map_values(
+        self, function: Any, *, value: Any = None, with_key: bool = False, name: str | None = None
+    ) -> KStream[K, Any]:
         checked(function, "the function of flat_map_values")
         node = n.FlatMapValues(**self._name("FLATMAPVALUES", name), function=function, takes_key=with_key)
         return self._then(node, value_serde=self._serde(value))
 
-    def select_key(self, function: n.Function, *, key: Any = None, name: str | None = None) -> KStream:
+    def select_key(
+        self,
+        function: OfBoth[K, V, K2],
+        *,
+        key: Form[K2] | str | None = None,
+        name: str | None = None,
+    ) -> KStream[K2, V]:
         checked(function, "the function of select_key")
         node = n.SelectKey(**self._name("KEY-SELECT", name), function=function)
         return self._then(node, key_serde=self._serde(key), needs_repartition=True)
 
-    def restamp(self, function: n.Function, *, name: str | None = None) -> KStream:
+    def restamp(self, function: OfBoth[K, V, int | None], *, name: str | None = None) -> KStream[K, V]:
         """Records get the time that `function(key, value)` gives; those without one are dropped."""
         checked(function, "the function of restamp")
         return self._then(n.Restamp(**self._name("RESTAMP", name), function=function))
 
-    def peek(self, function: Callable[[Any, Any], Any], *, name: str | None = None) -> KStream:
+    def peek(self, function: Callable[[K, V], object], *, name: str | None = None) -> KStream[K, V]:
         checked(function, "the function of peek")
         return self._then(n.Peek(**self._name("PEEK", name), function=function))
 
-    def foreach(self, function: Callable[[Any, Any], Any], *, name: str | None = None) -> None:
+    def foreach(self, function: Callable[[K, V], object], *, name: str | None = None) -> None:
         checked(function, "the function of foreach")
         self.graph.add(n.Foreach(**self._name("FOREACH", name), function=function))
 
-    def merge(self, other: KStream, *, name: str | None = None) -> KStream:
+    def merge(self, other: KStream[K2, V2], *, name: str | None = None) -> KStream[K | K2, V | V2]:
         node = n.PassThrough(
             name=self.graph.name("KSTREAM-MERGE-", name), parents=(self.node, other.node), is_merge=True
         )
@@ -127,8 +190,12 @@ class KStream:
         )
 
     def split(
-        self, branches: Mapping[str, n.Function], *, default: str | None = None, name: str | None = None
-    ) -> dict[str, KStream]:
+        self,
+        branches: Mapping[str, OfBoth[K, V, object]],
+        *,
+        default: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, KStream[K, V]]:
         """One stream for each predicate, by name; a record goes to the first that holds, else to the
         default."""
         given = self._name("BRANCH", name)
@@ -143,7 +210,12 @@ class KStream:
         return streams
 
     def to(
-        self, topic: str | n.Function, *, key: Any = None, value: Any = None, name: str | None = None
+        self,
+        topic: str | OfBoth[K, V, str],
+        *,
+        key: Form[K] | str | None = None,
+        value: Form[V] | str | None = None,
+        name: str | None = None,
     ) -> None:
         """Write to a topic, or to the topic that `topic(key, value)` names."""
         if not isinstance(topic, str):
@@ -157,14 +229,21 @@ class KStream:
             )
         )
 
-    def through(self, topic: str, *, key: Any = None, value: Any = None) -> KStream:
+    def through(
+        self, topic: str, *, key: Form[K] | str | None = None, value: Form[V] | str | None = None
+    ) -> KStream[K, V]:
         """Write to a topic that exists, and go on with what is read from it."""
         self.to(topic, key=key, value=value)
         return self._read(topic, self._key(key), self._value(value), False)
 
     def repartition(
-        self, name: str | None = None, *, partitions: int | None = None, key: Any = None, value: Any = None
-    ) -> KStream:
+        self,
+        name: str | None = None,
+        *,
+        partitions: int | None = None,
+        key: Form[K] | str | None = None,
+        value: Form[V] | str | None = None,
+    ) -> KStream[K, V]:
         """Go through a topic of the application, so that records of a key are in one partition."""
         prefix = name or self.graph.name("KSTREAM-REPARTITION-")
         return self._through_internal(prefix, self._key(key), self._value(value), partitions, name)
@@ -176,7 +255,7 @@ class KStream:
         value: Serde | None,
         partitions: int | None = None,
         name: str | None = None,
-    ) -> KStream:
+    ) -> KStream[K, V]:
         graph = self.graph
         sink = graph.name("KSTREAM-SINK-", None if name is None else f"{name}-repartition-sink")
         keyed = graph.name("KSTREAM-FILTER-", None if name is None else f"{name}-repartition-filter")
@@ -202,7 +281,7 @@ class KStream:
         value: Serde | None,
         is_internal: bool,
         name: str | None = None,
-    ) -> KStream:
+    ) -> KStream[K, V]:
         source = self.graph.add(
             n.Source(
                 name=self.graph.name("KSTREAM-SOURCE-", name),
@@ -214,24 +293,35 @@ class KStream:
         )
         return KStream(self.graph, source.name, key, value, (source.name,))
 
-    def partitioned(self, prefix: str, name: str | None = None) -> KStream:
+    def partitioned(self, prefix: str, name: str | None = None) -> KStream[K, V]:
         """This stream, through a repartition topic if its keys have changed."""
         if not self.needs_repartition:
             return self
         return self._through_internal(prefix, self._key(None), self._value(None), name=name)
 
-    def group_by_key(self, *, key: Any = None, value: Any = None, name: str | None = None) -> GroupedStream:
+    def group_by_key(
+        self,
+        *,
+        key: Form[K] | str | None = None,
+        value: Form[V] | str | None = None,
+        name: str | None = None,
+    ) -> GroupedStream[K, V, K]:
         return GroupedStream(replace(self, key_serde=self._key(key), value_serde=self._value(value)), name)
 
     def group_by(
-        self, function: n.Function, *, key: Any = None, value: Any = None, name: str | None = None
-    ) -> GroupedStream:
+        self,
+        function: OfBoth[K, V, K2],
+        *,
+        key: Form[K2] | str | None = None,
+        value: Form[V] | str | None = None,
+        name: str | None = None,
+    ) -> GroupedStream[K2, V, K2]:
         """Group by a new key; a null one drops the record."""
         return self.select_key(function, key=key).group_by_key(value=value, name=name)
 
     def to_table(
         self, *, store: str | None = None, history_ms: int | None = None, name: str | None = None
-    ) -> KTable:
+    ) -> KTable[K, V]:
         """The last value of each key; a null value deletes. `history_ms`: as in `StreamsBuilder.table`."""
         graph = self.graph
         kept = graph.store_name("KSTREAM-TOTABLE-", store)
@@ -246,33 +336,13 @@ class KStream:
         )
         return KTable(graph, node_name, spec.key_serde, spec.value_serde, stream.sources, kept)
 
-    def join(
-        self, other: Any, joiner: n.Function, windows: JoinWindows | None = None, **more: Any
-    ) -> KStream:
-        return self._join(other, joiner, "inner", windows, **more)
-
-    def left_join(
-        self, other: Any, joiner: n.Function, windows: JoinWindows | None = None, **more: Any
-    ) -> KStream:
-        return self._join(other, joiner, "left", windows, **more)
-
-    def outer_join(self, other: KStream, joiner: n.Function, windows: JoinWindows, **more: Any) -> KStream:
-        return self._join(other, joiner, "outer", windows, **more)
-
-    def _join(self, other: Any, joiner: n.Function, kind: n.JoinKind, windows: Any, **more: Any) -> KStream:
-        from barnabas.streams.dsl.joins import join_stream
-
-        checked(joiner, "the joiner")
-        joined: KStream = join_stream(self, other, joiner, kind, windows, **more)
-        return joined
-
     def process(
         self,
-        supplier: Callable[[], Any],
+        supplier: Callable[[], Processor[K, V]],
         *stores: StoreSpec | str,
         keeps_key: bool = False,
         name: str | None = None,
-    ) -> KStream:
+    ) -> KStream[K2, V2]:
         """Records go to a processor of the user: an object with `init(context)` and `process(record)`.
         `stores` are new ones, or names of stores that the topology has; those of global tables need not be
         named."""
@@ -295,149 +365,15 @@ class KStream:
         return self._then(node, value_serde=None, needs_repartition=not keeps_key or self.needs_repartition)
 
     def process_values(
-        self, supplier: Callable[[], Any], *stores: StoreSpec | str, name: str | None = None
-    ) -> KStream:
+        self, supplier: Callable[[], Processor[K, V]], *stores: StoreSpec | str, name: str | None = None
+    ) -> KStream[K, V2]:
         return self.process(supplier, *stores, keeps_key=True, name=name)
 
-    def _serde(self, form: Any) -> Serde | None:
+    def _serde(self, form: Any) -> Serde[Any] | None:
         return None if form is None else serde_of(form)
 
-    def _key(self, form: Any) -> Serde:
+    def _key(self, form: Any) -> Serde[Any]:
         return serde_of(form) if form is not None else self.key_serde or self.graph.default_serde
 
-    def _value(self, form: Any) -> Serde:
+    def _value(self, form: Any) -> Serde[Any]:
         return serde_of(form) if form is not None else self.value_serde or self.graph.default_serde
-
-
-@dataclass(frozen=True)
-class GroupedStream:
-    """A stream grouped by its key, perhaps in windows."""
-
-    stream: KStream
-    name: str | None = None
-    windows: Windows | None = None
-    emit: n.EmitStrategy = "update"
-    close_hook: Callable[[Any, Any], Any] | None = None
-    retention_ms: int | None = None
-
-    def windowed_by(self, windows: Windows, *, retention_ms: int | timedelta | None = None) -> GroupedStream:
-        """Group by windows too. Lookups find a window for `retention_ms`, by default until it is closed."""
-        kept_ms: int | None = milliseconds(retention_ms)
-        if kept_ms is not None and kept_ms < windows.retention_ms:
-            raise ValueError(
-                f"retention_ms is {kept_ms}; the windows are needed for {windows.retention_ms} ms"
-            )
-        return replace(self, windows=windows, retention_ms=kept_ms)
-
-    def final(self) -> GroupedStream:
-        """One result a window, when it closes."""
-        return replace(self, emit="close")
-
-    def current(self) -> GroupedStream:
-        """A result for each update: the default."""
-        return replace(self, emit="update")
-
-    def on_close(self, hook: Callable[[Any, Any], Any]) -> GroupedStream:
-        """Call `hook(windowed key, value)` for each window that closes; results come as with `final()`."""
-        return replace(self, emit="close", close_hook=checked(hook, "the hook of on_close"))
-
-    def cogroup(self, adder: Any) -> CogroupedStream:
-        """Aggregate this stream together with others: `cogroup(adder).cogroup(other, adder).aggregate(…)`."""
-        return CogroupedStream().cogroup(self, adder)
-
-    def count(self, *, store: str | None = None, name: str | None = None) -> KTable:
-        return self._add(BuiltIns(((None, BuiltIn("count")),)), LONG, store, name, "AGGREGATE")
-
-    def reduce(self, reducer: Any, *, store: str | None = None, name: str | None = None) -> KTable:
-        checked(reducer, "the reducer")
-        return self._add(Reduce(reducer), self.stream._value(None), store, name, "REDUCE")
-
-    def aggregate(
-        self,
-        initializer: Any = None,
-        adder: Any = None,
-        merger: Any = None,
-        *,
-        value: Any = None,
-        store: str | None = None,
-        name: str | None = None,
-        **built_ins: BuiltIn,
-    ) -> KTable:
-        """Functions of the user, or built-in ones: `aggregate(total=F.sum("amount"), n=F.count())`."""
-        serde = self.stream.graph.default_serde if value is None else serde_of(value)
-        if built_ins:
-            return self._add(BuiltIns(tuple(built_ins.items())), serde, store, name, "AGGREGATE")
-        checked(initializer, "the initializer of aggregate")
-        checked(adder, "the adder of aggregate")
-        if isinstance(self.windows, SessionWindows):
-            checked(merger, "the merger of a session aggregate")
-        return self._add(Aggregate(initializer, adder, None, merger), serde, store, name, "AGGREGATE")
-
-    def aggregate_with(
-        self,
-        aggregate: AnyAggregate,
-        *,
-        value: Any = None,
-        store: str | None = None,
-        name: str | None = None,
-    ) -> KTable:
-        """An aggregate as a value: functions in one object, or typed functions of another part."""
-        serde = self.stream.graph.default_serde if value is None else serde_of(value)
-        return self._add(aggregate, serde, store, name, "AGGREGATE")
-
-    def _add(
-        self, aggregate: AnyAggregate, serde: Serde, store: str | None, name: str | None, kind: str
-    ) -> KTable:
-        graph = self.stream.graph
-        kept = graph.store_name(f"KSTREAM-{kind}-", store)
-        function = graph.name(f"KSTREAM-{kind}-", name)
-        stream = self.stream.partitioned(self.name or kept)
-        key_serde = stream._key(None)
-        given: dict[str, Any] = {"name": function, "parents": (stream.node,), "store": kept}
-        windows = self.windows
-        if windows is None:
-            graph.add_store(StoreSpec(kept, StoreKind.TIMESTAMPED, key_serde, serde))
-            graph.add(n.StreamAggregate(**given, aggregate=aggregate))
-            return KTable(graph, function, key_serde, serde, stream.sources, kept)
-        graph.add_store(window_store(kept, windows, key_serde, serde, self.retention_ms))
-        graph.add(
-            n.WindowAggregate(
-                **given, aggregate=aggregate, windows=windows, emit=self.emit, on_close=self.close_hook
-            )
-        )
-        keys = WindowedSerde(key_serde, windows)
-        return KTable(graph, function, keys, serde, stream.sources, kept, windows)
-
-
-def until_window_closes(*, records_max: int | None = None, bytes_max: int | None = None) -> n.Suppression:
-    """One result a window, when stream time passes its end and the grace. A full buffer stops the task."""
-    return _suppression(None, records_max, bytes_max, True)
-
-
-def until_time_limit(
-    limit_ms: int | timedelta,
-    *,
-    records_max: int | None = None,
-    bytes_max: int | None = None,
-    is_strict: bool = False,
-) -> n.Suppression:
-    """The last update of a key, `limit_ms` after the first one that waits. Where the buffer is full, the
-    oldest update goes on earlier; with `is_strict` the task stops."""
-    return _suppression(milliseconds(limit_ms), records_max, bytes_max, is_strict)
-
-
-def _suppression(
-    limit_ms: int | None, records_max: int | None, bytes_max: int | None, is_strict: bool
-) -> n.Suppression:
-    for name, least, value in (
-        ("limit_ms", 0, limit_ms),
-        ("records_max", 1, records_max),
-        ("bytes_max", 1, bytes_max),
-    ):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            raise ValueError(
-                f"{name} of a suppression is {value!r}: a whole number from {least} on is needed"
-            )
-    if is_strict and limit_ms is not None and records_max is None and bytes_max is None:
-        raise ValueError("is_strict needs records_max or bytes_max: without one the buffer is never full")
-    return n.Suppression(limit_ms, 0, records_max, bytes_max, is_strict)

@@ -6,39 +6,47 @@ refused here, where the topology is built. Does not know: how nodes run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from barnabas.plans import nodes as n
 from barnabas.plans.aggregates import Aggregate, AnyAggregate, BuiltIn, BuiltIns, Reduce
+from barnabas.plans.expressions import Expression
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
+from barnabas.plans.type_variables import K2, V2, A, K, R, V
 from barnabas.plans.windows import SessionWindows, Windows
 from barnabas.streams.dsl.graph import Graph, checked
+from barnabas.streams.dsl.joinable_tables import JoinableTable
+from barnabas.streams.dsl.signatures import Form, OfBoth, OfValue
 from barnabas.streams.serdes.formats import LONG, serde_of
+
+if TYPE_CHECKING:
+    from barnabas.streams.dsl.streams import KStream
 
 
 @dataclass(frozen=True)
-class KTable:
+class KTable(JoinableTable[K, V]):
     """A table: the last value of each key, as changes."""
 
     graph: Graph
     node: str
-    key_serde: Serde | None
-    value_serde: Serde | None
+    key_serde: Serde[Any] | None
+    value_serde: Serde[Any] | None
     sources: tuple[str, ...] = ()
     store: str | None = None
     windows: Windows | None = None
 
     def filter(
         self,
-        predicate: n.Function,
+        predicate: OfBoth[K, V, object],
         *,
         store: str | None = None,
         name: str | None = None,
         is_negated: bool = False,
         is_quiet: bool = False,
-    ) -> KTable:
+    ) -> KTable[K, V]:
         """Rows for which `predicate(key, value)` holds; others are deleted. `is_quiet`: rows that never
         passed lead to no tombstone."""
         checked(predicate, "the predicate of filter")
@@ -53,19 +61,41 @@ class KTable:
         return replace(self, node=self.graph.add(node).name, store=store)
 
     def filter_not(
-        self, predicate: n.Function, *, store: str | None = None, name: str | None = None
-    ) -> KTable:
+        self, predicate: OfBoth[K, V, object], *, store: str | None = None, name: str | None = None
+    ) -> KTable[K, V]:
         return self.filter(predicate, store=store, name=name, is_negated=True)
+
+    @overload
+    def map_values(
+        self,
+        function: OfValue[V, R],
+        *,
+        value: Form[R] | str | None = None,
+        with_key: Literal[False] = False,
+        store: str | None = None,
+        name: str | None = None,
+    ) -> KTable[K, R]: ...
+
+    @overload
+    def map_values(
+        self,
+        function: OfBoth[K, V, R],
+        *,
+        value: Form[R] | str | None = None,
+        with_key: Literal[True],
+        store: str | None = None,
+        name: str | None = None,
+    ) -> KTable[K, R]: ...
 
     def map_values(
         self,
-        function: n.Function,
+        function: Any,
         *,
         value: Any = None,
         with_key: bool = False,
         store: str | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, Any]:
         checked(function, "the function of map_values")
         serde = None if value is None else serde_of(value)
         node = n.TableMapValues(
@@ -77,7 +107,7 @@ class KTable:
         )
         return replace(self, node=self.graph.add(node).name, store=store, value_serde=serde)
 
-    def _keep(self, store: str | None, value: Serde | None) -> str | None:
+    def _keep(self, store: str | None, value: Serde[Any] | None) -> str | None:
         """Add the store of a table that is materialized by name."""
         if store is None:
             return None
@@ -85,38 +115,22 @@ class KTable:
             raise TypeError("a windowed table cannot be materialized a second time")
         return self.graph.add_store(StoreSpec(store, StoreKind.TIMESTAMPED, self.key_serde, value))
 
-    def join(self, other: KTable, joiner: n.Function, *, foreign_key: Any = None, **more: Any) -> KTable:
-        """Join by key, or with the row whose key `foreign_key(value)` names."""
-        return self._join(other, joiner, "inner", foreign_key, **more)
-
-    def left_join(self, other: KTable, joiner: n.Function, *, foreign_key: Any = None, **more: Any) -> KTable:
-        return self._join(other, joiner, "left", foreign_key, **more)
-
-    def outer_join(self, other: KTable, joiner: n.Function, **more: Any) -> KTable:
-        return self._join(other, joiner, "outer", None, **more)
-
-    def _join(
-        self, other: Any, joiner: n.Function, kind: n.JoinKind, foreign_key: Any, **more: Any
-    ) -> KTable:
-        from barnabas.streams.dsl.table_joins import join_by_foreign_key, join_tables
-
-        checked(joiner, "the joiner")
-        if not isinstance(other, KTable):
-            raise TypeError(f"a table is joined with a table, not with {type(other).__name__}")
-        if foreign_key is None:
-            joined: KTable = join_tables(self, other, joiner, kind, **more)
-        else:
-            checked(foreign_key, "the foreign key")
-            joined = join_by_foreign_key(self, other, foreign_key, joiner, kind, **more)
-        return joined
-
-    def to_stream(self, *, name: str | None = None) -> Any:
+    def to_stream(self, *, name: str | None = None) -> KStream[K, V]:
         """The changes as a KStream."""
         node = n.TableToStream(name=self.graph.name("KTABLE-TOSTREAM-", name), parents=(self.node,))
         self.graph.add(node)
-        return self.graph.make_stream(self.graph, node.name, self.key_serde, self.value_serde, self.sources)
+        stream: KStream[K, V] = self.graph.make_stream(
+            self.graph, node.name, self.key_serde, self.value_serde, self.sources
+        )
+        return stream
 
-    def group_by(self, function: Any, *, key: Any = None, value: Any = None) -> GroupedTable:
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]] | tuple[Expression, Expression],
+        *,
+        key: Form[K2] | str | None = None,
+        value: Form[V2] | str | None = None,
+    ) -> GroupedTable[K2, V2]:
         """`function(key, value)` gives the new key and value."""
         checked(function, "the function of group_by")
         node = n.TableRepartition(
@@ -131,7 +145,7 @@ class KTable:
             default if value is None else serde_of(value),
         )
 
-    def suppress(self, suppression: n.Suppression, *, name: str | None = None) -> KTable:
+    def suppress(self, suppression: n.Suppression, *, name: str | None = None) -> KTable[K, V]:
         """Hold results back: `until_window_closes()` or `until_time_limit(ms)`."""
         graph = self.graph
         if suppression.time_limit_ms is None:
@@ -148,7 +162,7 @@ class KTable:
 
 
 @dataclass(frozen=True)
-class GlobalKTable:
+class GlobalKTable(Generic[K, V]):
     """A table that every task has whole."""
 
     graph: Graph
@@ -156,36 +170,46 @@ class GlobalKTable:
 
 
 @dataclass(frozen=True)
-class GroupedTable:
+class GroupedTable(Generic[K, V]):
     """A table grouped by another key: the old value leaves its group before the new one enters."""
 
     graph: Graph
     node: str
-    key_serde: Serde
-    value_serde: Serde
+    key_serde: Serde[Any]
+    value_serde: Serde[Any]
 
-    def count(self, *, store: str | None = None) -> KTable:
+    def count(self, *, store: str | None = None) -> KTable[K, int]:
         return self._add(BuiltIns(((None, BuiltIn("count")),)), LONG, store, "AGGREGATE")
 
-    def reduce(self, adder: Any, subtractor: Any, *, store: str | None = None) -> KTable:
+    def reduce(
+        self, adder: Callable[[V, V], V], subtractor: Callable[[V, V], V], *, store: str | None = None
+    ) -> KTable[K, V]:
         checked(adder, "the adder of reduce"), checked(subtractor, "the subtractor of reduce")
         return self._add(Reduce(adder, subtractor), self.value_serde, store, "REDUCE")
 
     def aggregate(
-        self, initializer: Any, adder: Any, subtractor: Any, *, value: Any = None, store: str | None = None
-    ) -> KTable:
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        subtractor: Callable[[K, V, A], A],
+        *,
+        value: Form[A] | str | None = None,
+        store: str | None = None,
+    ) -> KTable[K, A]:
         checked(subtractor, "the subtractor of aggregate")
         serde = self.graph.default_serde if value is None else serde_of(value)
         return self._add(Aggregate(initializer, adder, subtractor), serde, store, "AGGREGATE")
 
     def aggregate_with(
-        self, aggregate: AnyAggregate, *, value: Any = None, store: str | None = None
-    ) -> KTable:
+        self, aggregate: AnyAggregate, *, value: Form[A] | str | None = None, store: str | None = None
+    ) -> KTable[K, A]:
         """An aggregate as a value: functions in one object, or typed functions of another part."""
         serde = self.graph.default_serde if value is None else serde_of(value)
         return self._add(aggregate, serde, store, "AGGREGATE")
 
-    def _add(self, aggregate: AnyAggregate, serde: Serde, store: str | None, kind: str) -> KTable:
+    def _add(
+        self, aggregate: AnyAggregate, serde: Serde[Any], store: str | None, kind: str
+    ) -> KTable[K, Any]:
         graph = self.graph
         kept = graph.store_name("KTABLE-AGGREGATE-", store)
         sink, source = graph.name("KSTREAM-SINK-"), graph.name("KSTREAM-SOURCE-")

@@ -8,23 +8,23 @@ interpreter with one value at a time. Does not know: how batches are made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, cast
 
-F = TypeVar("F", bound=Callable[..., Any])
+from barnabas.streams.dsl.signatures import BatchFunction
 
 
-def pandas_function(function: F) -> F:
+def pandas_function(function: Callable[[Any], Any]) -> BatchFunction:
     """`function(series)` gives a Series."""
     return _marked(function, "pandas")
 
 
-def arrow_function(function: F) -> F:
+def arrow_function(function: Callable[[Any], Any]) -> BatchFunction:
     """`function(array)` gives an Arrow array."""
     return _marked(function, "arrow")
 
 
-def _marked(function: F, kind: str) -> F:
+def _marked(function: Callable[[Any], Any], kind: str) -> BatchFunction:
     if not callable(function):
         raise TypeError(f"{function!r} is no function")
     function.vectorised = kind  # type: ignore[attr-defined]
-    return function
+    return cast(BatchFunction, function)

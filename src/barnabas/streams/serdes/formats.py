@@ -8,16 +8,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, overload
 
-from barnabas.plans.serdes import FromBytes, PlainSerde, Serde, ToBytes
+from barnabas.plans.serdes import PlainSerde, Serde
+from barnabas.plans.type_variables import K2, T
 from barnabas.plans.windows import SessionWindows, TimeWindows, Windowed
 
 _LONG = struct.Struct(">q")
 _TWO = struct.Struct(">qq")
 
 
-class _NumberSerde(PlainSerde):
+class _NumberSerde(PlainSerde[T]):
     """A number's format is pickled by its name: its functions are those of a compiled struct."""
 
     __slots__ = ()
@@ -26,7 +28,7 @@ class _NumberSerde(PlainSerde):
         return serde_of, (self.format,)
 
 
-def _number(name: str, form: str) -> PlainSerde:
+def _number(name: str, form: str) -> PlainSerde[Any]:
     shape = struct.Struct(form)
 
     def from_bytes(data: bytes) -> Any:
@@ -53,37 +55,49 @@ def _to_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-STRING = PlainSerde("string", _text, bytes.decode)
-BYTES = PlainSerde("bytes", _bytes, lambda data: data)
-SHORT = _number("int16", ">h")
-INTEGER = _number("int32", ">i")
-LONG = _number("int64", ">q")
-FLOAT = _number("float", ">f")
-DOUBLE = _number("double", ">d")
-BOOLEAN = PlainSerde("boolean", lambda value: b"\x01" if value else b"\x00", lambda data: data != b"\x00")
-JSON = PlainSerde("json", _to_json, json.loads)
-_BY_TYPE: dict[type, PlainSerde] = {str: STRING, bytes: BYTES, int: LONG, float: DOUBLE, bool: BOOLEAN}
-_BY_NAME = {
+STRING: PlainSerde[str] = PlainSerde("string", _text, bytes.decode)
+BYTES: PlainSerde[bytes] = PlainSerde("bytes", _bytes, lambda data: data)
+SHORT: PlainSerde[int] = _number("int16", ">h")
+INTEGER: PlainSerde[int] = _number("int32", ">i")
+LONG: PlainSerde[int] = _number("int64", ">q")
+FLOAT: PlainSerde[float] = _number("float", ">f")
+DOUBLE: PlainSerde[float] = _number("double", ">d")
+BOOLEAN: PlainSerde[bool] = PlainSerde(
+    "boolean", lambda value: b"\x01" if value else b"\x00", lambda data: data != b"\x00"
+)
+JSON: PlainSerde[Any] = PlainSerde("json", _to_json, json.loads)
+_BY_TYPE: dict[type, PlainSerde[Any]] = {str: STRING, bytes: BYTES, int: LONG, float: DOUBLE, bool: BOOLEAN}
+_BY_NAME: dict[str, PlainSerde[Any]] = {
     serde.format: serde for serde in (STRING, BYTES, SHORT, INTEGER, LONG, FLOAT, DOUBLE, BOOLEAN, JSON)
 }
 
 
-def dataclass_serde(kind: type) -> PlainSerde:
+def dataclass_serde(kind: type[T]) -> PlainSerde[T]:
     """A dataclass as a JSON object. Fields that the class does not have are ignored when it is read."""
-    names = {field.name for field in dataclasses.fields(kind)}
+    fields: Any = dataclasses.fields
+    as_dict: Any = dataclasses.asdict  # checkers know no type of all dataclasses
+    names = {field.name for field in fields(kind)}
 
     def from_bytes(data: bytes) -> Any:
         return kind(**{name: value for name, value in json.loads(data).items() if name in names})
 
-    return PlainSerde("json", lambda value: _to_json(dataclasses.asdict(value)), from_bytes)
+    return PlainSerde("json", lambda value: _to_json(as_dict(value)), from_bytes)
 
 
-def model_serde(kind: Any) -> PlainSerde:
+def model_serde(kind: Any) -> PlainSerde[Any]:
     """A pydantic model as a JSON object, checked when it is read."""
     return PlainSerde("json", lambda value: value.model_dump_json().encode(), kind.model_validate_json)
 
 
-def serde_of(form: Any) -> Serde:
+@overload
+def serde_of(form: type[T] | Serde[T]) -> Serde[T]: ...
+
+
+@overload
+def serde_of(form: str) -> Serde[Any]: ...
+
+
+def serde_of(form: Any) -> Serde[Any]:
     """A serde from a serde, the name of a format, or a Python type."""
     if form in _BY_TYPE if isinstance(form, type) else False:
         return _BY_TYPE[form]
@@ -104,28 +118,28 @@ def serde_of(form: Any) -> Serde:
 
 
 @dataclasses.dataclass(frozen=True)
-class WindowedSerde:
+class WindowedSerde(Generic[K2]):
     """Windowed keys in Kafka's bytes: the key, then the start; of sessions the key, the end, then the
     start."""
 
-    inner: Serde
+    inner: Serde[K2]
     windows: Any
 
     @property
     def format(self) -> str:
         return f"windowed {self.inner.format}"
 
-    def serializer(self, topic: str, is_key: bool) -> ToBytes:
+    def serializer(self, topic: str, is_key: bool) -> Callable[[Windowed[K2]], bytes]:
         write = self.inner.serializer(topic, is_key)
         if isinstance(self.windows, SessionWindows):
             return lambda windowed: write(windowed.key) + _TWO.pack(windowed.end, windowed.start)
         return lambda windowed: write(windowed.key) + _LONG.pack(windowed.start)
 
-    def deserializer(self, topic: str, is_key: bool) -> FromBytes:
+    def deserializer(self, topic: str, is_key: bool) -> Callable[[bytes], Windowed[K2]]:
         read = self.inner.deserializer(topic, is_key)
         if isinstance(self.windows, SessionWindows):
 
-            def session(data: bytes) -> Windowed:
+            def session(data: bytes) -> Windowed[K2]:
                 end, start = _TWO.unpack(data[-16:])
                 return Windowed(read(data[:-16]), start, end)
 
@@ -133,7 +147,7 @@ class WindowedSerde:
         is_time = isinstance(self.windows, TimeWindows)
         size = self.windows.size_ms if is_time else getattr(self.windows, "difference_ms", (1 << 63) - 1)
 
-        def window(data: bytes) -> Windowed:
+        def window(data: bytes) -> Windowed[K2]:
             (start,) = _LONG.unpack(data[-8:])
             return Windowed(read(data[:-8]), start, min(start + size, (1 << 63) - 1))
 

@@ -9,12 +9,14 @@ are compared.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal
 
 from barnabas.plans.serdes import FromBytes, RegistryAway, ToBytes
+from barnabas.plans.type_variables import T
 from barnabas.schemas.client.errors import RegistryError
 from barnabas.schemas.client.faces import SchemaRegistryClient
+from barnabas.schemas.deriving import avro_schema_of, json_schema_of, json_value, object_of, plain
 from barnabas.schemas.serdes.context import SerializationError
 from barnabas.schemas.serdes.deserializers import AvroDeserializer, JSONDeserializer, ProtobufDeserializer
 from barnabas.schemas.serdes.serializers import AvroSerializer, JSONSerializer, ProtobufSerializer
@@ -25,21 +27,32 @@ Pairs = tuple[tuple[str, Any], ...]
 
 
 def avro(
-    registry: Registry, schema: str | None = None, *, of: Any = None, conf: Mapping[str, Any] | None = None
-) -> RegisteredSerde:
-    """Avro. `schema` is registered when the first value is written; without one, values are written with the
-    latest version of the subject. `of`: a dataclass or pydantic model; otherwise values are dicts."""
+    registry: Registry,
+    schema: str | None = None,
+    *,
+    of: type[T] | None = None,
+    conf: Mapping[str, Any] | None = None,
+) -> RegisteredSerde[T]:
+    """Avro. `of`: a dataclass or pydantic model; otherwise values are dicts. `schema` is registered when the
+    first value is written. Without one it is derived from `of`; without both, and with the setting
+    `use.latest.version`, values are written with the latest version of the subject."""
     return _serde("avro", registry, schema, of, conf)
 
 
 def json_schema(
-    registry: Registry, schema: str | None = None, *, of: Any = None, conf: Mapping[str, Any] | None = None
-) -> RegisteredSerde:
+    registry: Registry,
+    schema: str | None = None,
+    *,
+    of: type[T] | None = None,
+    conf: Mapping[str, Any] | None = None,
+) -> RegisteredSerde[T]:
     """JSON checked by a JSON Schema; the rest is as in `avro`."""
     return _serde("json schema", registry, schema, of, conf)
 
 
-def protobuf(registry: Registry, message: Any, *, conf: Mapping[str, Any] | None = None) -> RegisteredSerde:
+def protobuf(
+    registry: Registry, message: type[T], *, conf: Mapping[str, Any] | None = None
+) -> RegisteredSerde[T]:
     """Protobuf messages of one generated class."""
     return _serde("protobuf", registry, None, message, conf)
 
@@ -54,9 +67,13 @@ def _serde(
     address = {"url": registry} if isinstance(registry, str) else registry
     if form != "protobuf" and of is not None and not (_is_dataclass(of) or hasattr(of, "model_validate")):
         raise TypeError(f"{of!r} is neither a dataclass nor a pydantic model")
+    is_derived = form != "protobuf" and schema is None and of is not None
+    is_derived = is_derived and not (conf or {}).get("use.latest.version")
+    if is_derived:
+        schema = avro_schema_of(of) if form == "avro" else json_schema_of(of)
     default = LATEST if schema is None and form != "protobuf" else {}
-    settings = {**default, **(conf or {})}
-    return RegisteredSerde(form, tuple(sorted(address.items())), schema, of, tuple(sorted(settings.items())))
+    pairs = tuple(sorted({**default, **(conf or {})}.items()))
+    return RegisteredSerde(form, tuple(sorted(address.items())), schema, of, pairs, is_derived)
 
 
 def _is_dataclass(kind: Any) -> bool:
@@ -64,7 +81,7 @@ def _is_dataclass(kind: Any) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class RegisteredSerde:
+class RegisteredSerde(Generic[T]):
     """`registry` may hold a password, so it is not in the repr."""
 
     format: str
@@ -72,19 +89,20 @@ class RegisteredSerde:
     schema: str | None = None
     of: Any = None
     conf: Pairs = ()
+    is_derived: bool = False  # the schema, from the class: values are checked and made by its types
 
-    def serializer(self, topic: str, is_key: bool) -> ToBytes:
+    def serializer(self, topic: str, is_key: bool) -> Callable[[T], bytes]:
         client, conf = client_of(self.registry), dict(self.conf)
         if self.format == "protobuf":
             return _bytes_of(ProtobufSerializer(client, self.of, conf, is_key=is_key).for_topic(topic))
-        to_dict = None if self.of is None else (lambda value, context: as_dict(value))
+        to_dict = None if self.of is None else (lambda value, context: self._plain(value))
         if self.format == "avro":
             written = AvroSerializer(client, self.schema, to_dict, conf, is_key=is_key).for_topic(topic)
         else:
             written = JSONSerializer(client, self.schema, to_dict, conf, is_key=is_key).for_topic(topic)
         return _bytes_of(written)
 
-    def deserializer(self, topic: str, is_key: bool) -> FromBytes:
+    def deserializer(self, topic: str, is_key: bool) -> Callable[[bytes], T]:
         client = client_of(self.registry)
         if self.format == "protobuf":
             return _reader(ProtobufDeserializer(client, self.of, is_key=is_key).for_topic(topic))
@@ -93,7 +111,14 @@ class RegisteredSerde:
             return _reader(AvroDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic))
         return _reader(JSONDeserializer(client, self.schema, from_dict, is_key=is_key).for_topic(topic))
 
+    def _plain(self, value: Any) -> Any:
+        if self.is_derived and self.format == "json schema":
+            return json_value(self.of, value)
+        return plain(value) if self.is_derived else as_dict(value)
+
     def _object(self, value: Any) -> Any:
+        if self.is_derived:
+            return object_of(self.of, value)
         if not isinstance(value, Mapping):
             return value
         if hasattr(self.of, "model_validate"):

@@ -7,7 +7,7 @@ not know: threads.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, overload
 
 from barnabas.plans.interpreter import loading
 from barnabas.plans.interpreter.processor_stores import handle_of
@@ -17,19 +17,23 @@ from barnabas.plans.nodes import Source
 from barnabas.plans.plan import Plan, Subtopology
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import MemoryBackend, StateBackend
+from barnabas.plans.type_variables import K2, V2, TextKey
+from barnabas.streams.dsl.signatures import Form
 from barnabas.streams.serdes.formats import JSON, STRING, serde_of
 
 HOPS_MAX = 100_000  # records that one record may lead to through internal topics
 
 
-class InputTopic:
+class InputTopic(Generic[K2, V2]):
     """A topic to write to."""
 
-    def __init__(self, driver: TestDriver, topic: str, key: Serde, value: Serde) -> None:
+    def __init__(self, driver: TestDriver, topic: str, key: Serde[K2], value: Serde[V2]) -> None:
         self._driver, self._topic = driver, topic
         self._key, self._value = key.serializer(topic, True), value.serializer(topic, False)
 
-    def pipe(self, key: Any, value: Any, timestamp: int | None = None, headers: Headers = ()) -> None:
+    def pipe(
+        self, key: K2 | None, value: V2 | None, timestamp: int | None = None, headers: Headers = ()
+    ) -> None:
         """Write a record; all that follows from it has happened when this returns."""
         self._driver.pipe(
             self._topic,
@@ -40,31 +44,28 @@ class InputTopic:
         )
 
 
-class OutputTopic:
+class OutputTopic(Generic[K2, V2]):
     """A topic to read from."""
 
-    def __init__(self, driver: TestDriver, topic: str, key: Serde, value: Serde) -> None:
+    def __init__(self, driver: TestDriver, topic: str, key: Serde[K2], value: Serde[V2]) -> None:
         self._driver, self._topic = driver, topic
         self._key, self._value = key.deserializer(topic, True), value.deserializer(topic, False)
 
-    def read(self) -> list[Message]:
+    def read(self) -> list[Message[K2, V2]]:
         """Records that were not read yet."""
-        return [
-            Message(
-                None if each.key is None else self._key(each.key),
-                None if each.value is None else self._value(each.value),
-                each.timestamp,
-                each.headers,
-            )
-            for each in self._driver.written.pop(self._topic, [])
-        ]
+        return [self._message(each) for each in self._driver.written.pop(self._topic, [])]
 
-    def pairs(self) -> list[tuple[Any, Any]]:
+    def _message(self, each: Output) -> Message[Any, Any]:
+        key = None if each.key is None else self._key(each.key)
+        value = None if each.value is None else self._value(each.value)
+        return Message(key, value, each.timestamp, each.headers)
+
+    def pairs(self) -> list[tuple[K2, V2]]:
         return [(message.key, message.value) for message in self.read()]
 
-    def table(self) -> dict[Any, Any]:
+    def table(self) -> dict[K2, V2]:
         """The last value of each key among the records that were not read yet; tombstones delete."""
-        rows: dict[Any, Any] = {}
+        rows: dict[K2, V2] = {}
         for message in self.read():
             rows.pop(message.key, None)
             if message.value is not None:
@@ -112,10 +113,26 @@ class TestDriver:
                 self.tasks[place] = self._task(task.subtopology, task.backend)
                 self.tasks[place].dropped = task.dropped
 
-    def input(self, topic: str, key: Any = STRING, value: Any = JSON) -> InputTopic:
+    @overload
+    def input(
+        self, topic: str, key: Form[TextKey] = ..., value: Form[V2] | str = ...
+    ) -> InputTopic[TextKey, V2]: ...
+
+    @overload
+    def input(self, topic: str, key: str, value: Form[V2] | str = ...) -> InputTopic[Any, V2]: ...
+
+    def input(self, topic: str, key: Any = STRING, value: Any = JSON) -> InputTopic[Any, Any]:
         return InputTopic(self, topic, serde_of(key), serde_of(value))
 
-    def output(self, topic: str, key: Any = STRING, value: Any = JSON) -> OutputTopic:
+    @overload
+    def output(
+        self, topic: str, key: Form[TextKey] = ..., value: Form[V2] | str = ...
+    ) -> OutputTopic[TextKey, V2]: ...
+
+    @overload
+    def output(self, topic: str, key: str, value: Form[V2] | str = ...) -> OutputTopic[Any, V2]: ...
+
+    def output(self, topic: str, key: Any = STRING, value: Any = JSON) -> OutputTopic[Any, Any]:
         return OutputTopic(self, topic, serde_of(key), serde_of(value))
 
     def pipe(

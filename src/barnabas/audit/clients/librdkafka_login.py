@@ -92,7 +92,7 @@ def text_of(name: str, path: str) -> str:
 
 
 def login_options(mechanism: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """What a JAAS entry would say."""
+    """The options that a JAAS entry would have."""
     if mechanism == MECHANISM_DEFAULT:
         names = {"keyTab": "sasl.kerberos.keytab", "principal": "sasl.kerberos.principal"}
         key_table = {"useKeyTab": "true"} if config.get("sasl.kerberos.keytab") else {}
@@ -104,7 +104,7 @@ def login_options(mechanism: str, config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_checks(security: ClientSecurity, config: Mapping[str, Any]) -> ClientSecurity:
-    """What librdkafka was told of certificates and ciphers, for our context too."""
+    """Apply to our context what librdkafka was told of certificates and ciphers."""
     if security.tls is None:
         return security
     if str(config.get("enable.ssl.certificate.verification", True)).lower() in ("false", "0"):

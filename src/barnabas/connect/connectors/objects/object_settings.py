@@ -198,8 +198,8 @@ def storage_of(settings: Settings) -> Storage:
 
 
 def url_of(settings: Settings) -> str:
-    """Where files are. `store.url` is the newer name of `hdfs.url`, and for buckets the address of their
-    store."""
+    """The address of the files. `store.url` is the newer name of `hdfs.url`, and for buckets the address of
+    their store."""
     if "hdfs.url" not in settings:
         return f"s3://{settings.text('s3.bucket.name')}"
     url = settings.text("hdfs.url") or settings.text("store.url")

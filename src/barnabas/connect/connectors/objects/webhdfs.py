@@ -140,7 +140,7 @@ class WebHdfs:
     # -- requests ------------------------------------------------------------------------------------------
 
     def _data_address(self, method: str, path: str, operation: str, **more: str) -> str:
-        """Where the bytes of a file go to, or come from: the namenode names a datanode."""
+        """The address of the bytes of a file, at a datanode that the namenode names."""
         answer = self._asked(method, path, operation, noredirect="true", **more)
         location = answer.headers.get("location") if answer.is_redirect else answer.json().get("Location")
         if not location:

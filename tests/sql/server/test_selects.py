@@ -13,6 +13,7 @@ from websockets.sync.client import connect
 from barnabas.testing.waiting import wait_until
 from sql.server.running import RunningServer, running
 
+PATIENCE_S = 60  # a process of idle priority may stand still for seconds
 SOURCES = (
     "CREATE STREAM s (k STRING KEY, v INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
     "CREATE TABLE t (k STRING PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
@@ -84,7 +85,9 @@ async def lines_of(response: httpx.Response) -> AsyncIterator[str]:
 
 def test_push_queries_run_side_by_side_on_one_connection_of_http_2(shared: RunningServer) -> None:
     async def run() -> None:
-        async with httpx.AsyncClient(http1=False, http2=True, base_url=shared.url, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            http1=False, http2=True, base_url=shared.url, trust_env=False, timeout=PATIENCE_S
+        ) as client:
             request = {"sql": "SELECT * FROM s EMIT CHANGES;"}
             async with (
                 client.stream("POST", "/query-stream", json=request) as one,
@@ -104,7 +107,7 @@ def test_push_queries_run_side_by_side_on_one_connection_of_http_2(shared: Runni
                     assert [line async for line in lines] == []
 
     asyncio.run(run())
-    wait_until(lambda: all(each.is_closed for each in shared.engines[0].selects), seconds=10)
+    wait_until(lambda: all(each.is_closed for each in shared.engines[0].selects), seconds=PATIENCE_S)
 
 
 def test_more_push_queries_than_allowed_are_refused_and_a_gone_reader_frees_its_place(
@@ -122,8 +125,10 @@ def test_more_push_queries_than_allowed_are_refused_and_a_gone_reader_frees_its_
     assert ended["wasTerminated"] is True
     for each in streams:
         each.__exit__(None, None, None)
-    wait_until(lambda: "barnabas_sql_push_queries 0.0" in shared.http.get("/metrics").text, seconds=10)
-    wait_until(lambda: all(each.is_closed for each in shared.engines[0].selects), seconds=10)
+    wait_until(
+        lambda: "barnabas_sql_push_queries 0.0" in shared.http.get("/metrics").text, seconds=PATIENCE_S
+    )
+    wait_until(lambda: all(each.is_closed for each in shared.engines[0].selects), seconds=PATIENCE_S)
 
 
 def test_a_slow_reader_holds_rows_up(shared: RunningServer) -> None:
@@ -139,19 +144,19 @@ def test_a_slow_reader_holds_rows_up(shared: RunningServer) -> None:
             taken.append(shared.engines[0].selects[-1].taken)
             return taken[-1] == taken[-2] > 0
 
-        wait_until(stands_still, seconds=30)
+        wait_until(stands_still, seconds=PATIENCE_S)
         assert taken[-1] < count / 2, "the server reads ahead of a reader that takes nothing"
 
 
 def test_a_web_socket_has_the_schema_then_rows(shared: RunningServer) -> None:
     url = shared.url.replace("http", "ws") + "/ws/query"
-    with connect(url) as socket:
+    with connect(url, open_timeout=PATIENCE_S) as socket:
         socket.send(json.dumps({"ksql": "SELECT * FROM s EMIT CHANGES LIMIT 1;"}))
         fields = json.loads(socket.recv())
         assert [each["name"] for each in fields] == ["K", "V"]
         assert json.loads(socket.recv()) == {"row": {"columns": ["a0", 0]}}
         assert json.loads(socket.recv()) == {"finalMessage": "Limit Reached"}
-    with connect(url) as socket:
+    with connect(url, open_timeout=PATIENCE_S) as socket:
         socket.send(json.dumps({"ksql": "SELECT * FROM nobody;"}))
         assert json.loads(socket.recv())["error_code"] == 40001
 
@@ -167,11 +172,11 @@ def test_rows_that_come_after_the_response_has_begun_are_inserted(
     def lines() -> Iterator[bytes]:
         yield b'{"target":"%s"}\n{"k": "a", "v": 0}\n' % name.encode()
         for number in (1, 2, 3):
-            wait_until(lambda: len(inserted) == number, seconds=30)  # noqa: B023 - called at once
+            wait_until(lambda: len(inserted) == number, seconds=PATIENCE_S)  # noqa: B023 - called at once
             yield b'{"k": "a", "v": %d}\n' % number
 
     with httpx.Client(
-        http1=not is_http2, http2=is_http2, base_url=shared.url, trust_env=False, timeout=60
+        http1=not is_http2, http2=is_http2, base_url=shared.url, trust_env=False, timeout=PATIENCE_S
     ) as client:
         found = client.post("/inserts-stream", content=lines())
     assert [json.loads(line)["seq"] for line in found.text.splitlines()] == [0, 1, 2, 3]
@@ -195,7 +200,9 @@ def test_rows_are_inserted_as_they_arrive(shared: RunningServer) -> None:
         yield b' "y", "v": 2}\n'
 
     shared.ksql("CREATE STREAM inserted (k STRING KEY, v INT) WITH (KAFKA_TOPIC='i', PARTITIONS=1);")
-    with httpx.Client(http1=False, http2=True, base_url=shared.url, trust_env=False, timeout=60) as client:
+    with httpx.Client(
+        http1=False, http2=True, base_url=shared.url, trust_env=False, timeout=PATIENCE_S
+    ) as client:
         found = client.post("/inserts-stream", content=lines())
     assert [json.loads(line) for line in found.text.splitlines()] == [
         {"status": "ok", "seq": 0},

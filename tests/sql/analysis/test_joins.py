@@ -92,6 +92,53 @@ def test_a_join_by_a_value_or_an_expression_moves_rows() -> None:
     assert driver.values("K") == [{"ROWKEY": 2, "A": "a", "B": "b"}]
 
 
+def test_rows_that_move_keep_their_place_in_left_and_full_joins_where_they_have_no_key() -> None:
+    driver = SqlTestDriver(
+        STREAMS,
+        TABLES,
+        "CREATE STREAM j AS SELECT t.id AS id, a, c FROM l LEFT JOIN t ON l.x = t.id;"
+        "CREATE STREAM i AS SELECT t.id AS id, a, c FROM l JOIN t ON l.x = t.id;"
+        "CREATE STREAM k AS SELECT l.x AS x, a, b FROM l LEFT JOIN r WITHIN 1 DAY ON l.x = r.x;"
+        "CREATE STREAM f AS SELECT ROWKEY, a, b FROM l FULL JOIN r WITHIN 1 DAY ON l.x = r.x;",
+    )
+    driver.pipe("L", {"ID": 7, "A": "a"})
+    driver.pipe("R", {"ID": 8, "B": "b"})
+    assert [(row.key, row.value) for row in driver.rows("J")] == [(None, {"A": "a", "C": None})]
+    assert driver.rows("I") == []
+    assert [(row.key, row.value) for row in driver.rows("K")] == [(None, {"A": "a", "B": None})]
+    assert [(row.key, row.value) for row in driver.rows("F")] == [
+        (None, {"A": "a", "B": None}),
+        (None, {"A": None, "B": "b"}),
+    ]
+
+
+@pytest.mark.parametrize("forms", [("KAFKA", "JSON"), ("JSON", "KAFKA"), ("DELIMITED", "JSON")])
+def test_tables_whose_keys_have_different_formats_join(forms: tuple[str, str]) -> None:
+    one, two = forms
+    rest = "VALUE_FORMAT='JSON', PARTITIONS"
+    driver = SqlTestDriver(
+        f"CREATE TABLE t (id INT PRIMARY KEY, c STRING) WITH (KAFKA_TOPIC='t', KEY_FORMAT='{one}', {rest}=1);"
+        f"CREATE TABLE u (id INT PRIMARY KEY, d STRING) WITH (KAFKA_TOPIC='u', KEY_FORMAT='{two}', {rest}=3);"
+        "CREATE TABLE i AS SELECT t.id AS id, c, d FROM t JOIN u ON t.id = u.id;"
+        "CREATE TABLE f AS SELECT ROWKEY AS id, c, d FROM t FULL JOIN u ON t.id = u.id;"
+        "CREATE TABLE r AS SELECT u.id AS id, c, d FROM t RIGHT JOIN u ON t.id = u.id;"
+    )
+    push = driver.push("SELECT c, d FROM t JOIN u ON t.id = u.id EMIT CHANGES;")
+    driver.pipe("T", {"ID": 1, "C": "c1"})
+    driver.pipe("U", {"ID": 1, "D": "d1"})
+    driver.pipe("U", {"ID": 2, "D": "d2"})
+    both, alone = {"C": "c1", "D": "d1"}, {"C": None, "D": "d2"}
+    assert driver.table("I") == {(1,): both}
+    assert driver.table("F") == driver.table("R") == {(1,): both, (2,): alone}
+    assert push.read() == [["c1", "d1"]]
+    driver.pipe("U", {"ID": 1}, tombstone=True)
+    driver.pipe("U", {"ID": 2}, tombstone=True)
+    assert driver.table("I") == driver.table("R") == {}
+    assert driver.table("F") == {(1,): {"C": "c1", "D": None}}
+    assert driver.metastore.source("I").key_format.name == one
+    assert driver.problems == []
+
+
 def test_streams_look_tables_up_as_they_are_now() -> None:
     driver = SqlTestDriver(
         STREAMS,

@@ -57,6 +57,23 @@ def test_a_stream_finds_the_rows_that_were_there(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
+def test_rows_without_a_key_pass_the_repartition_topic_of_a_left_join(seed: int) -> None:
+    rng = random.Random(seed)
+    text = "CREATE STREAM r AS SELECT u.id AS id, c.v, u.name FROM c LEFT JOIN u ON TRIM(c.k) = u.id;"
+    plan = plan_of(CLICKS.format(more=""), USERS, text)
+    before = next(each for each in plan.subtopologies if each.source_topics == ("c",))
+    [moved] = plan.repartition_topics
+    first = Roads(plan, before.number)
+    written = first.run([part("c", rows(rng, 60, 0, is_table=False))])
+    first.check(is_stateless=True)
+    second = Roads(plan, 1 - before.number)
+    given = [(key, value, time) for _, key, value, time in written]
+    results = second.run([part("u", rows(rng, 9, 0, is_table=True)), part(moved.name, given)])
+    second.check(is_stateless=True)
+    assert any(key is None for _, key, _, _ in results)
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_records_have_the_time_of_a_column(seed: int) -> None:
     source = CLICKS.format(more=", TIMESTAMP='moment'")
     text = "CREATE TABLE r AS SELECT k, COUNT(*) AS n FROM c WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY k;"

@@ -327,16 +327,12 @@ def _tables(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stage:
         )
     if not one.is_key:
         return _foreign(one, two, join, logger)
-    check_partitions(one.stage, two.stage, join)
-    if one.stage.key_format.name != two.stage.key_format.name:
-        raise SqlError(
-            f"The keys of the tables {one.stage.aliases[0]} and {two.stage.aliases[0]} have different "
-            f"formats ({one.stage.key_format}, {two.stage.key_format}): make one of them again with "
-            "the other's KEY_FORMAT",
-            join.at,
-        )
     left, right = one.stage.flow, two.stage.flow
     assert isinstance(left, KTable) and isinstance(right, KTable)
+    if one.stage.key_format.name == two.stage.key_format.name:
+        check_partitions(one.stage, two.stage, join)
+    else:
+        right = moved_table(two, one.stage.key_format, join)
     is_swapped = join.kind == "RIGHT"
     row = row_of(one.stage, two.stage, is_swapped)
     if join.kind == "INNER":
@@ -348,6 +344,24 @@ def _tables(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stage:
     else:
         flow = left.left_join(right, row, value=ROW_BYTES)
     return after_join(one, two, join, flow, logger)
+
+
+def moved_table(side: JoinSide, form: Format, join: Join) -> KTable:
+    """The table with its key in another format: its changes go through a repartition topic, deletes too,
+    because equal keys lie in the same partition only where their bytes are equal."""
+    stage, flow = side.stage, side.stage.flow
+    assert isinstance(flow, KTable)
+    if stage.window is not None:
+        raise SqlError(
+            f"{stage.aliases[0]} is windowed: a table that it is joined with needs the key format "
+            f"{stage.key_format}, not {form}",
+            join.at,
+        )
+    (part,) = stage.key
+    columns = (Column(part.name, part.kind, Role.KEY),)
+    check_columns(form, columns, True, side.on.at)
+    key = NewKey((KeyColumn(0, part.name, part.kind),))
+    return flow.to_stream().select_key(key, key=RowSerde(form, columns, True)).to_table()
 
 
 def _foreign(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stage:

@@ -53,7 +53,7 @@ def join_stream(
         prefix = "KSTREAM-JOIN-" if kind == "inner" else "KSTREAM-LEFTJOIN-"
         given = graph.name(prefix, name)
         buffer = None
-        left = stream.partitioned(given)
+        left = stream.partitioned(given, keeps_null_keys=kind == "left")
         if grace_ms is not None:
             if not versioned(graph, other.node):
                 raise TypeError("a join with a grace needs a versioned table: table(…, history_ms=…)")
@@ -114,7 +114,10 @@ def _stream_stream(
     }[kind]
     join_names = [graph.name(this), graph.name(that)]
     merged = graph.name("KSTREAM-MERGE-")
-    sides = [left.partitioned(f"{join_names[0]}-left"), right.partitioned(f"{join_names[1]}-right")]
+    sides = [
+        left.partitioned(f"{join_names[0]}-left", keeps_null_keys=kind != "inner"),
+        right.partitioned(f"{join_names[1]}-right", keeps_null_keys=kind == "outer"),
+    ]
     graph.copartitioned.append(frozenset((*sides[0].sources, *sides[1].sources)))
     stores = []
     for side, join_name, window_name in zip(sides, join_names, names, strict=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from barnabas.plans import nodes as n
-from barnabas.plans.expressions import Expression
+from barnabas.plans.expressions import Expression, Literal_
 from barnabas.plans.expressions import key as key_
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
@@ -255,12 +255,14 @@ class KStream(JoinableStream[K, V]):
         value: Serde | None,
         partitions: int | None = None,
         name: str | None = None,
+        keeps_null_keys: bool = False,
     ) -> KStream[K, V]:
         graph = self.graph
         sink = graph.name("KSTREAM-SINK-", None if name is None else f"{name}-repartition-sink")
         keyed = graph.name("KSTREAM-FILTER-", None if name is None else f"{name}-repartition-filter")
         topic = f"{graph.application_id}-{prefix}-repartition"
-        graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=key_().is_not_null()))
+        wanted = Literal_(True) if keeps_null_keys else key_().is_not_null()
+        graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=wanted))
         graph.add(
             n.Sink(
                 name=sink,
@@ -293,11 +295,15 @@ class KStream(JoinableStream[K, V]):
         )
         return KStream(self.graph, source.name, key, value, (source.name,))
 
-    def partitioned(self, prefix: str, name: str | None = None) -> KStream[K, V]:
-        """This stream, through a repartition topic if its keys have changed."""
+    def partitioned(
+        self, prefix: str, name: str | None = None, *, keeps_null_keys: bool = False
+    ) -> KStream[K, V]:
+        """This stream, through a repartition topic if its keys have changed. Left and outer joins keep
+        records without a key (KIP-962)."""
         if not self.needs_repartition:
             return self
-        return self._through_internal(prefix, self._key(None), self._value(None), name=name)
+        key, value = self._key(None), self._value(None)
+        return self._through_internal(prefix, key, value, name=name, keeps_null_keys=keeps_null_keys)
 
     def group_by_key(
         self,

@@ -43,7 +43,9 @@ class Side:
     written: list[Written] = field(default_factory=list)
     lines: list[Any] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
-    log: ProcessingLog = field(default_factory=lambda: ProcessingLog(LogSettings("Q", "log")))
+    log: ProcessingLog = field(
+        default_factory=lambda: ProcessingLog(LogSettings("Q", "log", includes_rows=True))
+    )
 
     def task(self) -> Task:
         self.newest = Task(self.subtopology, self.backend, application_id="app", handlers=self.log.handlers())

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,21 @@ def test_a_row_without_a_time_or_a_form_is_logged_or_stops_its_query() -> None:
         "offset": 14,
     }
     assert bad["deserializationError"]["recordB64"] == "dg=="
+
+
+def test_lines_about_expressions_have_the_row_where_that_is_asked() -> None:
+    from barnabas.plans.interpreter.records import Problem
+    from barnabas.sql.running.processing_log import LogSettings, ProcessingLog
+
+    row = {"A": 1, "B": None, "C": [1.5, Decimal("2.50")], "D": b"x"}
+    problem = Problem("Q.Project", "no value", "ValueError: x", "t", 0, 7, 1, row)
+    found = []
+    for includes in (False, True):
+        log = ProcessingLog(LogSettings("Q", "log", includes_rows=includes))
+        log.handlers().problem(problem)
+        [line] = log.pop_lines()
+        found.append(content(line)["message"]["recordProcessingError"]["record"])
+    assert found == [None, '[1,null,[1.5,2.50],"eA=="]']
 
 
 def content(line: Output) -> Any:

@@ -76,7 +76,8 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """An expression that had no value for one record: the query goes on with null. `logger` and `message`
-    are the expression's, the place is that of the record which the task was processing."""
+    are the expression's, the place is that of the record which the task was processing. `row` is the value
+    that the expression had before it."""
 
     logger: str
     message: str
@@ -85,6 +86,7 @@ class Problem:
     partition: int
     offset: int
     timestamp: int
+    row: Any = None
 
 
 class Verdict(NamedTuple):

@@ -269,11 +269,12 @@ class Task:
         """Count a record that an operator leaves out."""
         self.dropped[reason] += 1
 
-    def report(self, logger: str, message: str, error: Exception) -> None:
+    def report(self, logger: str, message: str, error: Exception, row: Any = None) -> None:
         """Count and tell an expression that raised: its value is null, the record goes on."""
         self.problems += 1
         cause = f"{type(error).__name__}: {error}"
-        problem = Problem(logger, message, cause, self.topic, self.partition, self.offset, self.timestamp)
+        place = self.topic, self.partition, self.offset, self.timestamp
+        problem = Problem(logger, message, cause, *place, row)
         self.handlers.problem(problem)
         self.outputs += self.handlers.sink(problem)
 

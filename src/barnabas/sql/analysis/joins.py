@@ -361,7 +361,8 @@ def moved_table(side: JoinSide, form: Format, join: Join) -> KTable:
     columns = (Column(part.name, part.kind, Role.KEY),)
     check_columns(form, columns, True, side.on.at)
     key = NewKey((KeyColumn(0, part.name, part.kind),))
-    return flow.to_stream().select_key(key, key=RowSerde(form, columns, True)).to_table()
+    moved: KTable = flow.to_stream().select_key(key, key=RowSerde(form, columns, True)).to_table()
+    return moved
 
 
 def _foreign(one: JoinSide, two: JoinSide, join: Join, logger: str) -> Stage:

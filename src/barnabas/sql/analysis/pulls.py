@@ -280,7 +280,7 @@ class RowContext:
         self.partition, self.offset, self.topic = 0, -1, ""
         self._report = report
 
-    def report(self, logger: str, message: str, error: Exception) -> None:
+    def report(self, logger: str, message: str, error: Exception, row: Any = None) -> None:
         if self._report is not None:
             self._report(logger, message, error)
 

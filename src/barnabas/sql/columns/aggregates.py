@@ -19,7 +19,7 @@ from barnabas.sql.functions.aggregates import Udaf, whole_of
 from barnabas.sql.types.sql_types import DOUBLE, WHOLE
 from barnabas.streams.columns import kernel
 from barnabas.streams.columns.aggregates import Shape, States, counted, register_aggregate_form
-from barnabas.streams.columns.column import Column, Fields, Rows
+from barnabas.streams.columns.column import Column, Fields, Rows, row_at
 from barnabas.streams.columns.expressions import compile_column, cursor_of
 from barnabas.streams.columns.grouping import Groups
 
@@ -69,7 +69,8 @@ class ColumnAggregates:
                 states[group] = add(states[group], *some)
             except Exception as error:
                 cursor.row = place
-                cursor.report(self._logger, f"Error computing the aggregate {call.name}", error)
+                message = f"Error computing the aggregate {call.name}"
+                cursor.report(self._logger, message, error, row_at(rows, place))
         return states
 
     def results(self, states: list[Any]) -> Column:

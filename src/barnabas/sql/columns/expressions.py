@@ -24,7 +24,7 @@ from barnabas.sql.columns.values import full
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.expressions.codes import code_for
 from barnabas.sql.expressions.nodes import Guarded, KeyColumn, NewKey, SqlCall
-from barnabas.streams.columns.column import Column, Constant, Fields, NotColumnar, Rows
+from barnabas.streams.columns.column import Column, Constant, Fields, NotColumnar, Rows, row_at
 from barnabas.streams.columns.expressions import compile_column, cursor_of, register_compiler
 
 LAZY = ("COALESCE", "IFNULL")
@@ -230,7 +230,8 @@ def _new_key(node: NewKey) -> Callable[[Rows], Column]:
             for place in np.flatnonzero(nulls).tolist():
                 cursor.row = place
                 reason = EvaluationError("a value of the group is null")
-                cursor.report(node.logger, "Group-by column with null value: the row is left out", reason)
+                message = "Group-by column with null value: the row is left out"
+                cursor.report(node.logger, message, reason, row_at(rows, place))
         elif len(parts) > 1:
             nulls[:] = False
         return Fields(names, columns, len(rows), nulls, is_tuple=True)

@@ -14,7 +14,7 @@ from typing import Any
 from barnabas.plans import expressions as e
 from barnabas.plans.aggregate_functions import Functions
 from barnabas.plans.aggregates import TypedAggregate
-from barnabas.plans.evaluation import CONTEXT, Evaluate, compile_expression
+from barnabas.plans.evaluation import CONTEXT, VALUE, Evaluate, compile_expression
 from barnabas.sql.functions.aggregates import Udaf, aggregate
 from barnabas.sql.functions.user import UserFunction
 from barnabas.sql.types.sql_types import SqlType
@@ -108,7 +108,8 @@ class SqlAggregates(TypedAggregate):
                     return before
                 return step(before, *values)
             except Exception as error:
-                scope[CONTEXT].report(logger, f"Error computing the aggregate {name}", error)
+                message = f"Error computing the aggregate {name}"
+                scope[CONTEXT].report(logger, message, error, scope[VALUE])
                 return before
 
         def merge(key: Any, one: Any, two: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.plans import expressions as e
-from barnabas.plans.evaluation import CONTEXT, KEY, Evaluate, compile_expression, compiles
+from barnabas.plans.evaluation import CONTEXT, KEY, VALUE, Evaluate, compile_expression, compiles
 from barnabas.plans.windows import Windowed
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.expressions.codes import code_for
@@ -122,7 +122,7 @@ def _guarded(node: Guarded) -> Evaluate:
         try:
             return operand(scope)
         except Exception as error:
-            scope[CONTEXT].report(logger, message, error)
+            scope[CONTEXT].report(logger, message, error, scope[VALUE])
             return None
 
     return evaluate
@@ -138,7 +138,8 @@ def _new_key(node: NewKey) -> Evaluate:
         if None in key:
             if drops:
                 reason = EvaluationError("a value of the group is null")
-                scope[CONTEXT].report(logger, "Group-by column with null value: the row is left out", reason)
+                message = "Group-by column with null value: the row is left out"
+                scope[CONTEXT].report(logger, message, reason, scope[VALUE])
                 return None
             return None if is_single else key
         return key

@@ -18,7 +18,9 @@ import orjson
 from barnabas.plans.interpreter.records import Failure, Output, Problem
 from barnabas.plans.interpreter.task import Handlers
 from barnabas.sql.analysis.times import NoTime
+from barnabas.sql.execution.json_values import dumped, json_value
 from barnabas.sql.formats.contract import BadKeyBytes
+from barnabas.sql.types.sql_types import STRING
 
 LINES_MAX = 1000  # of a batch
 CAUSES_MAX = 10
@@ -112,7 +114,7 @@ class ProcessingLog:
                 "type": PROCESSING,
                 "recordProcessingError": {
                     "errorMessage": problem.message,
-                    "record": None,
+                    "record": self._row(problem.row),
                     "cause": [problem.cause],
                     "topic": problem.topic,
                     "partition": problem.partition,
@@ -120,6 +122,12 @@ class ProcessingLog:
                 },
             },
         )
+
+    def _row(self, row: Any) -> str | None:
+        """The row that an expression had before it: its values as an array of JSON, as in ksqlDB."""
+        if not isinstance(row, dict) or not self.settings.includes_rows:
+            return None
+        return dumped([json_value(each, STRING) for each in row.values()])
 
     def left_out_by_operators(self, dropped: Mapping[str, int]) -> None:
         """A line for each reason of which an operator has left rows out in this batch."""

@@ -250,3 +250,8 @@ class Rows:
 
     def with_keys(self, keys: Column) -> Rows:
         return replace(self, keys=keys, starts=None, window_ms=0)
+
+
+def row_at(rows: Rows, place: int) -> Any:
+    """The value of one record, as the interpreter has it."""
+    return rows.values.take(np.array([place])).items[0]

@@ -75,9 +75,11 @@ class Origins:
 
         self._deferred.append((place, at_its_record))
 
-    def report(self, order: int, row: int, logger: str, message: str, error: Exception) -> None:
+    def report(
+        self, order: int, place: int, logger: str, message: str, error: Exception, row: Any = None
+    ) -> None:
         """An expression of a record raised: its value is null."""
-        self.defer(order, row, lambda: self._task.report(logger, message, error))
+        self.defer(order, place, lambda: self._task.report(logger, message, error, row))
 
     def finish(self) -> None:
         """Make the calls that were deferred. A handler may raise: the batch has written nothing yet."""
@@ -119,5 +121,5 @@ class Cursor:
     def headers(self) -> Headers:
         return self._origins.headers(self._order)
 
-    def report(self, logger: str, message: str, error: Exception) -> None:
-        self._origins.report(self._order, self.row, logger, message, error)
+    def report(self, logger: str, message: str, error: Exception, row: Any = None) -> None:
+        self._origins.report(self._order, self.row, logger, message, error, row)

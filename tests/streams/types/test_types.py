@@ -15,7 +15,7 @@ SOURCES = HERE.parents[2] / "src"
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
-    """What mypy says of both files, by file and line."""
+    """The errors that mypy finds in both files, by file and line."""
     before = os.environ.get("MYPYPATH")
     os.environ["MYPYPATH"] = str(SOURCES)
     cache = tmp_path_factory.mktemp("mypy")

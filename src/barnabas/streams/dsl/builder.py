@@ -13,10 +13,9 @@ from barnabas.plans.plan import Plan
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.type_variables import V2, TextKey
 from barnabas.streams.dsl.graph import Graph
-from barnabas.streams.dsl.signatures import Form
 from barnabas.streams.dsl.streams import KStream
 from barnabas.streams.dsl.tables import GlobalKTable, KTable
-from barnabas.streams.serdes.formats import JSON, STRING, serde_of
+from barnabas.streams.serdes.formats import JSON, STRING, Form, serde_of
 
 
 class StreamsBuilder:

@@ -16,10 +16,9 @@ from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.type_variables import V2, K, TableKey, V
 from barnabas.plans.windows import SessionWindows, Windowed, Windows
 from barnabas.streams.dsl.graph import checked
-from barnabas.streams.dsl.signatures import Form
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.dsl.window_stores import window_store
-from barnabas.streams.serdes.formats import WindowedSerde, serde_of
+from barnabas.streams.serdes.formats import Form, WindowedSerde, serde_of
 
 if TYPE_CHECKING:
     from barnabas.streams.dsl.groups import GroupedStream

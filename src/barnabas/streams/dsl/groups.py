@@ -18,10 +18,9 @@ from barnabas.plans.type_variables import K2, V2, A, K, TableKey, V
 from barnabas.plans.windows import SessionWindows, Windowed, Windows, milliseconds
 from barnabas.streams.dsl.cogroups import CogroupedStream
 from barnabas.streams.dsl.graph import checked
-from barnabas.streams.dsl.signatures import Form
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.dsl.window_stores import window_store
-from barnabas.streams.serdes.formats import LONG, WindowedSerde, serde_of
+from barnabas.streams.serdes.formats import LONG, Form, WindowedSerde, serde_of
 
 if TYPE_CHECKING:
     from barnabas.streams.dsl.streams import KStream

@@ -12,7 +12,8 @@ from barnabas.plans import nodes as n
 from barnabas.plans.type_variables import K2, V2, K, R, V
 from barnabas.plans.windows import JoinWindows
 from barnabas.streams.dsl.graph import checked
-from barnabas.streams.dsl.signatures import Form, OfBoth, WithKey
+from barnabas.streams.dsl.signatures import OfBoth, WithKey
+from barnabas.streams.serdes.formats import Form
 
 if TYPE_CHECKING:
     from barnabas.streams.dsl.streams import KStream

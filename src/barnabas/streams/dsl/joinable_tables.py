@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 from barnabas.plans import nodes as n
 from barnabas.plans.type_variables import K2, V2, K, R, V
 from barnabas.streams.dsl.graph import checked
-from barnabas.streams.dsl.signatures import Form, OfBoth, OfValue, WithKey
+from barnabas.streams.dsl.signatures import OfBoth, OfValue, WithKey
+from barnabas.streams.serdes.formats import Form
 
 if TYPE_CHECKING:
     from barnabas.streams.dsl.tables import KTable

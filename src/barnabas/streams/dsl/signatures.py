@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from barnabas.plans.expressions import Expression
 from barnabas.plans.interpreter.records import Message
-from barnabas.plans.serdes import Serde
 from barnabas.plans.type_variables import K, KeyIn, R, T, V, ValueIn
 
 
@@ -30,8 +29,6 @@ class Processor(Protocol[KeyIn, ValueIn]):
     def process(self, record: Message[KeyIn, ValueIn], /) -> Any: ...
 
 
-# A type or a serde tells the type of keys or values. The name of a format ("int64") does not.
-Form: TypeAlias = type[T] | Serde[T]
 OfValue: TypeAlias = Callable[[V], R] | Expression
 OfBoth: TypeAlias = Callable[[K, V], R] | Expression
 WithKey: TypeAlias = Callable[[T, K, V], R] | Expression

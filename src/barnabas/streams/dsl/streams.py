@@ -19,9 +19,9 @@ from barnabas.plans.type_variables import K2, V2, K, R, V
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.dsl.groups import GroupedStream
 from barnabas.streams.dsl.joinable_streams import JoinableStream
-from barnabas.streams.dsl.signatures import BatchFunction, Form, OfBoth, OfValue, Processor
+from barnabas.streams.dsl.signatures import BatchFunction, OfBoth, OfValue, Processor
 from barnabas.streams.dsl.tables import KTable
-from barnabas.streams.serdes.formats import serde_of
+from barnabas.streams.serdes.formats import Form, serde_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from barnabas.plans.type_variables import K2, V2, A, K, R, V
 from barnabas.plans.windows import SessionWindows, Windows
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.dsl.joinable_tables import JoinableTable
-from barnabas.streams.dsl.signatures import Form, OfBoth, OfValue
-from barnabas.streams.serdes.formats import LONG, serde_of
+from barnabas.streams.dsl.signatures import OfBoth, OfValue
+from barnabas.streams.serdes.formats import LONG, Form, serde_of
 
 if TYPE_CHECKING:
     from barnabas.streams.dsl.streams import KStream

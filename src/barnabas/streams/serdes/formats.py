@@ -9,11 +9,14 @@ import dataclasses
 import json
 import struct
 from collections.abc import Callable
-from typing import Any, Generic, overload
+from typing import Any, Generic, TypeAlias, overload
 
 from barnabas.plans.serdes import PlainSerde, Serde
 from barnabas.plans.type_variables import K2, T
 from barnabas.plans.windows import SessionWindows, TimeWindows, Windowed
+
+# A type or a serde tells the type of keys or values. The name of a format ("int64") does not.
+Form: TypeAlias = type[T] | Serde[T]
 
 _LONG = struct.Struct(">q")
 _TWO = struct.Struct(">qq")
@@ -90,7 +93,7 @@ def model_serde(kind: Any) -> PlainSerde[Any]:
 
 
 @overload
-def serde_of(form: type[T] | Serde[T]) -> Serde[T]: ...
+def serde_of(form: Form[T]) -> Serde[T]: ...
 
 
 @overload

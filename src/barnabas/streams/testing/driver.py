@@ -18,8 +18,7 @@ from barnabas.plans.plan import Plan, Subtopology
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import MemoryBackend, StateBackend
 from barnabas.plans.type_variables import K2, V2, TextKey
-from barnabas.streams.dsl.signatures import Form
-from barnabas.streams.serdes.formats import JSON, STRING, serde_of
+from barnabas.streams.serdes.formats import JSON, STRING, Form, serde_of
 
 HOPS_MAX = 100_000  # records that one record may lead to through internal topics
 

@@ -145,7 +145,7 @@ class Timeline:
 
     def record(self, entry: Entry) -> None:
         marks = ", ".join("?" * len(COLUMNS))
-        with self._open() as table:
+        with self.opened() as table:
             table.execute(f"INSERT OR REPLACE INTO timeline VALUES ({marks})", astuple(entry))
             self._recorded += 1
             if self._recorded % TRIM_EVERY == 0:
@@ -156,7 +156,7 @@ class Timeline:
 
     def set_state(self, kind: str, name: str, state: str, detail: str = "", pid: int = 0) -> None:
         """Set a state; `since` changes only with the state or its detail."""
-        with self._open() as table:
+        with self.opened() as table:
             table.execute(
                 "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET"
                 " since = CASE WHEN state = excluded.state AND detail = excluded.detail"
@@ -167,13 +167,13 @@ class Timeline:
 
     def forget(self, kind: str, name: str) -> None:
         """Delete the state of something that the pipeline does not have any more."""
-        with self._open() as table:
+        with self.opened() as table:
             table.execute("DELETE FROM standing WHERE kind = ? AND name = ?", (kind, name))
 
     def states(self) -> list[CurrentState]:
         if not self.path.exists():
             return []
-        with self._open() as table:
+        with self.opened() as table:
             return [CurrentState(*row) for row in table.execute("SELECT * FROM standing ORDER BY kind, name")]
 
     def entries(
@@ -188,7 +188,7 @@ class Timeline:
             if value is not None:
                 asked += f" AND {column} = ?"
                 values.append(value)
-        with self._open() as table:
+        with self.opened() as table:
             rows = table.execute(
                 f"{asked} ORDER BY ended DESC, run DESC LIMIT ?", (*values, limit)
             ).fetchall()
@@ -199,7 +199,7 @@ class Timeline:
         if not self.path.exists():
             return []
         sums = ", ".join(f"sum({name})" for name in COUNTED)
-        with self._open() as table:
+        with self.opened() as table:
             rows = table.execute(
                 f"SELECT kind, name, count(*), sum(error <> ''), {sums}, sum(max(0, ended - started))"
                 " FROM timeline GROUP BY kind, name ORDER BY kind, name"
@@ -214,7 +214,7 @@ class Timeline:
         return None if row is None else Entry(*row)
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def opened(self) -> Iterator[sqlite3.Connection]:
         """One transaction on a new connection: connections must not be shared by threads and forks."""
         try:
             if not self._is_made:

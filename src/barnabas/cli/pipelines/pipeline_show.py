@@ -14,7 +14,6 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.file import plan as planning
 from barnabas.pipeline.file.plan_costs import costs
 from barnabas.pipeline.file.template import TEMPLATE
@@ -23,6 +22,7 @@ from barnabas.pipeline.lineage.graph import Column, Graph
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe import lineage_picture, report_facts
 from barnabas.pipeline.observe import report as reporting
+from barnabas.pipeline.observe.other_hosts import runner_elsewhere, timeline_of
 from barnabas.pipeline.observe.status import status_lines, table
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -88,7 +88,7 @@ def plan(options: argparse.Namespace, out: Output) -> int:
 
 def status(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
-    timeline = Timeline(state_folder(pipeline))
+    timeline = timeline_of(pipeline)
     if options.watch is not None and options.watch < WATCH_S_MIN:
         raise ToolError(f"--watch {options.watch:g}: give at least {WATCH_S_MIN:g} seconds")
     if options.json:
@@ -100,12 +100,14 @@ def status(options: argparse.Namespace, out: Output) -> int:
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
     if options.watch is None or not sys.stdout.isatty():
-        console.print(table(pipeline.name, timeline))
+        console.print(table(pipeline.name, timeline, runner_elsewhere(pipeline)))
         return 0
-    with Live(table(pipeline.name, timeline), console=console, auto_refresh=False, screen=True) as live:
+    first = table(pipeline.name, timeline, runner_elsewhere(pipeline))
+    with Live(first, console=console, auto_refresh=False, screen=True) as live:
         while True:
             time.sleep(options.watch)
-            live.update(table(pipeline.name, timeline), refresh=True)
+            shown = table(pipeline.name, timeline_of(pipeline), runner_elsewhere(pipeline))
+            live.update(shown, refresh=True)
 
 
 def lineage(options: argparse.Namespace, out: Output) -> int:

@@ -10,25 +10,24 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from barnabas.engine.timeline import Timeline
 from barnabas.pipeline.lake.table_files import answer, table_files
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe.lineage_picture import svg
+from barnabas.pipeline.observe.other_hosts import timeline_of
 from barnabas.pipeline.observe.plots import shown_seconds
 from barnabas.pipeline.observe.report import ROWS_MAX, Facts, TableFacts, ViewFacts
 from barnabas.pipeline.serving.access import open_queries
 from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.pipeline.serving.store.port import StoreError
 from barnabas.pipeline.spec.model import Pipeline
-from barnabas.pipeline.spec.state_folder import state_folder
 
 ENTRIES_MAX = 5000
 REFUSED = "SELECT rule, count(*) AS n FROM t WHERE released_at IS NULL GROUP BY rule"
 
 
 def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
-    timeline = Timeline(state_folder(pipeline))
+    timeline = timeline_of(pipeline)
     return Facts(
         pipeline=pipeline.name,
         lake=pipeline.lake_location.root,

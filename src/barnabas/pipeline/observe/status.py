@@ -90,8 +90,9 @@ def place(key: tuple[str, str]) -> tuple[int, str]:
     return (ORDER.index(Kind(kind)) if kind in set(ORDER) else len(ORDER), name)
 
 
-def table(pipeline: str, timeline: Timeline) -> Group:
-    """A table for `rich`: a heading, the lines, and details of states."""
+def table(pipeline: str, timeline: Timeline, elsewhere: str = "") -> Group:
+    """A table for `rich`: a heading, the lines, and details of states. `elsewhere` says which other host runs
+    the pipeline."""
     from rich.console import Group
     from rich.markup import escape
     from rich.table import Table
@@ -99,7 +100,10 @@ def table(pipeline: str, timeline: Timeline) -> Group:
 
     folder = timeline.path.parent
     held = holder(folder) if is_held(folder) else None
-    heading = Text(f"{pipeline}: " + (f"run by {held}" if held else "not running"), style="bold")
+    heading = Text(
+        f"{pipeline}: " + (f"run by {held or elsewhere}" if held or elsewhere else "not running"),
+        style="bold",
+    )
     shown = Table(box=None, padding=(0, 2, 0, 0))
     numbers = ("runs", "rows", "accepted", "twice", "refused", "size", "last took", "rows/s", "lag", "ago")
     for name in ("", "part", "state"):

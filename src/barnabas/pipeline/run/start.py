@@ -19,6 +19,7 @@ from barnabas.engine import applications
 from barnabas.engine.applications import Application, run_application
 from barnabas.engine.catalogue.catalogue import Catalogue
 from barnabas.engine.errors import brief
+from barnabas.engine.handover.run_copy import copied
 from barnabas.engine.lock import SUPERVISES, LakeLock
 from barnabas.engine.schedule import Job, Schedule
 from barnabas.engine.secrets import reveal, revealed
@@ -42,12 +43,14 @@ from barnabas.pipeline.serving.access import (
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.lake_lock import lake_lock, state_place
 from barnabas.pipeline.spec.model import Pipeline, by_name
+from barnabas.pipeline.spec.run_copies import run_copy
 from barnabas.pipeline.spec.state_folder import state_folder
 from barnabas.pipeline.views.part_files import lake_settings
 
 FILE_NAME = "pipeline.yaml"
 PROGRAMS = ("serving", "streaming", "batch")
 ONCE = "once"
+STORE_OF_MACHINE = "duckdb"
 APPLICATION_KIND = "pipeline"
 SILENT_S_MAX = 300.0  # a Spark application that gives no sign of life for so long is restarted
 FIELDS_OF_RESULT = (
@@ -97,10 +100,10 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> OnceResult:
     from barnabas.pipeline.run.session import open_session
 
     tell = say or no_progress
-    with lake_lock(pipeline, "run --once"):
+    with lake_lock(pipeline, "run --once"), copied_run(pipeline) as took_over:
         changed = plan.apply(pipeline, state_folder(pipeline))
         schedule = Schedule(state_folder(pipeline), jobs_of(pipeline))
-        schedule.make_due(due_at_once(pipeline, changed))
+        schedule.make_due(due_at_once(pipeline, changed, took_over=took_over))
         tell("starting Spark")
         spark = open_session(pipeline, ONCE)
         store = open_pipeline_store(pipeline)
@@ -185,10 +188,28 @@ def supervised(pipeline: Pipeline) -> Iterator[Supervisor]:
 @contextmanager
 def prepared(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[list[Program]]:
     """Apply the pipeline's file under the lock of the lake; the programs of the run."""
+    with copied_run(pipeline) as took_over, prepared_here(pipeline, metrics_port, took_over) as programs:
+        yield programs
+
+
+@contextmanager
+def copied_run(pipeline: Pipeline) -> Iterator[bool]:
+    """Take over what the last run left in the lake, and keep this run's copy there; whether the last run was
+    another machine's."""
+    copy = run_copy(pipeline)
+    if copy is None:
+        yield False
+        return
+    with copied(copy):
+        yield copy.took_over
+
+
+@contextmanager
+def prepared_here(pipeline: Pipeline, metrics_port: int | None, took_over: bool) -> Iterator[list[Program]]:
     folder = state_folder(pipeline)
     endpoint: metrics.Endpoint | None = None
     changed = plan.apply(pipeline, folder)
-    Schedule(folder, jobs_of(pipeline)).make_due(due_at_once(pipeline, changed))
+    Schedule(folder, jobs_of(pipeline)).make_due(due_at_once(pipeline, changed, took_over=took_over))
     recorder = RunRecorder(pipeline)
     drop_removed(changed, lambda view: None, recorder)
     (folder / READY_FILE).unlink(missing_ok=True)
@@ -267,10 +288,13 @@ def file_for_applications(pipeline: Pipeline) -> Path:
 # -- what changed since the last run ---------------------------------------------------------------
 
 
-def due_at_once(pipeline: Pipeline, changes: list[plan.Change]) -> list[str]:
-    """Keys of jobs that are due at once, because their result is defined differently now."""
+def due_at_once(pipeline: Pipeline, changes: list[plan.Change], *, took_over: bool = False) -> list[str]:
+    """Keys of jobs that are due at once, because their result is defined differently now. A machine that
+    took over computes views that its own store does not have as the last machine's had them."""
     kinds = {"views": Kind.VIEW_BATCH, "refined": Kind.REFINED}
-    return [
+    has_own_store = reveal(pipeline.serving.store) == STORE_OF_MACHINE
+    views = pipeline.views if took_over and has_own_store else ()
+    return [Job(Kind.VIEW_BATCH, view.name, None).key for view in views] + [
         Job(kinds[change.section], change.name, None).key
         for change in changes
         if change.section in kinds

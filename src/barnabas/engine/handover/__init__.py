@@ -1,0 +1,1 @@
+"""The copy of a run beside the data: timeline and small files, for the host that takes over."""

@@ -11,6 +11,23 @@ from tests.streams.columns.batches import Given
 PLAIN = "i INT, b BIGINT, d DOUBLE, t STRING, f BOOLEAN"
 DECIMALS = "m DECIMAL(6, 2)"
 NESTED = "w TIMESTAMP, o STRUCT<a INT, x STRING>, l ARRAY<INT>, y BYTES, dd DATE"
+READ = (
+    "'yyyy-MM-dd'",
+    "'yyyy-MM-dd''T''HH:mm:ss'",
+    "'yyyy-MM-dd''T''HH:mm:ss.SSS', 'UTC'",
+    "'yyyy-MM-dd', 'Europe/Oslo'",
+    "'yyyy-M-d'",
+)
+WRITTEN = (
+    "'yyyy-MM-dd HH:mm:ss.SSS'",
+    "'EEE d MMMM yy, h:mm a X', 'UTC'",
+    "'D/uuuu k Z z e'",
+    "'HH:mm', 'Europe/Oslo'",
+    "'SSSSSS'",
+    "'YYYY'",
+)
+PATHS = ("'$.k[1].z'", "'$.k'", "'$.k[0]'", "'$'", "'$.u'", "'k'")
+PADS = ("'*'", "'ü'", "'ab'", "''")
 OLD = ("'a'", "''", "t")
 PATTERNS = ("%a%", "b%", "%", "a_c%", "%\\%", "Straße", "", "_", "%e")
 TEXTS = (
@@ -33,6 +50,10 @@ TEXTS = (
     '{"k":[1,{"z":"ü"}]}',
     "2024-02-30",
     "2024-03-05T10:00:00",
+    "2024-02-29",
+    "1969-12-31T23:59:59.999",
+    "0000-01-01",
+    '{"k":[-0,1.50,null],"u":true,"u":"Ü"}',
 )
 WHOLE = (0, 1, -1, 2, 7, 10, -3, 2**31 - 1, -(2**31), 100_000)
 LONG = (*WHOLE, 2**63 - 1, -(2**63), 2**53 + 1, 1_700_000_000_000)
@@ -83,6 +104,7 @@ class Expressions:
                 lambda: f"-({self.of('int', depth)})",
                 lambda: f"GREATEST({self.of('int', depth)}, {self.of('int', depth)})",
                 lambda: f"INSTR({self.of('text', depth)}, 'a')",
+                lambda: f"SIGN({self.of(self.rng.choice(('int', 'long', 'real')), depth)})",
                 lambda: self._case("int", depth),
             ],
             depth,
@@ -95,6 +117,10 @@ class Expressions:
                 lambda: f"({self.of('long', depth)} {self.rng.choice('+-*/%')} {self.of('int', depth)})",
                 lambda: f"CAST({self.of(self.rng.choice(('real', 'text', 'int')), depth)} AS BIGINT)",
                 lambda: f"ROUND({self.of('real', depth)})",
+                lambda: f"TRUNC({self.of(self.rng.choice(('real', 'int')), depth)})",
+                lambda: f"STRINGTOTIMESTAMP({self.of('text', depth)}, {self.rng.choice(READ)})",
+                lambda: f"UNIX_TIMESTAMP(FROM_UNIXTIME({self.of('long', depth)}))",
+                lambda: f"NULLIF({self.of('long', depth)}, {self.of('long', depth)})",
                 lambda: f"IFNULL({self.of('long', depth)}, {self.of('long', depth)})",
                 lambda: f"LEAST({self.of('long', depth)}, {self.of('long', depth)})",
                 lambda: self._case("long", depth),
@@ -112,7 +138,9 @@ class Expressions:
                 lambda: f"FLOOR({self.of('real', depth)})",
                 lambda: f"CEIL({self.of('real', depth)})",
                 lambda: f"ABS({self.of('real', depth)})",
-                lambda: f"SQRT({self.of('real', depth)})",
+                lambda: f"SQRT({self.of(self.rng.choice(('real', 'long')), depth)})",
+                lambda: f"ROUND({self.of('real', depth)}, {self.rng.choice((0, 1, 2, 3, -1))})",
+                lambda: f"TRUNC({self.of('real', depth)}, 1)",
                 lambda: self._case("real", depth),
             ],
             depth,
@@ -135,7 +163,18 @@ class Expressions:
                 ),
                 lambda: f"REPLACE({self.of('text', depth)}, {rng.choice(OLD)}, 'xy')",
                 lambda: f"CAST({self.of(rng.choice(('int', 'long', 'real', 'bool')), depth)} AS STRING)",
-                lambda: f"EXTRACTJSONFIELD({self.of('text', depth)}, '$.k[1].z')",
+                lambda: f"EXTRACTJSONFIELD({self.of('text', depth)}, {rng.choice(PATHS)})",
+                lambda: f"CONCAT_WS('-', {self.of('text', depth)}, {self.of('text', depth)}, 'x')",
+                lambda: (
+                    f"{rng.choice('LR')}PAD({self.of('text', depth)}, {rng.choice((0, 3, 7, -1))}, "
+                    f"{rng.choice(PADS)})"
+                ),
+                lambda: f"TIMESTAMPTOSTRING({self.of('long', depth)}, {rng.choice(WRITTEN)})",
+                lambda: f"FORMAT_TIMESTAMP(FROM_UNIXTIME({self.of('long', depth)}), {rng.choice(WRITTEN)})",
+                lambda: (
+                    f"FORMAT_TIMESTAMP(PARSE_TIMESTAMP({self.of('text', depth)}, {rng.choice(READ)}), "
+                    f"{rng.choice(WRITTEN)})"
+                ),
                 lambda: f"SPLIT({self.of('text', depth)}, 'b')[1]",
                 lambda: f"NULLIF({self.of('text', depth)}, 'b')",
                 lambda: self._case("text", depth),

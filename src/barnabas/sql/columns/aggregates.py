@@ -1,6 +1,7 @@
 """Aggregate functions of SQL over columns: the rows of a batch join the states of their groups at once.
 
-COUNT, SUM, AVG, MIN, MAX, LATEST_BY_OFFSET and EARLIEST_BY_OFFSET need no Python for a row. Other functions
+COUNT, SUM, AVG, MIN, MAX, LATEST_BY_OFFSET and EARLIEST_BY_OFFSET need no Python for a row, those that keep
+values get all of a group at once (`collecting`). Other functions
 are called for each row that they take, in its order, on the state of its group; rows that they refuse are
 reported. Importing this module registers it. Does not know: windows, stores.
 """
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from barnabas.plans.interpreter.aggregations import own
+from barnabas.sql.columns.collecting import collecting_step
 from barnabas.sql.columns.values import column_of, full, operand_of
 from barnabas.sql.expressions.aggregating import AggregateCall, SqlAggregates
 from barnabas.sql.functions.aggregates import Udaf, whole_of
@@ -102,7 +104,7 @@ def step_of(call: AggregateCall, code: Udaf) -> Step | None:
             return extremes(kind, call.name == "MAX")
     if call.name in ("LATEST_BY_OFFSET", "EARLIEST_BY_OFFSET") and len(call.kinds) == 1:
         return by_offset(call.name == "LATEST_BY_OFFSET")
-    return None
+    return collecting_step(call.name, call.kinds, call.literals, call.limit)
 
 
 def reasons_of(aggregates: SqlAggregates) -> list[str]:

@@ -7,12 +7,15 @@ not take. Does not know: trees.
 
 from __future__ import annotations
 
+from barnabas.sql.columns import date_forms, number_forms, text_forms
 from barnabas.sql.columns.arithmetic import arithmetic_form, negation_form
 from barnabas.sql.columns.cast_forms import cast_form
 from barnabas.sql.columns.comparisons import comparison_form, in_form, like_form
 from barnabas.sql.columns.function_forms import FORMS, Form
 from barnabas.sql.expressions.codes import ARITHMETIC, COMPARISONS
 from barnabas.sql.expressions.nodes import SqlCall
+
+REGISTERED = (date_forms, number_forms, text_forms)  # imported for the forms that they add
 
 
 def form_for(node: SqlCall) -> Form | None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.client.producer import Producer
 from barnabas.sql.errors import SqlError
 from barnabas.sql.running.engine import SparkEngine
 from barnabas.sql.running.settings import EngineSettings
+from barnabas.sql.running.stores import stores_of
 from barnabas.testing.broker import Broker
 from schemas.served import instant_registry
 from sql.running.sessions import Statements, first
@@ -110,6 +112,30 @@ def test_a_stream_joined_with_a_table_finds_what_the_table_had_before(broker: Br
             await session.run("INSERT INTO clicks (id, page) VALUES ('x', 'home');")
             rows = sorted(row.values for row in await first(joined, 2))
             assert rows == [["a", "home", "Oslo"], ["x", "home", None]]
+
+    asyncio.run(main())
+
+
+def test_stores_of_queries_have_the_ends_of_their_changelogs(broker: Broker, tmp_path: Path) -> None:
+    text = "CREATE TABLE totals AS SELECT item->name AS n, COUNT(*) AS c FROM orders GROUP BY item->name;"
+
+    async def main() -> None:
+        async with statements(broker, tmp_path) as session:
+            await session.run(ORDERS)
+            work = (await session.prepared(text)).work
+            [empty] = await stores_of(session.engine._cluster, [work])
+            [store] = empty.ends
+            assert (empty.ends, empty.partitions) == ({store: {}}, ())
+            prefix = work.application_id
+            broker.create_topic(f"{prefix}-{store}-repartition", 2)
+            broker.create_topic(f"{prefix}-{store}-changelog", 2)
+            producer = Producer(session.engine._cluster)
+            await (await producer.send(f"{prefix}-{store}-changelog", b"v", b"k", partition=1))
+            await producer.close()
+            [found] = await stores_of(session.engine._cluster, [work])
+            assert (found.query_id, found.application_id) == (work.query_id, prefix)
+            assert found.ends == {store: {0: 0, 1: 1}}
+            assert found.partitions == tuple((f"{prefix}-{store}-repartition", each) for each in (0, 1))
 
     asyncio.run(main())
 

@@ -20,6 +20,7 @@ from barnabas.sql.execution.port import (
     PullResult,
     QueryState,
     QueryStatus,
+    QueryStores,
     Row,
     SelectKind,
     TopicNeeded,
@@ -269,6 +270,15 @@ class FakeEngine:
 
     def statuses(self) -> Sequence[QueryStatus]:
         return [found for each in self.running if (found := self.status(each)) is not None]
+
+    async def stores(self) -> Sequence[QueryStores]:
+        return [
+            QueryStores(
+                each, f"_confluent-ksql-query_{each}", {"Aggregate": {0: 5, 1: 0}}, (("s", 0), ("s", 1))
+            )
+            for each in self.running
+            if each.startswith("CTAS")
+        ]
 
     def explanation(self, query_id: str) -> Explanation:
         raise SqlError("not here")

@@ -125,6 +125,17 @@ class QueryStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryStores:
+    """The stores of a persistent query: the end of the changelog of each one, by partition. `partitions` are
+    those of the topics that the parts of the query with stores read."""
+
+    query_id: str
+    application_id: str
+    ends: Mapping[str, Mapping[int, int]]
+    partitions: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """A row of a push query. A tombstone has the key's values and null for the others."""
 
@@ -218,6 +229,9 @@ class Engine(Protocol):
     def status(self, query_id: str) -> QueryStatus | None: ...
 
     def statuses(self) -> Sequence[QueryStatus]: ...
+
+    async def stores(self) -> Sequence[QueryStores]:
+        """Of all persistent queries that have stores, as brokers know them now."""
 
     def explanation(self, query_id: str) -> Explanation: ...
 

@@ -27,6 +27,7 @@ from barnabas.sql.execution.port import (
     Prepared,
     PullResult,
     QueryStatus,
+    QueryStores,
     SchemaNeeded,
     TopicNeeded,
 )
@@ -44,6 +45,7 @@ from barnabas.sql.running.runner import Runner
 from barnabas.sql.running.selects import TailingSelect
 from barnabas.sql.running.settings import LOG_CREATE, LOG_PARTITIONS, EngineSettings
 from barnabas.sql.running.spark_queries import spark_rows
+from barnabas.sql.running.stores import stores_of
 from barnabas.sql.syntax.statements import Statement
 
 if TYPE_CHECKING:
@@ -264,6 +266,10 @@ class SparkEngine:
 
     def statuses(self) -> Sequence[QueryStatus]:
         return [query.status() for query in self._queries.values()]
+
+    async def stores(self) -> Sequence[QueryStores]:
+        persistent = [each.work for each in self._queries.values() if each.work.kind is WorkKind.PERSISTENT]
+        return await stores_of(self._cluster, persistent)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._runner.close)

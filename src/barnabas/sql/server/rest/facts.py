@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from barnabas.client.core.errors import ClientError
+from barnabas.protocol import KafkaError
+from barnabas.sql.execution.port import QueryStores
 from barnabas.sql.server.rest.bodies import json_response
 from barnabas.sql.server.settings.properties import is_known
 from barnabas.sql.server.statements.errors import bad_request
 from barnabas.sql.server.statements.session import Server
 
 VERSION = "8.0.0"  # of ksqlDB, whose API this is: clients compare it
+
+log = logging.getLogger("barnabas.sql")
 
 
 class FactEndpoints:
@@ -64,6 +70,7 @@ class FactEndpoints:
         """All nodes of the election, with whether each answers now. Queries are those of the elected one."""
         now_ms = int(time.time() * 1000)
         active = sorted(self._server.metastore.queries)
+        stores = await self._stores()
         found: dict[str, Any] = {}
         own = self._server.settings.url
         urls = [each for each in dict.fromkeys([own, self._leader(), *self._nodes()]) if each]
@@ -75,17 +82,23 @@ class FactEndpoints:
                 "hostAlive": url in answering,
                 "lastStatusUpdateMs": now_ms,
                 "activeStandbyPerQuery": {
-                    each: {
-                        "activeStores": [],
-                        "activePartitions": [],
-                        "standByStores": [],
-                        "standByPartitions": [],
-                    }
-                    for each in (active if runs else [])
+                    each: active_json(stores.get(each)) for each in (active if runs else [])
                 },
-                "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": now_ms},
+                "hostStoreLags": {
+                    "stateStoreLags": lags_json(stores.values()) if runs else {},
+                    "updateTimeMs": now_ms,
+                },
             }
         return json_response({"clusterStatus": found}, request)
+
+    async def _stores(self) -> dict[str, QueryStores]:
+        try:
+            return {each.query_id: each for each in await self._server.engine.stores()}
+        except (KafkaError, ClientError) as error:
+            log.warning(
+                "/clusterStatus has no stores, because brokers do not tell of their topics: %s", error
+            )
+            return {}
 
     async def metadata(self, request: Request) -> Response:
         return json_response({"scope": {"path": [], "clusters": self._clusters}, "id": ""}, request)
@@ -102,3 +115,28 @@ class FactEndpoints:
         if not is_known(name, self._server.settings.shown):
             raise bad_request(f"Unknown property: {name}")
         return json_response(True, request)
+
+
+def active_json(stores: QueryStores | None) -> dict[str, Any]:
+    """What a node has of a query. There are no standby copies: state is in topics."""
+    places = () if stores is None else stores.partitions
+    return {
+        "activeStores": [] if stores is None else list(stores.ends),
+        "activePartitions": [{"topic": topic, "partition": number} for topic, number in places],
+        "standByStores": [],
+        "standByPartitions": [],
+    }
+
+
+def lags_json(stores: Iterable[QueryStores]) -> dict[str, Any]:
+    """The place of each store in its changelog. The node that runs a query has it up to the end."""
+    return {
+        f"{each.application_id}#{store}": {
+            "lagByPartition": {
+                str(number): {"currentOffsetPosition": end, "endOffsetPosition": end, "offsetLag": 0}
+                for number, end in ends.items()
+            }
+        }
+        for each in stores
+        for store, ends in each.ends.items()
+    }

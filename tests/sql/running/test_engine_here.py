@@ -296,7 +296,7 @@ def test_windows_behind_the_retention_are_not_found(
     ("row", "words"),
     [
         ({"ID": "a", "W": 1}, "W does not exist"),
-        ({"ID": "a", "V": "x"}, "coerce"),
+        ({"ID": "a", "V": "x"}, """Can't coerce the value "x" of column V into INTEGER"""),
         ({"ID": "a", "V": True}, "coerce"),
     ],
 )

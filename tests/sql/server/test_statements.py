@@ -171,6 +171,8 @@ def test_asserts_wait_and_tell_what_is_not_true(shared: RunningServer) -> None:
     shared.ksql("ASSERT NOT EXISTS TOPIC nobody;")
     missing = shared.post("/ksql", {"ksql": "ASSERT TOPIC nobody TIMEOUT 1 SECOND;"})
     assert (missing.status_code, missing.json()["error_code"]) == (417, 41700)
+    upper = shared.post("/ksql", {"ksql": f"ASSERT TOPIC `{name.upper()}` TIMEOUT 1 SECOND;"}).json()
+    assert upper["message"].endswith(f"does not exist: there is '{name}', put its name into quotes")
     other = shared.post("/ksql", {"ksql": f"ASSERT TOPIC `{name}` WITH (PARTITIONS=9);"}).json()
     assert "PARTITIONS=1, not 9" in other["message"]
     assert shared.post("/ksql", {"ksql": "ASSERT SCHEMA ID 1;"}).status_code == 428
@@ -186,6 +188,28 @@ def test_facts_about_the_server(shared: RunningServer) -> None:
     assert shared.http.get("/clusterStatus").json()["clusterStatus"]
     assert shared.http.get("/is_valid_property/ksql.streams.auto.offset.reset").json() is True
     assert shared.http.get("/is_valid_property/nonsense").status_code == 400
+
+
+def test_the_status_of_the_cluster_has_stores_and_their_lags(shared: RunningServer) -> None:
+    shared.ksql(
+        "CREATE TABLE kept_source (k STRING PRIMARY KEY) WITH (KAFKA_TOPIC='kept', PARTITIONS=1);"
+        "CREATE TABLE kept AS SELECT * FROM kept_source;"
+    )
+    wait_until(lambda: any("KEPT" in each for each in shared.engines[0].running), seconds=60)
+    [query_id] = [each for each in shared.engines[0].running if "KEPT" in each]
+    [status] = shared.http.get("/clusterStatus").json()["clusterStatus"].values()
+    assert status["activeStandbyPerQuery"][query_id] == {
+        "activeStores": ["Aggregate"],
+        "activePartitions": [{"topic": "s", "partition": 0}, {"topic": "s", "partition": 1}],
+        "standByStores": [],
+        "standByPartitions": [],
+    }
+    lags = status["hostStoreLags"]["stateStoreLags"][f"_confluent-ksql-query_{query_id}#Aggregate"]
+    assert lags["lagByPartition"]["0"] == {
+        "currentOffsetPosition": 5,
+        "endOffsetPosition": 5,
+        "offsetLag": 0,
+    }
 
 
 def test_an_assert_may_wait_longer_than_a_request_may_last() -> None:

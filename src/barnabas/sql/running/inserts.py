@@ -8,6 +8,7 @@ Does not know: statements.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from barnabas.sql.metastore.schemas import ROWTIME
 from barnabas.sql.types.sql_types import BIGINT
 
 CODECS_MAX = 1_000
+SHOWN_MAX = 80  # characters of a value in an error
 Codecs = tuple[RowCodec, RowCodec]
 
 
@@ -148,8 +150,9 @@ def insert_of(source: DataSource, given: Mapping[str, Any]) -> InsertRow:
         kind = BIGINT if column == ROWTIME else columns[column].kind
         try:
             found[column] = None if value is None else read_json(kind, value)
-        except (BadBytes, ValueError, ArithmeticError, TypeError) as error:
-            raise SqlError(f"Can't coerce a field of type {type(value).__name__} ({name}): {error}") from None
+        except (BadBytes, ValueError, ArithmeticError, TypeError):
+            shown = json.dumps(value, default=str)[:SHOWN_MAX]
+            raise SqlError(f"Can't coerce the value {shown} of column {column} into {kind}") from None
     key = tuple(found.get(each.name) for each in schema.key)
     if source.is_table and any(each is None for each in key):
         raise SqlError(

@@ -8,7 +8,6 @@ at most, then a fast sender waits.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from barnabas.protocol import KafkaError
 from barnabas.services.errors import ApiError
 from barnabas.services.json_bodies import parse_json
 from barnabas.sql.errors import SqlError
+from barnabas.sql.execution.json_values import dumped
 from barnabas.sql.server.commands.command import texts
 from barnabas.sql.server.rest.bodies import DELIMITED, JSON
 from barnabas.sql.server.settings.properties import plain_names
@@ -144,13 +144,13 @@ def ack_of_error(number: int, error: Exception) -> Ack | None:
 
 async def in_lines(acks: AsyncIterator[list[Ack]]) -> AsyncIterator[str]:
     async for some in acks:
-        yield "".join(json.dumps(ack) + "\n" for ack in some)
+        yield "".join(dumped(ack) + "\n" for ack in some)
 
 
 async def in_array(acks: AsyncIterator[list[Ack]]) -> AsyncIterator[str]:
     separator = "["
     async for some in acks:
-        yield separator + ",\n".join(json.dumps(ack) for ack in some)
+        yield separator + ",\n".join(dumped(ack) for ack in some)
         separator = ",\n"
     yield "]" if separator != "[" else "[]"
 

@@ -59,7 +59,7 @@ async def selection(session: Session, text: str) -> Selection:
             return Selection(statement, whole)
         if not isinstance(statement, Query):
             raise StatementRefused(
-                f"Statement type `{type(statement).__name__}' not supported here: send it to /ksql",
+                "Only SELECT and PRINT are supported here: send other statements to /ksql",
                 whole,
             )
         number = random.getrandbits(SELECT_ID_BITS)  # its id ends with it, and must be its own

@@ -30,15 +30,23 @@ Problem = Callable[[], Awaitable[str | None]]
 async def assert_topic(session: Session, statement: made.AssertTopic, text: str) -> Entity:
     admin = Admin(session.server.cluster)
 
+    async def missing() -> str | None:
+        if not statement.exists:
+            return None
+        name = statement.name
+        others = [each.name for each in await admin.list_topics() if each.name.upper() == name.upper()]
+        hint = f": there is '{others[0]}', put its name into quotes" if others else ""
+        return f"Topic {name} does not exist{hint}"
+
     async def problem() -> str | None:
         try:
             [found] = await admin.describe_topics([statement.name])
         except NoTopic:
-            return f"Topic {statement.name} does not exist" if statement.exists else None
+            return await missing()
         except KafkaError as error:
             if error.code not in MISSING:
                 raise
-            return f"Topic {statement.name} does not exist" if statement.exists else None
+            return await missing()
         if not statement.exists:
             return f"Topic {statement.name} exists"
         actual = {

@@ -89,6 +89,29 @@ def test_a_task_that_moves_to_another_executor(broker: Broker, tmp_path: Path) -
     assert found == sorted(expected("moved"), key=str)
 
 
+def test_a_table_without_a_changelog_is_restored_from_its_topic_as_far_as_it_was_read(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Were the next colour restored too, it would leave its own group in place of the one before."""
+    builder = StreamsBuilder("colours")
+    table = builder.table("colours-in", value=str, store="colours")
+    counts = table.group_by(lambda user, colour: (colour, user), key=str, value=str).count()
+    counts.to_stream().to("colours-out", value=int)
+    state = tmp_path / "state"
+    with LocalApplication(broker, builder.build("all"), state) as application:
+        application.create("colours-in", "colours-out", partitions=1)
+        application.produce("colours-in", [("ann", "blue", 1), ("bob", "blue", 2)])
+        application.run()
+        shutil.rmtree(state)
+        application.produce("colours-in", [("ann", "red", 3)])
+        application.run()
+        found = {key: value for key, value, _ in application.read("colours-out", value=int)}
+        client = ClientSettings(broker.bootstrap, "topics", isolation_level="read_committed")
+        topics = run(shared_cluster(client).topics(None))
+    assert found == {"blue": 1, "red": 1}
+    assert [name for name in topics if name.startswith("colours-") and "colours-changelog" in name] == []
+
+
 def words(name: str) -> Plan:
     builder = StreamsBuilder(name)
     builder.stream(f"{name}-in", value=str).group_by_key().count(store="counts").to_stream().to(f"{name}-out")

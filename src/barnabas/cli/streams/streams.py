@@ -61,8 +61,8 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
     from barnabas.spark.basics.settings import OptionError
     from barnabas.streams.columns.roads import explain
     from barnabas.streams.run.application import reset_streams, run_streams
-    from barnabas.streams.run.settings import streams_settings
-    from barnabas.streams.run.topologies import TopologyError, load_plan
+    from barnabas.streams.run.settings import optimization_of, streams_settings
+    from barnabas.streams.run.topologies import OPTIMIZATION, TopologyError, load_plan
 
     given = pairs(options.config)
     try:
@@ -79,7 +79,9 @@ def run(options: argparse.Namespace, out: Output) -> int | None:
             return None
         if options.command == "explain":
             forms = {"text": explain, "dot": dot, "kafka": describe}
-            out.line(forms[options.form](load_plan(options.topology, options.application_id)).rstrip())
+            optimization = optimization_of(given.get(OPTIMIZATION, "none"))
+            plan = load_plan(options.topology, options.application_id, optimization)
+            out.line(forms[options.form](plan).rstrip())
             return None
         settings = streams_settings(options.application_id, options.bootstrap_server, given)
         verb = "would delete" if options.dry_run else "deleted"

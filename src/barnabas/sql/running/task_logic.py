@@ -6,11 +6,12 @@ Pickled once for each query. Does not know: Spark, transactions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from barnabas.client.core.topology import TopicPartition
 from barnabas.plans.plan import Plan
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.sql.columns import loading
@@ -68,8 +69,10 @@ class MakeSqlLogic:
     def facts(self, state: StateFile) -> str:
         return self._plain.facts(state)
 
-    def restore(self, state: StateFile, partition: int, facts: str) -> None:
-        self._plain.restore(state, partition, facts)
+    def restore(
+        self, state: StateFile, partition: int, facts: str, positions: Mapping[TopicPartition, int]
+    ) -> None:
+        self._plain.restore(state, partition, facts, positions)
 
     @property
     def _plain(self) -> MakePlanLogic:

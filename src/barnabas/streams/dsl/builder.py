@@ -13,6 +13,7 @@ from barnabas.plans.plan import Plan
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.type_variables import V2, TextKey
 from barnabas.streams.dsl.graph import Graph
+from barnabas.streams.dsl.optimizing import wanted
 from barnabas.streams.dsl.streams import KStream
 from barnabas.streams.dsl.tables import GlobalKTable, KTable
 from barnabas.streams.serdes.formats import JSON, STRING, Form, serde_of
@@ -190,10 +191,13 @@ class StreamsBuilder:
                 is_global=is_global,
             )
         )
+        if not is_global:
+            graph.tables.append(table.name)
         return source.name, table.name, spec
 
-    def build(self) -> Plan:
-        """The topology as a plan."""
+    def build(self, optimization: str = "none") -> Plan:
+        """The topology as a plan. `optimization` is Kafka Streams' `topology.optimization`: `all`, or some
+        of `merge.repartition.topics` and `reuse.ktable.source.topics`."""
         if not self._graph.nodes:
             raise ValueError("the topology is empty: begin with stream(), table() or global_table()")
-        return self._graph.plan()
+        return self._graph.plan(wanted(optimization))

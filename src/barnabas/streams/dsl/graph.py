@@ -12,6 +12,7 @@ from barnabas.plans.nodes import Node
 from barnabas.plans.plan import Plan, PlanError
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreSpec
+from barnabas.streams.dsl.optimizing import Repartition, optimized
 from barnabas.streams.serdes.formats import JSON
 
 N = TypeVar("N", bound=Node)
@@ -28,6 +29,8 @@ class Graph:
         self.nodes: list[Node] = []
         self.stores: dict[str, StoreSpec] = {}
         self.copartitioned: list[frozenset[str]] = []
+        self.repartitions: list[Repartition] = []  # those that a step needs, not the user's own
+        self.tables: list[str] = []  # read from topics of the user
         self._index = 0
 
     def name(self, prefix: str, given: str | None = None) -> str:
@@ -49,8 +52,9 @@ class Graph:
         self.stores[spec.name] = spec
         return spec.name
 
-    def plan(self) -> Plan:
-        return Plan(tuple(self.nodes), dict(self.stores), tuple(self.copartitioned), self.application_id)
+    def plan(self, optimizations: frozenset[str] = frozenset()) -> Plan:
+        plan = Plan(tuple(self.nodes), dict(self.stores), tuple(self.copartitioned), self.application_id)
+        return optimized(plan, self.repartitions, self.tables, optimizations)
 
 
 def checked(function: Any, what: str, *, takes_batches: bool = False) -> Any:

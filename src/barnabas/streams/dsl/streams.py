@@ -19,6 +19,7 @@ from barnabas.plans.type_variables import K2, V2, K, R, V
 from barnabas.streams.dsl.graph import Graph, checked
 from barnabas.streams.dsl.groups import GroupedStream
 from barnabas.streams.dsl.joinable_streams import JoinableStream
+from barnabas.streams.dsl.optimizing import Repartition
 from barnabas.streams.dsl.signatures import BatchFunction, OfBoth, OfValue, Processor
 from barnabas.streams.dsl.tables import KTable
 from barnabas.streams.serdes.formats import Form, serde_of
@@ -303,7 +304,11 @@ class KStream(JoinableStream[K, V]):
         if not self.needs_repartition:
             return self
         key, value = self._key(None), self._value(None)
-        return self._through_internal(prefix, key, value, name=name, keeps_null_keys=keeps_null_keys)
+        moved = self._through_internal(prefix, key, value, name=name, keeps_null_keys=keeps_null_keys)
+        if not keeps_null_keys:
+            added = [node.name for node in self.graph.nodes[-3:]]
+            self.graph.repartitions.append(Repartition(self.node, *added))
+        return moved
 
     def group_by_key(
         self,

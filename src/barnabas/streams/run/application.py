@@ -51,7 +51,7 @@ def run_streams(
     settings = streams_settings(application_id, servers, given)
     if port is not None:
         http_settings(settings, given)
-    plan = load_plan(topology, application_id)
+    plan = load_plan(topology, application_id, settings.optimization)
     arguments = {
         "topology": topology, "application_id": application_id, "servers": servers, "settings": dict(given),
     }  # fmt: skip

@@ -37,6 +37,7 @@ EFFECTIVE = frozenset(
         "replication.factor",
         "request.timeout.ms",
         "state.dir",
+        "topology.optimization",
     }
 )
 OF_PREFIXES = frozenset(  # usual names behind prefixes: a typo may be in the prefix itself
@@ -98,7 +99,6 @@ WITHOUT_EFFECT = {  # of Kafka Streams, with what does the same here
     "statestore.cache.max.bytes": "",
     "task.assignor.class": "",
     "task.timeout.ms": "",
-    "topology.optimization": "",
     "upgrade.from": "",
     "window.size.ms": "",
     "windowed.inner.class.serde": "",

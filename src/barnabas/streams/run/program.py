@@ -71,7 +71,7 @@ def plan_queries(
     topology: str, settings: StreamsSettings, cluster: WorkerCluster, conductor: Conductor
 ) -> PlanQueries:
     """The queries of the topology, which follow its topics."""
-    plan = load_plan(topology, settings.tasks.application_id)
+    plan = load_plan(topology, settings.tasks.application_id, settings.optimization)
     create_missing(settings.error_topics, cluster, settings.creation.replicas)
 
     def make() -> list[Query]:

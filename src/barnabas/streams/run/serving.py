@@ -31,7 +31,7 @@ def main(arguments: Mapping[str, object]) -> int:
     assert isinstance(given, dict)
     application_id = str(arguments["application_id"])
     settings = streams_settings(application_id, str(arguments["servers"]), given)
-    plan = load_plan(str(arguments["topology"]), application_id)
+    plan = load_plan(str(arguments["topology"]), application_id, settings.optimization)
     folder = settings.state_folder / application_id
     address: list[str] = []
 

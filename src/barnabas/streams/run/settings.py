@@ -15,8 +15,9 @@ from pathlib import Path
 from barnabas.plans.interpreter.records import ErrorSink, Handler, fail, log_and_continue, nothing
 from barnabas.plans.interpreter.task import Handlers
 from barnabas.spark.basics.settings import ClientSettings, OptionError, client_settings
+from barnabas.streams.dsl.optimizing import wanted
 from barnabas.streams.run.error_records import DeadLetters, ProcessingLog, Sinks
-from barnabas.streams.run.topologies import TopologyError, load_attribute
+from barnabas.streams.run.topologies import OPTIMIZATION, TopologyError, load_attribute
 from barnabas.streams.spark.internal_topics import USUAL, Creation
 from barnabas.streams.spark.purging import PURGE_S
 from barnabas.streams.spark.renewing import METADATA_AGE_S
@@ -53,6 +54,7 @@ OWN = {
     PURGE_INTERVAL,
     REPLICAS,
     METADATA_AGE,
+    OPTIMIZATION,
     DESERIALIZATION,
     PROCESSING,
     PRODUCTION,
@@ -70,6 +72,7 @@ class StreamsSettings:
     purge_s: float = PURGE_S
     creation: Creation = USUAL
     metadata_age_s: float = METADATA_AGE_S
+    optimization: str = "none"
 
     @property
     def state_folder(self) -> Path:
@@ -113,7 +116,17 @@ def streams_settings(application_id: str, servers: str, given: Mapping[str, str]
         seconds_of(given, PURGE_INTERVAL, PURGE_S),
         creation_of(given),
         seconds_of(given, METADATA_AGE, METADATA_AGE_S),
+        optimization_of(given.get(OPTIMIZATION, "none")),
     )
+
+
+def optimization_of(text: str) -> str:
+    """Check the value of `topology.optimization`."""
+    try:
+        wanted(text)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    return text
 
 
 def client_of(servers: str, given: Mapping[str, str], *, is_exactly_once: bool) -> ClientSettings:

@@ -14,8 +14,10 @@ from typing import Any
 
 from barnabas.engine.upgrades import QueryPlan
 from barnabas.plans.plan import Plan
+from barnabas.streams.dsl.optimizing import wanted
 
 TOPOLOGY = "topology"
+OPTIMIZATION = "topology.optimization"
 
 
 class TopologyError(ValueError):
@@ -41,13 +43,18 @@ def load_attribute(reference: str, what: str) -> Any:
     return getattr(module, attribute)
 
 
-def load_plan(reference: str, application_id: str) -> Plan:
+def load_plan(reference: str, application_id: str, optimization: str = "none") -> Plan:
     """The plan that `module:attribute` names: a plan, a builder, or a function of the application id that
-    gives one of them."""
+    gives one of them. Plans of builders are optimized as `topology.optimization` says."""
     found = load_attribute(reference, "topology")
     if callable(found) and not isinstance(found, Plan) and not hasattr(found, "build"):
         found = found(application_id)
-    plan = found if isinstance(found, Plan) else found.build()
+    if isinstance(found, Plan):
+        plan = found
+        if wanted(optimization):
+            raise TopologyError(f"{reference} is a plan: {OPTIMIZATION} needs the builder that makes it")
+    else:
+        plan = found.build(optimization) if wanted(optimization) else found.build()
     if plan.application_id != application_id:
         raise TopologyError(
             f"{reference} is built for the application {plan.application_id!r}, not for {application_id!r}:"

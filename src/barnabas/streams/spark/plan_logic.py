@@ -11,7 +11,7 @@ import json
 import logging
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -142,14 +142,19 @@ class MakePlanLogic:
             return ""
         return packed
 
-    def restore(self, state: StateFile, partition: int, facts: str) -> None:
+    def restore(
+        self, state: StateFile, partition: int, facts: str, positions: Mapping[TopicPartition, int]
+    ) -> None:
         cluster = shared_cluster(self.client)
         application_id = self.plan.application_id
         for spec in self.plan.subtopologies[self.number].stores:
             changelog = spec.changelog_topic(application_id)
             if changelog is not None and not spec.is_global:
                 store = state_of(spec, state, application_id)
-                count = restore_store(cluster, store, changelog, partition, state.keep)
+                stop = None
+                if spec.source_topic is not None:  # its next records are input that is not processed yet
+                    stop = positions.get(TopicPartition(changelog, partition), 0)
+                count = restore_store(cluster, store, changelog, partition, state.keep, stop)
                 log.info("%d records of %s-%d were restored", count, changelog, partition)
         if facts:
             found = json.loads(zlib.decompress(base64.b64decode(facts)))

@@ -42,13 +42,19 @@ def apply(state: State, records: Iterable[InputRecord]) -> None:
 
 
 def restore_store(
-    cluster: WorkerCluster, state: State, changelog: str, partition: int, keep: Callable[[], None]
+    cluster: WorkerCluster,
+    state: State,
+    changelog: str,
+    partition: int,
+    keep: Callable[[], None],
+    stop: int | None = None,
 ) -> int:
-    """Restore a store from a partition of its changelog, as far as it is committed now. `keep` writes the
-    pages of each step. Gives the number of records."""
+    """Restore a store from a partition of its changelog, as far as it is committed now, or to an offset.
+    `keep` writes the pages of each step. Gives the number of records."""
     place = TopicPartition(changelog, partition)
     start = cluster.offsets({place: EARLIEST})[place]
-    stop = cluster.offsets({place: LATEST})[place]
+    if stop is None:
+        stop = cluster.offsets({place: LATEST})[place]
     count = 0
     for records, _ in steps(cluster, place, start, stop):
         apply(state, records)

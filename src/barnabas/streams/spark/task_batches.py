@@ -183,7 +183,8 @@ def settle(state: StateFile, partition: int, committed: Offsets, make: MakeLogic
     if not isinstance(make, Restores):
         return
     state.clear(RESTORING)
-    make.restore(state, partition, facts)
+    positions = {place: offset for place, (offset, _) in committed.items()}
+    make.restore(state, partition, facts, positions)
     state.keep(version if version is not None else uuid.uuid4().hex)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import OffsetRange
 from barnabas.streams.columns.task import Part
@@ -79,8 +80,11 @@ class Restores(Protocol):
     def facts(self, state: StateFile) -> str:
         """State that the changelogs do not have, in a few hundred characters: committed with the offsets."""
 
-    def restore(self, state: StateFile, partition: int, facts: str) -> None:
-        """Bring the pages back from the changelogs. The state is empty; `restored` writes in steps."""
+    def restore(
+        self, state: StateFile, partition: int, facts: str, positions: Mapping[TopicPartition, int]
+    ) -> None:
+        """Bring the pages back from the changelogs. The state is empty; `restored` writes in steps.
+        `positions` are the committed offsets: a source topic that serves as changelog is read so far."""
 
 
 @dataclass(frozen=True, slots=True)

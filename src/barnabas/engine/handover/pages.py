@@ -40,7 +40,7 @@ def pages_of(names: Iterable[str]) -> list[str]:
 
 
 def files_before(names: Iterable[str], run: int) -> list[str]:
-    """What earlier runs left beside their pages."""
+    """The files that earlier runs left beside their pages."""
     return [
         name
         for name in names

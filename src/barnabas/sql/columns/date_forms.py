@@ -202,7 +202,7 @@ def to_millis(kinds: tuple[SqlType, ...], kind: SqlType) -> Form | None:
 
 
 def layout_of(parts: Sequence[Token]) -> dict[str, tuple[int, int]] | None:
-    """Where the digits of each letter begin, and how many there are; None where widths may differ."""
+    """First digit and number of digits of each letter; None where widths may differ."""
     found: dict[str, tuple[int, int]] = {}
     at = 0
     for part in parts:

@@ -118,7 +118,7 @@ class FactEndpoints:
 
 
 def active_json(stores: QueryStores | None) -> dict[str, Any]:
-    """What a node has of a query. There are no standby copies: state is in topics."""
+    """The part of a query that a node has. There are no standby copies: state is in topics."""
     places = () if stores is None else stores.partitions
     return {
         "activeStores": [] if stores is None else list(stores.ends),

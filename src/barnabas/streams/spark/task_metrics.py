@@ -21,7 +21,12 @@ LATENCY = f"{TASK}process_latency_avg"  # ns of a record in the last batch, as i
 NODE = "kafka_streams_stream_processor_node_metrics_"
 # The exporter drops `_total` from gauges since its version 1.0, and dashboards ask for what is left.
 ALSO = {DROPPED: f"{TASK}dropped_records", PROCESSED: f"{NODE}process"}
-RATES = {DROPPED: f"{TASK}dropped_records_rate", PROCESSED: f"{NODE}process_rate"}
+RATES = {
+    f"{TASK}dropped_records_rate": DROPPED,
+    f"{NODE}process_rate": PROCESSED,
+    f"{TASK}process_rate": PROCESSED,
+    f"{TASK}commit_rate": COMMITTED,
+}
 LAG = "kafka_consumer_consumer_fetch_manager_metrics_records_lag"
 PROBLEMS, WRITTEN = "barnabas_streams_task_problems_total", "barnabas_streams_task_records_sent_total"
 
@@ -61,5 +66,6 @@ class TaskMetrics:
         found = {name: dict(each) for name, each in list(self.values.items())}
         for name, other in ALSO.items():
             found[other] = found.get(name, {})
-            found[RATES[name]] = self._growth[name].rates(found[other], self._now_s())
+        for rate, name in RATES.items():
+            found[rate] = self._growth[rate].rates(found.get(name, {}), self._now_s())
         return found

@@ -21,7 +21,7 @@ class Log:
         self.causes: list[str] = []
         self.headers: tuple[tuple[str, bytes | None], ...] = ()
 
-    def report(self, logger: str, message: str, error: Exception) -> None:
+    def report(self, logger: str, message: str, error: Exception, row: Any = None) -> None:
         self.causes.append(str(error))
 
 

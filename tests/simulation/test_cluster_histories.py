@@ -51,6 +51,7 @@ REMEMBERED = [
     ("cluster-shares", 744),
     ("cluster-shares", 1000237),
     ("cluster-shares", 1000332),
+    ("cluster-shares", 1201300),
     ("cluster-streams", 33),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from barnabas.client.core.acknowledgements import AcknowledgeType
@@ -12,12 +14,17 @@ LOCK_S = 2.0
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
 
+@dataclass(eq=False)
+class Leader:
+    leader_epoch: int
+
+
 class Table:
     """A share partition with two members; each step takes a tenth of a second."""
 
     def __init__(self, deliveries_max: int = 5) -> None:
         self.now_s = 1.0
-        self.tenure = object()
+        self.tenure = Leader(0)
         self.is_connected = True
         self.partition = SharedPartition("g t-0", lambda: self.now_s, deliveries_max, LOCK_S)
 
@@ -37,12 +44,12 @@ class Table:
     def acknowledge(self, delivery: Delivery, kind: AcknowledgeType) -> None:
         self.now_s += 0.1
         sent_s = self.now_s
-        self.partition.acknowledging(delivery, kind)
+        self.partition.acknowledging(delivery, kind, self.tenure)
         self.now_s += 0.1
         self.partition.acknowledged(delivery, kind, sent_s)
 
     def change_the_leader(self) -> None:
-        self.tenure = object()
+        self.tenure = Leader(self.tenure.leader_epoch + 1)
 
 
 @pytest.fixture
@@ -126,6 +133,25 @@ def test_a_record_whose_end_was_confirmed_may_not_be_delivered_again(
 
     with pytest.raises(Wrong, match="after its end was confirmed"):
         table.deliver(7, "other")
+
+
+def test_a_leader_that_is_cut_off_does_not_know_what_its_successor_confirmed(table: Table) -> None:
+    cut_off = table.tenure
+    table.deliver(7, "one")
+    table.deliver(8, "one")
+    table.change_the_leader()
+    table.acknowledge(table.deliver(7, "other"), ACCEPT)
+    table.acknowledge(table.deliver(8, "other", 2), RELEASE)
+    successor, table.tenure = table.tenure, cut_off
+    table.now_s += LOCK_S
+    table.deliver(7, "one", 2)
+    table.deliver(8, "one", 2)
+
+    table.tenure = successor
+    with pytest.raises(Wrong, match="after its end was confirmed"):
+        table.deliver(7, "one", 2)
+    with pytest.raises(Wrong, match="after delivery 2 was released"):
+        table.deliver(8, "one", 2)
 
 
 def test_only_the_member_that_holds_a_record_may_acknowledge_it(table: Table) -> None:

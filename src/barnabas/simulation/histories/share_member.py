@@ -28,7 +28,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 from barnabas.simulation.histories.group_member import BEAT_S, RETRY_S, find_coordinator
-from barnabas.simulation.models.share_checks import Delivery, SharedPartition
+from barnabas.simulation.models.share_checks import Delivery, SharedPartition, Tenure
 from barnabas.simulation.world.client import R, SimulatedClient
 from barnabas.simulation.world.history import Wrong
 
@@ -47,7 +47,7 @@ MIXED = (
     AcknowledgeType.REJECT,
 )
 
-Tenure = Callable[[Address, int], object | None]
+TenureOf = Callable[[Address, int], Tenure | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class ShareGroup:
     topic_id: bytes
     partitions: list[SharedPartition]
     lock_s: float
-    tenure: Tenure  # of a partition of the topic on a broker
+    tenure: TenureOf  # of a partition of the topic on a broker
     saw: Callable[[bytes], None]  # a value was delivered
     is_calm: bool = False  # members accept everything, and none leaves
     is_over: bool = False
@@ -263,11 +263,12 @@ class ShareGroupMember:
         sent: dict[Place, dict[Delivery, int]] = {}
         for place, some in types.items():
             held = session.held[place]
+            tenure = self._group.tenure(session.address, place[1])
             for offset, kind in some.items():
                 delivery = held.get(offset)
                 if delivery is None:
                     continue  # a gap
-                self._group.partitions[place[1]].acknowledging(delivery, kind)
+                self._group.partitions[place[1]].acknowledging(delivery, kind, tenure)
                 sent.setdefault(place, {})[delivery] = kind
                 if kind != AcknowledgeType.RENEW:
                     del held[offset]
@@ -328,7 +329,7 @@ class ShareGroupMember:
         place: Place,
         data: SharePartitionData,
         sent_s: float,
-        tenures: Mapping[int, object | None],
+        tenures: Mapping[int, Tenure | None],
     ) -> None:
         group, index = self._group, place[1]
         if not data.acquired_records:

@@ -27,7 +27,7 @@ from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.share_member import ShareGroup, ShareGroupMember
 from barnabas.simulation.histories.stage import SYNCED, WRITTEN, Stage, create_topic, kinds_of
 from barnabas.simulation.histories.transactional_client import Fenced, TransactionalProducer
-from barnabas.simulation.models.share_checks import SharedPartition
+from barnabas.simulation.models.share_checks import SharedPartition, Tenure
 from barnabas.simulation.models.transaction_checks import Epochs, Transactions
 from barnabas.simulation.world.client import Job, SimulatedClient
 from barnabas.simulation.world.faults import Kind, Plan, plan
@@ -153,7 +153,7 @@ class SharesHistory:
         saw = self._saw_committed if self.isolations[index] == "read_committed" else self._saw
         return ShareGroup(name, TOPIC, topic_id, shared, self.lock_s, tenure, saw)
 
-    def _tenure(self, group_id: str, topic_id: bytes, address: Address, partition: int) -> object | None:
+    def _tenure(self, group_id: str, topic_id: bytes, address: Address, partition: int) -> Tenure | None:
         """The share partition in the memory of a broker that is up, as an object to compare."""
         node = self._stage.node_at(address.host)
         if node is None or node.node is None:

@@ -5,19 +5,26 @@ time. Raises `Wrong` if two members hold a record at the same time, an acknowled
 member that does not hold the record, a record is delivered again after its end was confirmed, a delivery
 count is too low or too high, first deliveries are out of order, or a record is passed over.
 Does not know: messages, brokers. A *tenure* is one share partition in the memory of one leader: locks and
-counts that were not stored end with it.
+counts that were not stored end with it. A leader that is cut off does not know what its successors store: it
+delivers until the metadata or the coordinator tells it, as in Apache Kafka, and no acknowledgement is
+confirmed by it meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from barnabas.client.core.acknowledgements import AcknowledgeType
 from barnabas.simulation.world.history import Wrong
 
 LOCK_SLACK_S = 0.002  # brokers count whole milliseconds
 FINAL = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
+
+
+class Tenure(Protocol):
+    leader_epoch: int
 
 
 @dataclass(slots=True, eq=False)
@@ -30,9 +37,10 @@ class Delivery:
     sent_s: float  # when the fetch was sent: the record was acquired after that
     got_s: float
     locked_until_s: float  # at least, unless the member gives the record up
-    tenure: object | None  # None: unknown, or it has changed while the fetch was under way
+    tenure: Tenure | None  # None: unknown, or it has changed while the fetch was under way
     is_connected: Callable[[], bool]  # whether the broker still counts on this member
     ended_s: float | None = None  # when the member sent something that may end the lock
+    sent_to: Tenure | None = None  # where it sent its last acknowledgement; None: unknown
 
     def is_locked_at(self, now_s: float) -> bool:
         return now_s < self.locked_until_s and (self.ended_s is None or now_s < self.ended_s)
@@ -49,7 +57,8 @@ class Fate:
     deliveries: list[Delivery] = field(default_factory=list)
     enders: list[Delivery] = field(default_factory=list)  # deliveries that were accepted or rejected, perhaps
     ended_s: float | None = None  # when the first accept or reject was confirmed
-    releases: list[tuple[float, int]] = field(default_factory=list)  # when confirmed, of which delivery
+    ended_in: Tenure | None = None  # by which tenure
+    releases: list[tuple[float, Delivery]] = field(default_factory=list)  # when confirmed, of which delivery
 
 
 class SharedPartition:
@@ -81,7 +90,7 @@ class SharedPartition:
         member: str,
         count: int,
         sent_s: float,
-        tenure: object | None,
+        tenure: Tenure | None,
         is_connected: Callable[[], bool],
     ) -> Delivery:
         now_s = self._now()
@@ -108,7 +117,9 @@ class SharedPartition:
             raise Wrong(f"{self.name}: {delivery.offset} was {fate.value!r} and is {value!r}")
 
     def _check_end(self, delivery: Delivery, fate: Fate) -> None:
-        if fate.ended_s is not None and fate.ended_s < delivery.sent_s:
+        if fate.ended_s is None or is_cut_off(delivery.tenure, fate.ended_in):
+            return
+        if fate.ended_s < delivery.sent_s:
             raise Wrong(
                 f"{self.name}: {delivery.offset} is delivered to {delivery} after its end was confirmed at "
                 f"{fate.ended_s:.3f} s"
@@ -123,11 +134,13 @@ class SharedPartition:
                 f"{self.name}: {delivery.offset} is delivered to {delivery}, though {seen} deliveries were "
                 f"seen and {self._unanswered} fetches have no response"
             )
-        for confirmed_s, count in fate.releases:
-            if confirmed_s < delivery.sent_s and delivery.count <= count:
+        for confirmed_s, released in fate.releases:
+            if is_cut_off(delivery.tenure, released.sent_to):
+                continue
+            if confirmed_s < delivery.sent_s and delivery.count <= released.count:
                 raise Wrong(
-                    f"{self.name}: {delivery.offset} is delivered to {delivery} after delivery {count} was "
-                    f"released"
+                    f"{self.name}: {delivery.offset} is delivered to {delivery} after delivery "
+                    f"{released.count} was released"
                 )
 
     def _check_lock(self, one: Delivery, other: Delivery) -> None:
@@ -153,8 +166,9 @@ class SharedPartition:
 
     # -- acknowledgements --------------------------------------------------------------------------
 
-    def acknowledging(self, delivery: Delivery, kind: int) -> None:
+    def acknowledging(self, delivery: Delivery, kind: int, tenure: Tenure | None) -> None:
         """The member is about to send this."""
+        delivery.sent_to = tenure
         if kind != AcknowledgeType.RENEW:
             self.gave_up(delivery)
         if kind in FINAL:
@@ -173,9 +187,9 @@ class SharedPartition:
         if kind == AcknowledgeType.RENEW:
             delivery.locked_until_s = max(delivery.locked_until_s, sent_s + self._lock_s - LOCK_SLACK_S)
         elif kind == AcknowledgeType.RELEASE:
-            fate.releases.append((self._now(), delivery.count))
+            fate.releases.append((self._now(), delivery))
         elif fate.ended_s is None:
-            fate.ended_s = self._now()
+            fate.ended_s, fate.ended_in = self._now(), delivery.sent_to
 
     def _check_holder(self, delivery: Delivery, fate: Fate, kind: int, sent_s: float) -> None:
         """Brokers ignore acknowledgements of records that are behind them: those of ended records prove
@@ -225,3 +239,8 @@ class SharedPartition:
             elif not fate.enders and not self._may_be_archived(fate):
                 last = fate.deliveries[-1]
                 raise Wrong(f"{self.name}: {offset} is passed, and was last delivered to {last}")
+
+
+def is_cut_off(tenure: Tenure | None, confirming: Tenure | None) -> bool:
+    """Whether the first tenure is of an older leader than the one that confirmed something."""
+    return tenure is not None and confirming is not None and tenure.leader_epoch < confirming.leader_epoch

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -268,3 +269,23 @@ def test_the_past_is_bounded(opened: Open, monkeypatch: pytest.MonkeyPatch) -> N
         store.put_batch(batch_part(5, orders[:5]))  # what came after it is not known part by part any more
     store.put_batch(batch_part(8, orders[:8]))
     assert by_key(store.answer(Query("revenue")).rows.to_pylist()) == expected(orders)
+
+
+def test_indexes_of_an_earlier_release_are_dropped_from_a_file(tmp_path: Path) -> None:
+    first = open_store("duckdb", name="old", folder=tmp_path)
+    orders = orders_of(random.Random(4), 20)
+    first.put_batch(batch_part(1, orders))
+    before = first.answer(Query("revenue")).rows
+    first.close()
+    with duckdb.connect(str(tmp_path / "serving.duckdb")) as old:
+        old.execute('CREATE INDEX "revenue__1_index_0" ON "revenue__1_now" (_key)')
+        old.execute("CREATE INDEX _moves_index ON _moves (view)")
+        old.execute("ALTER TABLE _views ADD PRIMARY KEY (view)")
+
+    again = open_store("duckdb", name="old", folder=tmp_path)
+    assert again.answer(Query("revenue")).rows == before
+    again.close()
+    with duckdb.connect(str(tmp_path / "serving.duckdb")) as file:
+        assert not file.execute("FROM duckdb_indexes()").fetchall()
+        keys = "FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+        assert not file.execute(keys).fetchall()

@@ -17,13 +17,12 @@ from barnabas.pipeline.views.parts import Joined, TableVersion, ViewState
 
 VERSIONS_MAX = 10_000  # of a view beyond its horizon
 TABLES = (
-    """CREATE TABLE IF NOT EXISTS _views (view VARCHAR PRIMARY KEY, generation BIGINT, layout VARCHAR,
+    """CREATE TABLE IF NOT EXISTS _views (view VARCHAR, generation BIGINT, layout VARCHAR,
     horizon BIGINT, horizon_at TIMESTAMPTZ, "position" BIGINT, position_at TIMESTAMPTZ,
     checked_at TIMESTAMPTZ, oldest BIGINT, speed_since BIGINT, row_count BIGINT,
     fence BIGINT, joined VARCHAR, fence_joined VARCHAR, number BIGINT, covered BIGINT)""",
     """CREATE TABLE IF NOT EXISTS _moves (view VARCHAR, version BIGINT, version_at TIMESTAMPTZ,
     is_horizon BOOLEAN, horizon BIGINT, horizon_at TIMESTAMPTZ, joined VARCHAR, number BIGINT)""",
-    "CREATE INDEX IF NOT EXISTS _moves_index ON _moves (view)",
 )
 COLUMNS = """view, generation, layout, horizon, horizon_at, "position", position_at, checked_at, oldest,
     speed_since, row_count, fence, joined, fence_joined, number, covered"""

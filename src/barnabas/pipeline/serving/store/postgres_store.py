@@ -24,7 +24,7 @@ from barnabas.pipeline.serving.store import catalog
 from barnabas.pipeline.serving.store.port import Limits, StoreError
 from barnabas.pipeline.serving.store.query import BadRequest
 from barnabas.pipeline.serving.store.sql_store import SqlStore
-from barnabas.pipeline.serving.store.transaction import Missing, listed, quoted
+from barnabas.pipeline.serving.store.transaction import KEY, TO, Missing, Tables, listed, quoted
 from barnabas.pipeline.views.layout import Column, Layout, arrow_type
 from barnabas.pipeline.views.part_files import LakeParts
 
@@ -63,6 +63,11 @@ NAMES = {
 # Errors after which a new connection may help.
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
+INDEXES = (
+    "CREATE UNIQUE INDEX IF NOT EXISTS _views_index ON _views (view)",
+    "CREATE INDEX IF NOT EXISTS _moves_index ON _moves (view)",
+)
+
 
 class PostgresDialect:
     name = "postgres"
@@ -70,7 +75,13 @@ class PostgresDialect:
     def type_of(self, type: str) -> str:
         return TYPES.get(type) or type.replace("decimal", "NUMERIC")
 
-    def indexed(self, layout: Layout) -> list[str]:
+    def indexes(self, tables: Tables, layout: Layout) -> list[str]:
+        """By key, by the end of past rows, and by the columns that queries filter."""
+        found = [f"{tables.now} ({KEY})", f"{tables.past} ({TO})"]
+        found += [f"{tables.now} {what}" for what in self._filtered(layout)]
+        return [f"CREATE INDEX {tables.index(number)} ON {what}" for number, what in enumerate(found)]
+
+    def _filtered(self, layout: Layout) -> list[str]:
         found = []
         for column in layout.keys:
             # A B-tree limits the length of values, so it gets a prefix; a hash index has no limit.
@@ -92,9 +103,6 @@ class PostgresDialect:
         if column.type == "binary":
             return [f"substr({name}, 1, {PREFIX_CHARS})", name]
         return [name]
-
-    def has_indexes(self, rows: int) -> bool:
-        return True
 
     def extreme(self, column: Column, *, is_greatest: bool) -> str:
         name = quoted(column.name)
@@ -206,7 +214,7 @@ class PostgresStore(SqlStore):
             ) as one:
                 one.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._schema)}")
                 catalog.upgrade(PostgresTransaction(one))
-                for statement in catalog.TABLES:
+                for statement in (*catalog.TABLES, *INDEXES):
                     one.execute(statement)
         except psycopg.Error as problem:
             raise StoreError(f"the serving store at {self._address()} cannot be opened: {problem}") from None

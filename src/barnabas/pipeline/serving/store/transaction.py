@@ -60,16 +60,12 @@ class Dialect(Protocol):
 
     def type_of(self, type: str) -> str: ...
 
-    def indexed(self, layout: Layout) -> list[str]:
-        """For each index the part of CREATE INDEX behind the table's name."""
+    def indexes(self, tables: Tables, layout: Layout) -> list[str]:
+        """CREATE INDEX for each index of a view's tables."""
         ...
 
     def ordered(self, column: Column) -> list[str]:
         """Expressions to order by, so that an index is used."""
-        ...
-
-    def has_indexes(self, rows: int) -> bool:
-        """Whether a view of so many rows gets indexes."""
         ...
 
     def extreme(self, column: Column, *, is_greatest: bool) -> str:

@@ -128,7 +128,8 @@ class Updates:
             f"INSERT INTO {begun.tables.now} ({names}, {FROM}) "
             f"SELECT {names}, {version} FROM incoming ORDER BY {order}"
         )
-        index_tables(self.transaction, self.dialect, begun.tables, layout, rows)
+        for statement in self.dialect.indexes(begun.tables, layout):
+            self.transaction.run(statement)
         catalog.save(self.transaction, begun)
         catalog.note_move(self.transaction, begun, is_horizon=True)
         return begun
@@ -295,18 +296,6 @@ def create_tables(transaction: Transaction, dialect: Dialect, tables: Tables, la
         f"""CREATE TABLE {tables.speed} ({columns}, {REPLACES} BOOLEAN, {GONE} BOOLEAN, {VERSION} BIGINT,
         {NUMBER} BIGINT)"""
     )
-
-
-def index_tables(
-    transaction: Transaction, dialect: Dialect, tables: Tables, layout: Layout, rows: int
-) -> None:
-    """Index by key, by the end of past rows, and by the columns that queries filter."""
-    if not dialect.has_indexes(rows):
-        return
-    transaction.run(f"CREATE INDEX {tables.index(0)} ON {tables.now} ({KEY})")
-    transaction.run(f"CREATE INDEX {tables.index(1)} ON {tables.past} ({TO})")
-    for number, what in enumerate(dialect.indexed(layout), 2):
-        transaction.run(f"CREATE INDEX {tables.index(number)} ON {tables.now} {what}")
 
 
 def drop_tables(transaction: Transaction, tables: Tables) -> None:

@@ -64,7 +64,7 @@ class ManyPartitions:
 
     def create(self) -> None:
         for topic in self._topics:
-            self._cluster.create(topic, PARTITIONS)
+            self._cluster.create(topic, partitions=PARTITIONS)
         self.wait_until_in_sync()
         self.write([(topic, number) for topic in self._topics for number in range(PARTITIONS)])
 

@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.plans.interpreter.records import Message, TaskError, log_and_continue
 from barnabas.plans.interpreter.task import Handlers
+from barnabas.plans.plan import PlanError
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.streams import (
     F,
@@ -260,3 +261,29 @@ def test_windows_belong_to_the_cogroup() -> None:
     grouped = StreamsBuilder("cogroup").stream("s").group_by_key()
     with pytest.raises(TypeError, match="windows belong to the cogroup"):
         grouped.windowed_by(TimeWindows(5, 5)).cogroup(lambda key, value, sofar: sofar)
+
+
+def test_a_named_grouping_has_one_repartition_topic_however_often_it_is_aggregated() -> None:
+    builder = StreamsBuilder("shops")
+    orders = builder.stream("orders", key=str, value=int).select_key(lambda key, _: key[0], key=str)
+    shops = orders.group_by_key(name="shops")
+    shops.count(store="orders-of").to_stream().to("counts")
+    shops.reduce(lambda one, other: one + other, store="sums-of").to_stream().to("sums")
+    plan = builder.build()
+    assert [topic.name for topic in plan.repartition_topics] == ["shops-shops-repartition"]
+
+    with TestDriver(plan) as driver:
+        orders_in = driver.input("orders", key=str, value=int)
+        for key, value in (("a1", 3), ("a2", 4), ("b1", 5)):
+            orders_in.pipe(key, value, 10)
+        assert driver.output("counts", key=str, value=int).table() == {"a": 2, "b": 1}
+        assert driver.output("sums", key=str, value=int).table() == {"a": 7, "b": 5}
+
+
+def test_two_steps_may_not_write_one_repartition_topic() -> None:
+    builder = StreamsBuilder("shops")
+    orders = builder.stream("orders", key=str, value=int)
+    orders.select_key(lambda key, _: key[0], key=str).group_by_key(name="shops").count()
+    others = orders.select_key(lambda key, _: key[1], key=str).group_by_key(name="shops")
+    with pytest.raises(PlanError, match="two steps write the repartition topic shops-shops-repartition"):
+        others.count()

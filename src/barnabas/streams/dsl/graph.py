@@ -29,6 +29,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.stores: dict[str, StoreSpec] = {}
         self.copartitioned: list[frozenset[str]] = []
+        self.moved: dict[str, tuple[str, Any]] = {}  # by topic: node before, stream behind
         self.repartitions: list[Repartition] = []  # those that a step needs, not the user's own
         self.tables: list[str] = []  # read from topics of the user
         self._index = 0

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 from barnabas.plans import nodes as n
 from barnabas.plans.expressions import Expression, Literal_
 from barnabas.plans.expressions import key as key_
+from barnabas.plans.plan import PlanError
 from barnabas.plans.serdes import Serde
 from barnabas.plans.stores import StoreKind, StoreSpec
 from barnabas.plans.type_variables import K2, V2, K, R, V
@@ -259,9 +260,14 @@ class KStream(JoinableStream[K, V]):
         keeps_null_keys: bool = False,
     ) -> KStream[K, V]:
         graph = self.graph
+        topic = f"{graph.application_id}-{prefix}-repartition"
+        if topic in graph.moved:
+            raise PlanError(
+                f"two steps write the repartition topic {topic}: give each repartition, grouping and join a"
+                " name of its own"
+            )
         sink = graph.name("KSTREAM-SINK-", None if name is None else f"{name}-repartition-sink")
         keyed = graph.name("KSTREAM-FILTER-", None if name is None else f"{name}-repartition-filter")
-        topic = f"{graph.application_id}-{prefix}-repartition"
         wanted = Literal_(True) if keeps_null_keys else key_().is_not_null()
         graph.add(n.Filter(name=keyed, parents=(self.node,), predicate=wanted))
         graph.add(
@@ -275,7 +281,9 @@ class KStream(JoinableStream[K, V]):
                 partitions=partitions,
             )
         )
-        return self._read(topic, key, value, True, None if name is None else f"{name}-repartition-source")
+        found = self._read(topic, key, value, True, None if name is None else f"{name}-repartition-source")
+        graph.moved[topic] = self.node, found
+        return found
 
     def _read(
         self,
@@ -299,11 +307,14 @@ class KStream(JoinableStream[K, V]):
     def partitioned(
         self, prefix: str, name: str | None = None, *, keeps_null_keys: bool = False
     ) -> KStream[K, V]:
-        """This stream, through a repartition topic if its keys have changed. Left and outer joins keep
-        records without a key (KIP-962)."""
+        """This stream, through a repartition topic if its keys have changed. A named grouping that is
+        aggregated twice has one topic. Left and outer joins keep records without a key (KIP-962)."""
         if not self.needs_repartition:
             return self
         key, value = self._key(None), self._value(None)
+        before, behind = self.graph.moved.get(f"{self.graph.application_id}-{prefix}-repartition", ("", None))
+        if before == self.node and (behind.key_serde, behind.value_serde) == (key, value):
+            return cast("KStream[K, V]", behind)
         moved = self._through_internal(prefix, key, value, name=name, keeps_null_keys=keeps_null_keys)
         if not keeps_null_keys:
             added = [node.name for node in self.graph.nodes[-3:]]

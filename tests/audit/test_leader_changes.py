@@ -18,7 +18,9 @@ def test_records_are_counted_once_while_brokers_are_killed_and_paused() -> None:
     """Others lead the partitions of a killed broker; a paused one wakes up as an old leader."""
     with Cluster(combined=3, overrides=COUNTS) as cluster:
         cluster.create_topic("orders", PARTITIONS, 3)
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+        # librdkafka sends what a paused broker got to its new leader when this time is over, 60 s by default.
+        patience = {"enable.idempotence": True, "socket.timeout.ms": 10_000}
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, **patience})
         produced = 0
 
         def produce(number: int) -> None:

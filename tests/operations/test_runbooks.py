@@ -125,7 +125,8 @@ def test_roll_an_upgrade(three: Cluster) -> None:
 
     def write() -> None:
         nonlocal sent
-        producer = Producer({"bootstrap.servers": three.bootstrap, "acks": "all", "linger.ms": 5})
+        once = {"enable.idempotence": True, "linger.ms": 5}
+        producer = Producer({"bootstrap.servers": three.bootstrap, **once})
 
         def delivered(error: object, message: object) -> None:
             if error is not None:

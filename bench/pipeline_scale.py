@@ -30,6 +30,7 @@ from typing import Any
 
 import psutil
 
+from barnabas.engine.delta.log import table_version
 from barnabas.engine.session import session
 from barnabas.pipeline import Pipeline, SparkSettings, TableName
 from barnabas.pipeline.ingest.source_runner import SourceRunner
@@ -116,7 +117,8 @@ def grow(spark: Any, pipeline: Pipeline, done: int, millions: int) -> None:
         ("raw.orders", "batch"), ("staging.orders", "_batch"), ("trusted.orders", "_batch"),
     ):  # fmt: skip
         path = lake.path(TableName.parse(table))
-        rows = spark.read.format("delta").load(path)
+        version = table_version(Path(path))  # a table that is read without one has the copies, too
+        rows = spark.read.format("delta").option("versionAsOf", version).load(path)
         newest = rows.agg({column: "max"}).first()[0]
         old = rows.where(f"{column} <= {newest * (done - 1) // done}")
         share = MILLION / max(old.count(), 1)

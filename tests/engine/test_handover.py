@@ -213,3 +213,7 @@ def test_pages_and_states_of_other_versions_and_damaged_ones() -> None:
     whole = pages.encode_page([entry(1)])
     with pytest.raises(ValueError, match="no page"):
         pages.decode_page(whole[: len(whole) // 2])
+    for at in range(10, len(whole) - 8):  # behind the head of the file
+        damaged = whole[:at] + bytes((whole[at] ^ 0xFF,)) + whole[at + 1 :]
+        with pytest.raises(ValueError):
+            pages.decode_page(damaged)

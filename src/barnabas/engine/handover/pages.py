@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 
@@ -67,7 +68,7 @@ def decode_page(data: bytes) -> list[Entry]:
         page = json.loads(gzip.decompress(data))
         known = [(at, name) for at, name in enumerate(page["columns"]) if name in COLUMNS]
         return [Entry(**{name: row[at] for at, name in known}) for row in page["rows"]]
-    except (OSError, EOFError, KeyError, IndexError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, KeyError, IndexError, TypeError) as error:
         raise ValueError(f"no page of a timeline: {error}") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,6 +83,8 @@ def test_status_shows_the_runs_of_another_host(tmp_path: Path, capsys: pytest.Ca
         assert Schedule(state_folder(two), [NIGHTLY]).ran(NIGHTLY) == ran
         # The store of views is a file of the other host.
         assert due_at_once(two, [], took_over=True) == ["view batch/shops"]
+        elsewhere = replace(two, serving=replace(two.serving, store=f"duckdb:{tmp_path / 'views.db'}"))
+        assert due_at_once(elsewhere, [], took_over=True) == ["view batch/shops"]
     with lake_lock(two, "run of it"), copied_run(two) as took_over:
         assert not took_over
     assert due_at_once(two, []) == []

@@ -292,7 +292,7 @@ def due_at_once(pipeline: Pipeline, changes: list[plan.Change], *, took_over: bo
     """Keys of jobs that are due at once, because their result is defined differently now. A machine that
     took over computes views that its own store does not have as the last machine's had them."""
     kinds = {"views": Kind.VIEW_BATCH, "refined": Kind.REFINED}
-    has_own_store = reveal(pipeline.serving.store) == STORE_OF_MACHINE
+    has_own_store = reveal(pipeline.serving.store).partition(":")[0] == STORE_OF_MACHINE
     views = pipeline.views if took_over and has_own_store else ()
     return [Job(Kind.VIEW_BATCH, view.name, None).key for view in views] + [
         Job(kinds[change.section], change.name, None).key

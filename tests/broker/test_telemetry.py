@@ -102,6 +102,12 @@ def test_pushed_metrics_are_shown_and_deltas_add_up(watched: Watched) -> None:
         wait_until(lambda: push(b"\xff\xff") == ErrorCode.INVALID_RECORD)
         assert push(payload("org.example.total", 1), terminating=True) == ErrorCode.NONE
         assert push(payload("org.example.total", 1)) == ErrorCode.INVALID_REQUEST
+    page = watched.page()
+    counts = dict(line.split(" ") for line in page.splitlines() if line.startswith("kafka_server_client_met"))
+    names = ("instance_count", "plugin_export_count", "plugin_error_count", "throttle_count")
+    instances, exports, errors, throttles = (float(counts[f"kafka_server_client_metrics_{n}"]) for n in names)
+    assert instances >= 3 and exports >= 3 and errors == 1 and throttles >= 1
+    assert float(counts["kafka_server_client_metrics_plugin_export_time_max"]) > 0
 
 
 def test_invalid_pushes_are_refused(watched: Watched) -> None:

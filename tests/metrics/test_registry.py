@@ -175,3 +175,23 @@ def test_a_histogram_has_the_attributes_of_kafkas() -> None:
         "999thPercentile", "Count", "Max", "Mean", "Min", "StdDev",
     }  # fmt: skip
     assert (found["Count"], found["Mean"], found["999thPercentile"]) == (1, 5, 5)
+
+
+def test_a_rate_that_a_reader_asks_for_survives_the_ticks_of_registered_meters() -> None:
+    """The total of some rates is no metric: Kafka shows `append-records-rate` alone."""
+    clock = Clock()
+    registry = Registry(clock)
+    alone = metric_of("kafka.server", "raft-metrics", "append-records-total", Kind.COUNTER, "Records.")
+    clock.now_s += 1_000
+    registry.rates(alone, (), 0)
+    for _ in range(120):  # ten minutes of 4 records a second
+        clock.now_s += TICK_S
+        list(registry.tick())
+    for count in range(0, 2_400, 20):
+        clock.now_s += TICK_S
+        list(registry.tick())
+        rate = registry.rates(alone, (), count)["OneMinuteRate"]
+    assert rate == pytest.approx(4, rel=0.01)
+    clock.now_s += 1_000
+    list(registry.tick())
+    assert not registry._rates

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.node")
 SHUTDOWN_PATIENCE_MS = 10_000
-HEARTBEAT_LANE = "heartbeat"
 
 
 class StartError(Exception):
@@ -222,7 +221,7 @@ class Node:
         heartbeat_timeout_ms: int = settings["broker.session.timeout.ms"] // 2
         self._lifecycle = BrokerLifecycle(
             self._identity(broker.cluster_id),
-            lambda request: seat.channel.send(request, timeout_ms=heartbeat_timeout_ms, lane=HEARTBEAT_LANE),
+            lambda request: seat.channel.send(request, timeout_ms=heartbeat_timeout_ms),
             lambda: metadata.image.provenance.offset,
             settings["broker.heartbeat.interval.ms"],
         )

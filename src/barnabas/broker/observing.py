@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.metrics.parts import (
     access_gauges,
+    channel_gauges,
     cleaner_gauges,
     controller_gauges,
     descriptor_gauges,
@@ -26,6 +27,7 @@ from barnabas.broker.metrics.parts import (
     share_gauges,
     share_state_gauges,
     socket_gauges,
+    telemetry_gauges,
     transaction_gauges,
 )
 from barnabas.broker.metrics.parts.space_gauges import SpaceGauges
@@ -62,10 +64,18 @@ class Observing:
         self._space = SpaceGauges(broker, listeners)
         quota_gauges.register(broker, listening.limits)
         quorum_gauges.register(broker)
+        channel_gauges.register(broker)
         access_gauges.register(broker)
         controller_gauges.register(broker)
         if broker.settings.is_broker:
-            for each in (group_gauges, cleaner_gauges, transaction_gauges, share_gauges, share_state_gauges):
+            for each in (
+                group_gauges,
+                cleaner_gauges,
+                transaction_gauges,
+                share_gauges,
+                share_state_gauges,
+                telemetry_gauges,
+            ):
                 each.register(broker)
         if following is not None:
             replication_gauges.register(broker, following)

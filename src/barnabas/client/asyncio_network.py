@@ -78,7 +78,10 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         if self.lost is not None or self._transport is None:
             raise self.lost or ConnectionLost(self.address, "it was never made")
         self._transport.writelines(pieces)
-        self.bytes_sent += sum(map(len, pieces))
+        size = sum(map(len, pieces))
+        self.bytes_sent += size
+        if self.on_sent is not None:
+            self.on_sent(size)
 
     async def wait(self, exchange: Exchange[R], timeout_ms: float | None = None) -> R:
         if not exchange.is_done:

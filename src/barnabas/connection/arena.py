@@ -37,7 +37,7 @@ class LargeBuffer:
 class Arena:
     __slots__ = (
         "_free", "_free_bytes", "_held", "_large_bytes_max", "_starving", "bytes_large", "is_lent", "limit",
-        "position", "view",
+        "on_starving", "position", "view",
     )  # fmt: skip
 
     def __init__(self, size: int = ARENA_BYTES, large_bytes_max: int = -1) -> None:
@@ -53,6 +53,8 @@ class Arena:
         self._held: list[LargeBuffer] = []
         self._large_bytes_max = large_bytes_max if large_bytes_max >= 0 else NO_LIMIT
         self._starving: dict[Callable[[], None], None] = {}
+        # Called with True when the first frame has to wait for memory, with False when there is some again.
+        self.on_starving: Callable[[bool], None] | None = None
 
     @property
     def bytes_left(self) -> int:
@@ -66,6 +68,8 @@ class Arena:
 
     def wait_for_room(self, resume: Callable[[], None]) -> None:
         """Call `resume` once, when a large buffer is returned."""
+        if not self._starving and self.on_starving is not None:
+            self.on_starving(True)
         self._starving[resume] = None
 
     def borrow(self, frame_bytes: int) -> LargeBuffer:
@@ -89,6 +93,8 @@ class Arena:
         self.bytes_large -= buffer.capacity
         if self._starving and not self.is_exhausted:
             starving, self._starving = self._starving, {}
+            if self.on_starving is not None:
+                self.on_starving(False)
             for resume in starving:
                 resume()
         if referenced:

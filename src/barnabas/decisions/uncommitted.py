@@ -37,7 +37,7 @@ class UncommittedResponse:
 
 
 class UncommittedResponses:
-    __slots__ = ("_loop", "_timeout_s", "_timer", "_too_late", "_turn_into_error", "_waits")
+    __slots__ = ("_loop", "_observe", "_timeout_s", "_timer", "_too_late", "_turn_into_error", "_waits")
 
     def __init__(
         self,
@@ -46,7 +46,10 @@ class UncommittedResponses:
         too_late: KafkaError,
         turn_into_error: TurnIntoError,
         waits: CommitWaits[UncommittedResponse],
+        observe: Callable[[float], object] = lambda seconds: None,
     ) -> None:
+        """`observe`: told how long the oldest of the responses waited that are given together."""
+        self._observe = observe
         self._loop = loop
         self._timeout_s = timeout_ms / 1000
         self._too_late = too_late  # the error of responses that timed out
@@ -64,7 +67,10 @@ class UncommittedResponses:
 
     def committed(self, high_watermark: int) -> None:
         """Give the responses that the high watermark has reached."""
-        self._waits.tell_committed(high_watermark)
+        waits = self._waits
+        if waits and waits[0][0] < high_watermark:
+            self._observe(self._timeout_s - (waits[0][1].deadline - self._loop.time()))
+        waits.tell_committed(high_watermark)
 
     def fail_all(self, error: KafkaError) -> None:
         """Turn all responses into errors: this node will not commit their records."""

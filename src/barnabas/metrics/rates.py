@@ -15,13 +15,14 @@ NAMES = ("OneMinuteRate", "FiveMinuteRate", "FifteenMinuteRate")
 
 
 class Rates:
-    __slots__ = ("_at_s", "_count", "_started_s", "rates")
+    __slots__ = ("_at_s", "_count", "_started_s", "asked_s", "rates")
 
     def __init__(self, count: float, now_s: float, started_s: float | None = None) -> None:
         """`started_s`: since when the count is counted."""
         self._started_s = now_s if started_s is None else started_s
         self._count = count
         self._at_s = now_s
+        self.asked_s = float("-inf")  # when a reader wanted to know them last
         self.rates: list[float] | None = None  # until the first tick
 
     def tick(self, count: float, now_s: float) -> None:

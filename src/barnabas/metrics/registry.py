@@ -26,6 +26,7 @@ T = TypeVar("T")
 METERS_MAX = 2_000  # that have rates by ticks; those of others are computed between two looks
 ROWS_WITH_RATES = 50  # of a metric
 ROWS_A_PART = 128  # of a table that are made together
+FORGOTTEN_S = 900.0  # rates that nobody has asked for, and that are not those of the first rows
 NS_A_SECOND = 1e9
 
 
@@ -155,12 +156,14 @@ class Registry:
             found = Rates(0, self._started_s)  # nobody looked yet: the mean is all that is known
             if len(self._rates) < METERS_MAX:
                 self._rates[metric, tags] = found
+        found.asked_s = now_s
         found.tick(count, now_s)
         return found.attributes(count, now_s, NS_A_SECOND if metric.rate_unit == NANOSECONDS else 1.0)
 
     def tick(self) -> Generator[None, None, None]:
         """Bring rates up to date, in steps. Call it every five seconds. The first rows of each metric have
-        rates, as long as there is room; the first one is that of all topics together."""
+        rates, as long as there is room; the first one is that of all topics together. Other rates stay while
+        somebody asks for them."""
         now_s = self._now_s()
         gone = set(self._rates)
         for metric, rows in self.readings(lambda metric: metric.kind is Kind.COUNTER):
@@ -174,7 +177,8 @@ class Registry:
                 elif len(self._rates) < METERS_MAX:
                     self._rates[key] = Rates(count, now_s, self._started_s)
         for key in gone:
-            del self._rates[key]
+            if now_s - self._rates[key].asked_s > FORGOTTEN_S:
+                del self._rates[key]
 
 
 class Shared:

@@ -18,7 +18,7 @@ from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from barnabas.protocol.messages.vote import VoteRequest
-from barnabas.quorum import quorum_messages
+from barnabas.quorum import lanes, quorum_messages
 from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.quorum.peers import Peers, PeerUnreachable
 from barnabas.quorum.quorum_serving import Serving
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from barnabas.quorum.quorum_fetching import Fetching
     from barnabas.quorum.quorum_voters import VoterChanges
 
-LANE = "quorum"
 DISCOVERY_TIMEOUT_MS = 300
 RETRY_MS_MAX = 1000  # between attempts to reach a voter
 NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
@@ -359,7 +358,7 @@ class Quorum:
             at = outgoing.to.endpoints[0]
             try:
                 response = await self.peers.send_request(
-                    Address(at.host, at.port), request, self.request_ms, LANE
+                    Address(at.host, at.port), request, self.request_ms, lanes.VOTES
                 )
             except PeerUnreachable:
                 await asyncio.sleep(wait_ms / 1000)

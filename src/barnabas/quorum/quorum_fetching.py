@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.quorum import lanes
 from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.quorum.peers import Peers
 from barnabas.quorum.quorum_serving import METADATA_TOPIC_ID
@@ -25,7 +26,6 @@ from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
 
 WAIT_MS = 500  # how long the leader may hold a fetch without news
-FETCH_LANE = "fetch"
 SNAPSHOT_BYTES_MAX = 1 << 30
 SNAPSHOT_LOST = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
@@ -77,7 +77,7 @@ class Fetching:
         """Ask a node who leads. Replicates nothing."""
         request = self._request(epoch, wait_ms=0)
         response = await self._await_in_role(
-            self._peers.send_request(address, request, timeout_ms, lane=FETCH_LANE)
+            self._peers.send_request(address, request, timeout_ms, lane=lanes.METADATA)
         )
         if (
             response.error_code != ErrorCode.NONE
@@ -96,7 +96,7 @@ class Fetching:
         """Make one fetch and apply its response, as long as this leader is still the one to follow.
         Raises `PeerUnreachable`, or KafkaError when the disk fails."""
         response = await self._await_in_role(
-            self._peers.send_request(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
+            self._peers.send_request(address, self._request(epoch), timeout_ms + WAIT_MS, lane=lanes.METADATA)
         )
         if not is_current():
             return Fetched()
@@ -176,7 +176,7 @@ class Fetching:
         while True:
             request = self._snapshot_request(epoch, snapshot, len(received))
             response: FetchSnapshotResponse = await self._await_in_role(
-                self._peers.send_request(address, request, self._timeout_ms, lane=FETCH_LANE)
+                self._peers.send_request(address, request, self._timeout_ms, lane=lanes.METADATA)
             )
             if not self._is_current():
                 return Fetched()

@@ -22,6 +22,7 @@ from barnabas.protocol.messages.kraft_version_record import KRaftVersionRecord
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from barnabas.quorum import lanes
 from barnabas.quorum.peers import PeerUnreachable
 from barnabas.raft import voter_changes
 from barnabas.raft.leader import Leader
@@ -34,7 +35,6 @@ from barnabas.settings.quorum import Address
 if TYPE_CHECKING:
     from barnabas.quorum.quorum import Quorum
 
-LANE = "voters"
 POLL_MS = 20
 SOFTWARE = "barnabas", "0.1.0"
 
@@ -199,7 +199,7 @@ class VoterChanges:
         timeout_ms = self._quorum.request_ms
         try:
             response: ApiVersionsResponse = await self._quorum.peers.send_request(
-                Address(at.host, at.port), request, timeout_ms, LANE
+                Address(at.host, at.port), request, timeout_ms, lanes.VOTERS
             )
         except PeerUnreachable:
             key = voter_changes.key_text(ReplicaKey(voter.id, voter.directory_id))
@@ -254,7 +254,7 @@ class LocalVoterReporter:
             try:
                 address = Address(role.host, role.port)
                 response: Any = await self._quorum.peers.send_request(
-                    address, request, self._quorum.request_ms * 2, LANE
+                    address, request, self._quorum.request_ms * 2, lanes.VOTERS
                 )
             except PeerUnreachable as error:
                 logger.debug("could not report this voter to the leader: %s", error)

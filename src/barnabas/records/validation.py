@@ -105,10 +105,16 @@ class RecordsRejected(KafkaError):
     """
 
     def __init__(
-        self, code: ErrorCode, message: str, record_errors: tuple[tuple[int, str], ...] = ()
+        self,
+        code: ErrorCode,
+        message: str,
+        record_errors: tuple[tuple[int, str], ...] = (),
+        without_key: int = 0,
     ) -> None:
+        """`without_key`: how many records of a compacted topic lack their key."""
         super().__init__(code, message)
         self.record_errors = record_errors
+        self.without_key = without_key
 
 
 class NeedsThread(KafkaError):
@@ -294,7 +300,7 @@ def _check_records(
         if earliest <= first and last <= latest:
             return max(last, NO_TIMESTAMP), walked.offsets_in_order
     # Some record may be invalid: check record by record, to name it in the error.
-    max_timestamp = NO_TIMESTAMP
+    max_timestamp, without_key = NO_TIMESTAMP, 0
     offsets_in_order = True
     for index, raw in enumerate(scan(data, header.record_count)):
         if pause is not None and not index % PAUSED_AFTER:
@@ -305,6 +311,7 @@ def _check_records(
         if raw.offset_delta != index:
             offsets_in_order = False
         if raw.key_size < 0 and rules.compacted:
+            without_key += 1
             problem = (
                 f"Compacted topic cannot accept message without key in topic partition {topic_partition}"
             )
@@ -319,11 +326,11 @@ def _check_records(
         if len(errors) < RECORD_ERRORS_MAX:
             errors.append((index, problem))
     if errors:
-        raise _rejected(code, errors)
+        raise _rejected(code, errors, without_key)
     return max_timestamp, offsets_in_order
 
 
-def _rejected(code: ErrorCode, errors: list[tuple[int, str]]) -> RecordsRejected:
+def _rejected(code: ErrorCode, errors: list[tuple[int, str]], without_key: int = 0) -> RecordsRejected:
     if code == ErrorCode.INVALID_TIMESTAMP:
         message = "One or more records have been rejected due to invalid timestamp"
     else:
@@ -331,7 +338,7 @@ def _rejected(code: ErrorCode, errors: list[tuple[int, str]]) -> RecordsRejected
             f"One or more records have been rejected due to {len(errors)} record errors, the first:"
             f" record {errors[0][0]}: {errors[0][1]}"
         )
-    return RecordsRejected(code, message, tuple(errors))
+    return RecordsRejected(code, message, tuple(errors), without_key)
 
 
 def _append_time_from_producer(header: BatchHeader) -> RecordsRejected:

@@ -30,6 +30,7 @@ class PartitionState:
     __slots__ = (
         "_fetched_ms",
         "_may_join",
+        "adding",
         "epoch_start_offset",
         "followers",
         "has_no_followers",
@@ -58,6 +59,7 @@ class PartitionState:
         """`fetched_ms` has the time of each follower's last fetch of any partition: a caught-up follower does
         not name this partition again."""
         self.replica_id = replica_id  # this broker's
+        self.adding: tuple[int, ...] = ()  # replicas that a reassignment adds
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.epoch_start_offset = 0
@@ -180,6 +182,11 @@ class PartitionState:
         return len(self.maximal_isr) >= min(self.min_isr, len(self.followers) + 1)
 
     # -- the ISR
+
+    @property
+    def is_being_added(self) -> bool:
+        """Whether a reassignment adds this broker's replica."""
+        return self.replica_id in self.adding
 
     def isr_with(self, replica_id: int) -> tuple[int, ...] | None:
         """The ISR to propose with this follower added; None if it may not join now."""

@@ -108,7 +108,12 @@ class CoordinatorHost(DecisionHost[Any], Generic[S]):
         self.load_task: asyncio.Task[None] | None = None
         self._waiting: dict[Token, Deferred] = {}
         self._uncommitted = UncommittedResponses(
-            broker.loop, self.commit_timeout_ms(), TOO_LATE, self.turn_into_error, self.commit_waits
+            broker.loop,
+            self.commit_timeout_ms(),
+            TOO_LATE,
+            self.turn_into_error,
+            self.commit_waits,
+            self.stats.waited_for_commit,
         )
 
     # -- what subclasses define ----------------------------------------------

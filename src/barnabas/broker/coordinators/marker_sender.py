@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from barnabas.quorum import lanes
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ OnResult = Callable[[KafkaError | None], None]
 MARKERS_MAX = 1_000  # partitions in one request
 UNSENT_MAX = 10_000  # for one broker, besides those in flight
 FULL = KafkaError(ErrorCode.NETWORK_EXCEPTION, "too many markers wait for their leader")
-LANE = "markers"
 
 
 class UnsentMarker(NamedTuple):
@@ -68,7 +68,7 @@ class MarkerSender:
                 if rest:
                     self._unsent[broker_id] = rest
                 try:
-                    response = await self._brokers.send_request(broker_id, request_for(some), LANE)
+                    response = await self._brokers.send_request(broker_id, request_for(some), lanes.MARKERS)
                     results = results_of(response)
                 except KafkaError as error:
                     # The broker cannot be reached. Fail all of its markers, since each attempt takes long.

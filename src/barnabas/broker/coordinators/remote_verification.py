@@ -15,6 +15,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
 )
+from barnabas.quorum import lanes
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-LANE = "verifying"
 
 
 async def verify_remotely(
@@ -49,7 +49,7 @@ async def verify_remotely(
         ]
     )
     try:
-        response = await broker.others.send_request(coordinator, request, LANE)
+        response = await broker.others.send_request(coordinator, request, lanes.VERIFICATION)
     except KafkaError:
         return dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION))
     if response.error_code:

@@ -19,13 +19,15 @@ from barnabas.protocol.log_records.consumer_offsets import (
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.transactions.states import State
 
+NS_A_SECOND = 1_000_000_000
 SAMPLED = 7  # the time of an event is measured if the correlation id of its request has none of these bits
 
 
 class CoordinatorStats:
     __slots__ = (
         "batches", "completed_rebalances", "consumer_rebalances", "flushes", "offset_commits",
-        "offset_deletions", "offset_expirations", "processing", "queued", "transaction_timeouts",
+        "offset_deletions", "offset_expirations", "processing", "purgatory", "queued", "transaction_timeouts",
+        "verifications",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -39,6 +41,11 @@ class CoordinatorStats:
         self.processing = Histogram()  # of an event by its shard; sampled
         self.queued = Histogram()  # of requests behind a long one
         self.flushes = Histogram()  # building and staging a batch
+        self.purgatory = Histogram()  # of the oldest of the responses that one commit lets go
+        self.verifications = Histogram()  # of partitions of a transaction, where they need time
+
+    def waited_for_commit(self, seconds: float) -> None:
+        self.purgatory.observe(max(int(seconds * NS_A_SECOND), 0))
 
     def count_group_records(self, records: Sequence[Any], request: Message | None) -> None:
         """Without a request, it is the coordinator itself that expires offsets."""

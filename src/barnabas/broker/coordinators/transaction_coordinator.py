@@ -8,7 +8,8 @@ Does not know: leadership (see `coordinator`), the state of transactions, how ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred
@@ -130,14 +131,14 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
             asking = self.broker.loop.create_task(
                 verify_remotely(self.broker, leader, owner, partitions, add)
             )
-            asking.add_done_callback(self._verified)
+            asking.add_done_callback(self._verified_since(perf_counter_ns()))
             return asking
         found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
         if isinstance(found, dict):
             if counted:
                 self._count_failures(found)
         else:
-            found.add_done_callback(self._verified)
+            found.add_done_callback(self._verified_since(perf_counter_ns()))
         return found
 
     def verifies_at_once(self, transactional_id: str) -> bool:
@@ -153,9 +154,13 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
             return None
         return leader if leader not in (NO_LEADER, self.broker.node_id) else None
 
-    def _verified(self, found: asyncio.Future[Errors]) -> None:
-        if not found.cancelled():  # as it is when the producer's connection was lost
-            self._count_failures(found.result())
+    def _verified_since(self, began_ns: int) -> Callable[[asyncio.Future[Errors]], None]:
+        def verified(found: asyncio.Future[Errors]) -> None:
+            if not found.cancelled():  # as it is when the producer's connection was lost
+                self.stats.verifications.observe(perf_counter_ns() - began_ns)
+                self._count_failures(found.result())
+
+        return verified
 
     def _count_failures(self, errors: Errors) -> None:
         for code in errors.values():

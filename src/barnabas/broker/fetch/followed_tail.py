@@ -139,6 +139,8 @@ class FollowedTail:
         except (OSError, KafkaError):
             return None
         partition.metrics.replication_bytes_out += len(records)
+        if partition.state.adding and self.follower in partition.state.adding:
+            partition.metrics.reassignment_bytes_out += len(records)
         asked.high_watermark = high_watermark = partition.high_watermark
         return self._response.fill(
             high_watermark, partition.last_stable_offset, log.log_start_offset, records

@@ -197,6 +197,8 @@ class FollowerFetch(Fetching):
 
     def count(self, partition: Partition, size: int) -> None:
         partition.metrics.replication_bytes_out += size
+        if partition.state.adding and self._follower in partition.state.adding:
+            partition.metrics.reassignment_bytes_out += size
         self.broker.leader_throttle.count(partition, size)
 
     # -- waiting -----------------------------------------------------------------------------------

@@ -359,6 +359,7 @@ def refused(
         found = partitions.get(topic, index) or partitions.get_by_id(topic_id, index)
         result.log_start_offset = found.log.log_start_offset if found is not None else -1
     if isinstance(error, RecordsRejected):
+        metrics.no_key_records += error.without_key
         result.record_errors = [
             PartitionResponse.BatchIndexAndErrorMessage(
                 batch_index=batch_index, batch_index_error_message=message

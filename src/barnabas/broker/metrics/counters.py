@@ -50,6 +50,11 @@ class ApiMetrics:
     def count(self) -> int:
         return self.immediate.count + (self.waited.count if self.waited is not None else 0)
 
+    @property
+    def handler_ns(self) -> int:
+        """Time in the handler of all requests."""
+        return self.immediate.total + (self.local.total if self.local is not None else 0)
+
     def observe_wait(self, local_ns: int, remote_ns: int, response_queue_ns: int = 0) -> None:
         """Count a request whose response waited for followers, other members, records or threads."""
         self.observe_committed(local_ns + remote_ns + response_queue_ns)
@@ -145,7 +150,10 @@ class TopicMetrics:
         "invalid_magic_records",
         "invalid_sequence_records",
         "messages_in",
+        "no_key_records",
         "produce_requests",
+        "reassignment_bytes_in",
+        "reassignment_bytes_out",
         "replication_bytes_in",
         "replication_bytes_out",
         "share_acknowledgement_requests",
@@ -165,11 +173,20 @@ class TopicMetrics:
         self.invalid_magic_records = 0
         self.invalid_sequence_records = 0
         self.messages_in = 0
+        self.no_key_records = 0
         self.produce_requests = 0
+        self.reassignment_bytes_in = 0
+        self.reassignment_bytes_out = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.share_acknowledgement_requests = 0
         self.share_fetch_requests = 0
+
+    def count_followed(self, size: int, *, is_added: bool) -> None:
+        """Count a batch from a leader. `is_added`: a reassignment adds the replica."""
+        self.replication_bytes_in += size
+        if is_added:
+            self.reassignment_bytes_in += size
 
     def add(self, other: TopicMetrics) -> None:
         for name in TopicMetrics.__slots__:

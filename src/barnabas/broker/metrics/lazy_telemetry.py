@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.metrics.telemetry_stats import TelemetryStats
 from barnabas.metadata.configs import ResourceType
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class LazyTelemetry:
         self._broker = broker
         self._random_bytes = random_bytes
         self._telemetry: Telemetry | None = None
+        self.stats = TelemetryStats()
         self.is_enabled = False
         self._reporters_changed(broker.settings, broker.settings)
         broker.dynamic.on_change((REPORTERS,), self._reporters_changed)
@@ -34,8 +36,13 @@ class LazyTelemetry:
         if self._telemetry is None:
             from barnabas.broker.metrics.telemetry import Telemetry
 
-            self._telemetry = Telemetry(self._broker, self._random_bytes)
+            self._telemetry = Telemetry(self._broker, self._random_bytes, self.stats)
         return self._telemetry
+
+    @property
+    def instance_count(self) -> int:
+        """Clients that have asked for a subscription or pushed; the oldest are forgotten."""
+        return self._telemetry.instance_count if self._telemetry is not None else 0
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self._telemetry is None or delta.configs is None:

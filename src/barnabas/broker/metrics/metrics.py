@@ -39,7 +39,19 @@ TOPIC_COUNTERS = {
         "Batches refused for their offsets or sequence numbers.",
     ),
     "messages_in": ("MessagesInPerSec", "Records produced."),
+    "no_key_records": (
+        "NoKeyCompactedTopicRecordsPerSec",
+        "Records without a key that compacted topics refused.",
+    ),
     "produce_requests": ("TotalProduceRequestsPerSec", "Writes to a partition."),
+    "reassignment_bytes_in": (
+        "ReassignmentBytesInPerSec",
+        "Bytes of records that a replica fetched while a reassignment adds it.",
+    ),
+    "reassignment_bytes_out": (
+        "ReassignmentBytesOutPerSec",
+        "Bytes of records sent to replicas that reassignments add.",
+    ),
     "replication_bytes_in": ("ReplicationBytesInPerSec", "Bytes of records fetched from leaders."),
     "replication_bytes_out": ("ReplicationBytesOutPerSec", "Bytes of records sent to followers."),
     "share_acknowledgement_requests": (
@@ -51,8 +63,8 @@ TOPIC_COUNTERS = {
 # Kafka shows these only for all topics together.
 TOTALS_ONLY = frozenset(
     {
-        "invalid_crc_records", "invalid_magic_records", "invalid_sequence_records",
-        "replication_bytes_in", "replication_bytes_out",
+        "invalid_crc_records", "invalid_magic_records", "invalid_sequence_records", "no_key_records",
+        "reassignment_bytes_in", "reassignment_bytes_out", "replication_bytes_in", "replication_bytes_out",
     }
 )  # fmt: skip
 TOPICS = "kafka.server", "BrokerTopicMetrics"
@@ -112,6 +124,10 @@ class Metrics:
             made = ApiMetrics() if self.measures_requests else SilentApiMetrics()
             found = self._apis[key, version, is_follower] = made
         return found
+
+    @property
+    def apis(self) -> list[tuple[request_tables.ApiId, ApiMetrics]]:
+        return list(self._apis.items())
 
     # -- sources -------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import logging
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.metadata.configs import ResourceType
@@ -25,6 +26,7 @@ from barnabas.settings.errors import SettingsError
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.broker import Broker
+    from barnabas.broker.metrics.telemetry_stats import TelemetryStats
     from barnabas.metadata.image import MetadataImage
     from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest
 
@@ -69,8 +71,9 @@ class ClientInstance:
 
 
 class Telemetry:
-    def __init__(self, broker: Broker, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(self, broker: Broker, random_bytes: Callable[[int], bytes], stats: TelemetryStats) -> None:
         self._broker = broker
+        self._stats = stats
         self._random_bytes = random_bytes
         self._receivers: list[Receiver] = []
         self._subscriptions: dict[str, Subscription] = {}
@@ -84,6 +87,11 @@ class Telemetry:
     @property
     def has_receivers(self) -> bool:
         return bool(self._receivers)
+
+    @property
+    def instance_count(self) -> int:
+        """Clients that have asked for a subscription or pushed."""
+        return len(self._instances)
 
     def load_reporters(self) -> None:
         self._receivers = list(self._broker.reporting.receivers)
@@ -111,6 +119,7 @@ class Telemetry:
             instance_id = self._random_bytes(16)
         instance, now_ms = self._instance(instance_id, context), self._now_ms()
         if now_ms - max(instance.subscribed_ms, instance.pushed_ms) < instance.interval_ms:
+            self._stats.throttled += 1
             raise too_early(instance_id)
         instance.subscribed_ms = now_ms
         return GetTelemetrySubscriptionsResponse(
@@ -147,9 +156,11 @@ class Telemetry:
             now_ms - instance.pushed_ms < instance.interval_ms
         )
         if is_early and not request.terminating:
+            self._stats.throttled += 1
             raise too_early(instance_id)
         instance.pushed_ms = now_ms
         if request.subscription_id != instance.subscription_id:
+            self._stats.unknown_subscriptions += 1
             raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, "the subscription has changed: get it again")
         if request.compression_type not in (0, *COMPRESSIONS):
             raise KafkaError(
@@ -177,6 +188,7 @@ class Telemetry:
             push_interval_ms=instance.interval_ms,
             is_terminating=request.terminating,
         )
+        began_ns = perf_counter_ns()
         try:
             compression = Compression(request.compression_type)
             payload: Any = request.metrics
@@ -188,7 +200,9 @@ class Telemetry:
                     await self._broker.threads.requests.run(receiver.export_metrics, client, payload)
                 else:
                     receiver.export_metrics(client, payload)
+            self._stats.exports.observe(perf_counter_ns() - began_ns)
         except Exception as error:  # receivers are code of other packages
+            self._stats.errors += 1
             log.warning("a receiver failed on metrics of the client %s: %s", client.client_id, error)
             raise KafkaError(ErrorCode.INVALID_RECORD, "a receiver could not process the metrics") from error
 

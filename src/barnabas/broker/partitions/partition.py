@@ -364,7 +364,7 @@ class Partition:
         if not self.is_dirty:
             self.is_dirty = True
             self._tick.staged(self)
-        self.metrics.replication_bytes_in += len(batch)
+        self.metrics.count_followed(len(batch), is_added=self.state.is_being_added)
 
     def learn_high_watermark(self, high_watermark: int) -> None:
         """Apply the leader's high watermark from a response without records."""

@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.core.frames import decode_response
 from barnabas.controller.context import unlimited
 from barnabas.controller.refusals import is_not_controller, refusal
+from barnabas.metrics import Histogram
 from barnabas.protocol import ErrorCode, KafkaError, Message, apis
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
 from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.quorum import lanes
 from barnabas.quorum.peers import PeerUnreachable
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.settings.quorum import Address
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.quorum.channel_traffic import ChannelTraffic
     from barnabas.broker.quorum.peers import Connections
     from barnabas.quorum.controller import Controller
     from barnabas.quorum.quorum import Quorum
@@ -34,9 +37,20 @@ if TYPE_CHECKING:
 AskRemote = Callable[[Address, float], Coroutine[Any, Any, Any]]
 AskOwn = Callable[["Controller"], Awaitable[Any]]
 RETRY_MS = 50
+NS_A_SECOND = 1_000_000_000
 REQUEST_TIMEOUT_MS = 30_000  # as `request.timeout.ms`: clients stop waiting then
 PRINCIPAL_VERSION = 0
-OWN_LANE, FORWARD_LANE = "controller", "forward"
+
+
+class Forwarding:
+    """Requests on their way to the controller of another node; times, of those of clients, in nanoseconds."""
+
+    __slots__ = ("queued", "remote", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = 0  # requests of this node and of its clients for which no controller is known
+        self.queued = Histogram()  # until the request was sent
+        self.remote = Histogram()  # until its response came
 
 
 class ControllerChannel:
@@ -48,9 +62,10 @@ class ControllerChannel:
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> None:
         self._quorum = quorum
-        self._connections = self.connections = connections
+        self._connections = connections
         self._controller = controller  # this node's own, active or not
         self._timeout_ms = request_timeout_ms
+        self.forwarding = Forwarding()
         self._waiting: dict[asyncio.Future[None], None] = {}  # resolved when the leader changes
         # Waits until this broker has applied what its own controller decided, as clients expect.
         self.when_applied: Callable[[], Awaitable[None]] | None = None
@@ -66,13 +81,18 @@ class ControllerChannel:
         """The active controller's node id; -1 while none is known."""
         return self._quorum.leader_hint.leader_id
 
+    def traffic(self, lane: str) -> ChannelTraffic:
+        """The traffic of all connections of a lane to nodes with a controller."""
+        return self._connections.traffic(lane)
+
     @property
     def kraft_version(self) -> int:
         return self._quorum.kraft_version
 
-    async def send(self, request: Message, *, timeout_ms: float | None = None, lane: str = OWN_LANE) -> Any:
+    async def send(self, request: Message, *, timeout_ms: float | None = None) -> Any:
         """Send a request of this node to the active controller. After the timeout the response has the error
         REQUEST_TIMED_OUT."""
+        lane = lanes.to_controller(request)
         return await self._retry(
             request,
             lambda controller: controller.handle(request),
@@ -90,10 +110,14 @@ class ControllerChannel:
         """Send a client's request to the active controller, in the version that the client used. If the
         controller changes meanwhile, the next one gets the request."""
 
+        began_s = asyncio.get_running_loop().time()
+
         async def forward(address: Address, left_ms: float) -> Any:
             if context is None:  # the broker asks for itself
-                return await self._connections.send_request(address, request, left_ms, OWN_LANE)
-            return await self._forward(address, request, context, left_ms)
+                return await self._connections.send_request(
+                    address, request, left_ms, lanes.to_controller(request)
+                )
+            return await self._measured(self._forward(address, request, context, left_ms), began_s)
 
         async def ask_own(controller: Controller) -> Any:
             principal = ANONYMOUS if context is None else context.principal
@@ -116,7 +140,11 @@ class ControllerChannel:
             if loop.time() + RETRY_MS / 1000 >= deadline:
                 error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the active controller could not be reached")
                 return refusal(request, error)
-            await asyncio.sleep(RETRY_MS / 1000)
+            self.forwarding.waiting += 1
+            try:
+                await asyncio.sleep(RETRY_MS / 1000)
+            finally:
+                self.forwarding.waiting -= 1
 
     async def _try(self, ask_own: AskOwn, ask_remote: AskRemote, left_ms: float) -> Any:
         """Return the response, or None if a retry may help."""
@@ -147,6 +175,14 @@ class ControllerChannel:
             task.cancel()
             self._waiting.pop(over, None)
 
+    async def _measured(self, response: Coroutine[Any, Any, Message], began_s: float) -> Message:
+        now_s, forwarding = asyncio.get_running_loop().time, self.forwarding
+        sent_s = now_s()
+        found = await response
+        forwarding.queued.observe(int((sent_s - began_s) * NS_A_SECOND))
+        forwarding.remote.observe(int((now_s() - sent_s) * NS_A_SECOND))
+        return found
+
     async def _forward(
         self, address: Address, request: Message, context: RequestContext, left_ms: float
     ) -> Message:
@@ -164,7 +200,7 @@ class ControllerChannel:
             request_principal=encode_principal(context.principal),
             client_host_address=packed(context.host),
         )
-        response = await self._connections.send_request(address, envelope, left_ms, lane=FORWARD_LANE)
+        response = await self._connections.send_request(address, envelope, left_ms, lane=lanes.FORWARDED)
         if response.error_code == ErrorCode.NOT_CONTROLLER:
             raise PeerUnreachable("the node is not the active controller any more")
         if response.error_code != ErrorCode.NONE:

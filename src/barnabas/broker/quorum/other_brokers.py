@@ -16,6 +16,7 @@ from barnabas.settings.quorum import Address
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.quorum.channel_traffic import ChannelTraffic
 
 
 class OtherBrokers:
@@ -39,6 +40,10 @@ class OtherBrokers:
             return await self._connections.send_request(address, request, self._timeout_ms, lane)
         except PeerUnreachable as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from None
+
+    def traffic(self, lane: str) -> ChannelTraffic:
+        """The traffic of all connections of a lane."""
+        return self._connections.traffic(lane)
 
     async def close(self) -> None:
         await self._connections.close()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.broker.quorum.channel_traffic import ChannelTraffic
 from barnabas.client.asyncio_network import Connection, connect
 from barnabas.client.core.address import Address as ClientAddress
 from barnabas.client.core.errors import AuthenticationError, ClientError
@@ -40,28 +41,27 @@ class Connections:
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
         self._is_closed = False
-        self.requests = self.responses = 0
-        self._bytes_closed = [0, 0]  # received and sent over connections that were closed
+        self._traffic: dict[str, ChannelTraffic] = {}
 
-    @property
-    def bytes_received(self) -> int:
-        return self._bytes_closed[0] + sum(each.bytes_received for each in self._open.values())
-
-    @property
-    def bytes_sent(self) -> int:
-        return self._bytes_closed[1] + sum(each.bytes_sent for each in self._open.values())
+    def traffic(self, lane: str) -> ChannelTraffic:
+        """The traffic of all connections of a lane."""
+        found = self._traffic.get(lane)
+        if found is None:
+            found = self._traffic[lane] = ChannelTraffic()
+        return found
 
     async def send_request(
         self, address: Address, request: Message, timeout_ms: float, lane: str = ""
     ) -> Any:
         key = request.schema.key
         assert key is not None
+        traffic = self.traffic(lane)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connection(address, lane)
-                self.requests += 1
+                traffic.requests += 1
                 response = await connection.send(request, apis.response_class(key), timeout_ms=timeout_ms)
-                self.responses += 1
+                traffic.responses += 1
                 return response
         except (ClientError, TimeoutError, ProtocolError, KafkaError) as error:
             self._drop(address, lane)
@@ -77,23 +77,28 @@ class Connections:
     async def _connection(self, address: Address, lane: str) -> Connection:
         at = address, lane
         found = self._open.get(at)
-        if found is not None and found.is_open:
-            return found
+        if found is not None:
+            if found.is_open:
+                return found
+            self.traffic(lane).lost(found)
         if self._is_closed:
             raise PeerUnreachable("this node is stopping")
         opening = self._opening.get(at)
         if opening is None:
-            opening = asyncio.get_running_loop().create_task(self._connect(address))
+            opening = asyncio.get_running_loop().create_task(self._connect(address, self.traffic(lane)))
             self._opening[at] = opening
             opening.add_done_callback(lambda done: self._connected(at, done))
         return await asyncio.shield(opening)
 
-    async def _connect(self, address: Address) -> Connection:
+    async def _connect(self, address: Address, traffic: ChannelTraffic) -> Connection:
         timeout_ms = self._connect_timeout_ms
         try:
             settings = ConnectionSettings(self._client_id, timeout_ms, timeout_ms, self._security())
-            return await connect(ClientAddress(address.host, address.port), settings)
+            connection = await connect(ClientAddress(address.host, address.port), settings)
+            traffic.connected(connection)
+            return connection
         except (AuthenticationError, SecuritySettingsError) as error:
+            traffic.logins_failed += isinstance(error, AuthenticationError)
             now = asyncio.get_running_loop().time()
             if self._refused_at is None or now - self._refused_at >= REFUSALS_TOLD_EVERY_S:
                 self._refused_at = now
@@ -105,7 +110,7 @@ class Connections:
         if done.cancelled() or done.exception() is not None:
             return
         if self._is_closed or len(self._open) >= CONNECTIONS_MAX:
-            self._close(done.result())
+            self._close(done.result(), at[1])
         else:
             self._open[at] = done.result()
 
@@ -113,11 +118,10 @@ class Connections:
         """Close a connection after a failure: a late response could be taken for that of the next request."""
         found = self._open.pop((address, lane), None)
         if found is not None:
-            self._close(found)
+            self._close(found, lane)
 
-    def _close(self, connection: Connection) -> None:
-        self._bytes_closed[0] += connection.bytes_received
-        self._bytes_closed[1] += connection.bytes_sent
+    def _close(self, connection: Connection, lane: str) -> None:
+        self.traffic(lane).lost(connection)
         task = asyncio.get_running_loop().create_task(connection.close())
         self._closing[task] = None
         task.add_done_callback(lambda done: self._closing.pop(done, None))
@@ -126,8 +130,8 @@ class Connections:
         self._is_closed = True
         for opening in list(self._opening.values()):
             opening.cancel()
-        for connection in self._open.values():
-            self._close(connection)
+        for (_, lane), connection in self._open.items():
+            self._close(connection, lane)
         self._open.clear()
         if self._closing:
             await asyncio.wait(list(self._closing))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MS_A_SECOND = 1000
 NS_A_PERCENT = 10_000_000  # of a second: Kafka's unit of request quotas is the percent of a thread
 SHARES_MAX = 10_000  # with a remembered usage
+WAITS_PRUNED_FROM = 1_000
 ADDRESSES = "connection_creation_rate"
 
 Meter = TypeVar("Meter")
@@ -35,17 +36,38 @@ Shared = tuple[str, str]
 class Share(Generic[Meter]):
     """The usage of all clients that share one limit."""
 
-    __slots__ = ("bound", "meter", "throttles")
+    __slots__ = ("_waits", "bound", "meter", "throttles")
 
-    def __init__(self, meter: Meter, bound: float) -> None:
+    def __init__(self, meter: Meter, bound: float, waits: Waits | None = None) -> None:
         self.meter = meter
         self.bound = bound
+        self._waits = Waits() if waits is None else waits
         self.throttles = RecentMean()  # of waits, in ms
 
     def throttled(self, wait_ms: int, now_ms: float) -> int:
         if wait_ms:
             self.throttles.record(wait_ms, now_ms)
+            self._waits.add(now_ms + wait_ms, now_ms)
         return wait_ms
+
+
+class Waits:
+    """The waits that throttled clients have not ended: when each ends."""
+
+    __slots__ = ("_ends_ms", "_prune_at")
+
+    def __init__(self) -> None:
+        self._ends_ms: list[float] = []
+        self._prune_at = WAITS_PRUNED_FROM
+
+    def add(self, end_ms: float, now_ms: float) -> None:
+        self._ends_ms.append(end_ms)
+        if len(self._ends_ms) >= self._prune_at:
+            self._prune_at = max(2 * self.count(now_ms), WAITS_PRUNED_FROM)
+
+    def count(self, now_ms: float) -> int:
+        self._ends_ms = [each for each in self._ends_ms if each > now_ms]
+        return len(self._ends_ms)
 
 
 class Kind(Generic[Meter]):
@@ -54,6 +76,7 @@ class Kind(Generic[Meter]):
     def __init__(self, levels: Levels, new_meter: Callable[[], Meter]) -> None:
         self._levels = levels
         self._new_meter = new_meter
+        self.waits = Waits()
         self._shares: dict[Shared, Share[Meter]] = {}
         self._known: dict[Shared, Share[Meter] | None] = {}
 
@@ -74,7 +97,7 @@ class Kind(Generic[Meter]):
         if limit is not None:
             found = self._shares.get(limit.shared_by)
             if found is None:
-                found = self._shares[limit.shared_by] = Share(self._new_meter(), limit.bound)
+                found = self._shares[limit.shared_by] = Share(self._new_meter(), limit.bound, self.waits)
                 bound_size(self._shares)
             found.bound = limit.bound
         self._known[key] = found

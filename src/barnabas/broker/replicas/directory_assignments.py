@@ -51,6 +51,11 @@ class DirectoryAssignments:
         self.note(topic_id, partition, directory_id)
         await future
 
+    @property
+    def pending(self) -> int:
+        """Replicas whose log dir the controller has not committed."""
+        return len(self._pending)
+
     async def close(self) -> None:
         if self._sending is not None:
             self._sending.cancel()

@@ -209,6 +209,7 @@ class Replicas:
                 broker.unexpected.note("adding", f"{topic}-{index}")
                 broker.partitions.take_offline(topic, index)
                 return
+        partition.state.adding = registration.adding_replicas
         if partition.is_dirty and partition.leader_epoch != registration.leader_epoch:
             self._tick.close()  # batches of the old leader epoch
         if registration.leader == broker.node_id:

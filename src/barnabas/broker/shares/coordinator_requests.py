@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.quorum import lanes
 from barnabas.shares.state.apis import Item, Result, refused, request_of, results_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from barnabas.shares.state.keys import ShareKey
 
 PARTITIONS_MAX = 1000  # of one request
-LANE = "share-state"
 
 Destination = tuple[int, type[Message], str]
 """Broker, kind of request, group."""
@@ -76,7 +76,7 @@ class CoordinatorRequests:
         found: dict[tuple[bytes, int], Result] = {}
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         try:
-            response = await self._broker.others.send_request(broker_id, request, LANE)
+            response = await self._broker.others.send_request(broker_id, request, lanes.SHARE_STATE)
         except KafkaError as error:
             missing = error.code
         else:

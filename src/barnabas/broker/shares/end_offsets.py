@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from barnabas.metadata.partitions import NO_LEADER
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
+from barnabas.quorum import lanes
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-LANE = "end offsets"
 LATEST = -1
 CONSUMER = -1
 
@@ -66,7 +66,7 @@ async def ask(broker: Broker, leader: int, places: list[Place]) -> EndOffsets:
     request = ListOffsetsRequest(replica_id=CONSUMER, topics=list(topics.values()))
     found: EndOffsets = dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
-        response = await broker.others.send_request(leader, request, LANE)
+        response = await broker.others.send_request(leader, request, lanes.END_OFFSETS)
     except KafkaError as error:
         return dict.fromkeys(places, error.code)
     for result in response.topics:

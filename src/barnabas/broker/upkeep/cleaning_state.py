@@ -30,6 +30,7 @@ class CleaningState:
         self.max_dirty_ratio = 0.0
         self.max_delay_ms = 0
         self.last_stats: CleaningStats | None = None
+        self.bytes_moved = 0  # read and written by all passes
 
     # -- checkpoints -------------------------------------------------------------------------------
 

@@ -165,6 +165,7 @@ class LogCleaner:
     async def _done(self, found: Log, cleanable: Cleanable, stats: CleaningStats) -> None:
         where = found.topic_partition
         self._state.last_stats = stats
+        self._state.bytes_moved += stats.map_bytes_read + stats.bytes_read + stats.bytes_written
         if where not in self._broker.log_dirs.future_logs:  # else a copy was begun, which is not as clean
             self._state.clean_to(where, stats.end_offset)
             await self._broker.threads.run(self._state.store)

@@ -29,7 +29,7 @@ class ConnectionLimits:
 
     __slots__ = (
         "_address_rates", "_listeners", "_rate", "_rates", "_sample_count", "_sample_ms", "_settings",
-        "address_levels", "idle_seconds", "per_host", "throttle_times", "total",
+        "address_levels", "address_throttle_times", "idle_seconds", "per_host", "throttle_times", "total",
     )  # fmt: skip
 
     def __init__(self, settings: BrokerSettings) -> None:
@@ -37,6 +37,7 @@ class ConnectionLimits:
         self.per_host: dict[str, int] = {}
         self.address_levels: Levels | None = None
         self.throttle_times: dict[str, int] = {}  # the last wait of each listener, in ms
+        self.address_throttle_times: dict[str, int] = {}  # of a connection of an address that has a limit
         self._settings = settings
         self._listeners: dict[str, int] = {}
         self._sample_count: int = settings["quota.window.num"]
@@ -54,10 +55,13 @@ class ConnectionLimits:
     def add_listener(self, name: str) -> None:
         self._listeners.setdefault(name, 0)
         self._rates.setdefault(name, self._new_rate())
+        self.throttle_times.setdefault(name, 0)
+        self.address_throttle_times.setdefault(name, 0)
 
     def remove_listener(self, name: str) -> None:
         self._listeners.pop(name, None)
-        self._rates.pop(name, None)
+        for table in (self._rates, self.throttle_times, self.address_throttle_times):
+            table.pop(name, None)
 
     def _new_rate(self) -> QuotaRate:
         return QuotaRate(self._sample_count, self._sample_ms)
@@ -135,12 +139,17 @@ class ConnectionLimits:
             rate = self._address_rates[host] = self._new_rate()
         wait = min(rate.try_record(1, bound, now_ms), self._sample_ms)
         if wait:
+            self.address_throttle_times[listener] = wait
             # It is not accepted: it counts for nobody.
             if not self.is_protected(listener):
                 self._rate.undo(1, now_ms)
             if listener in self._rates:
                 self._rates[listener].undo(1, now_ms)
         return wait
+
+    def accept_rate(self, now_ms: float) -> float:
+        """Connections a second of all listeners that count for the broker."""
+        return self._rate.rate.rate(now_ms)
 
     def accept_rates(self, now_ms: float) -> Mapping[str, float]:
         """Connections a second, of each listener."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.api.routes import Router
 from barnabas.broker.wire.login import BareRoute
+from barnabas.broker.wire.login_counts import LoginCounts
 from barnabas.protocol import ApiKey
 from barnabas.settings.listener_settings import ListenerSettings
 
@@ -36,7 +37,7 @@ class ListenerSasl:
         self.offer()  # SecuritySettingsError if it cannot be made
         self.frame_bytes_max: int = settings["sasl.server.max.receive.size"]
         self.failure_delay_ms: int = settings["connection.failed.authentication.delay.ms"]
-        self.succeeded = self.failed = self.expired = 0
+        self.logins = LoginCounts()
         self.large_frames = 0  # that are being received before their sender is known
         self._told = 0  # failures logged in this minute
         self._minute = 0

@@ -97,7 +97,7 @@ class Login:
 
     def complete(self, identity: Identity) -> Session:
         """Make the connection an ordinary one. AuthenticationFailed if it must not become one."""
-        channel, machine = self._channel, self.machine
+        channel, machine, earlier = self._channel, self.machine, self.session
         assert machine is not None
         session = self.session = machine.complete(identity, channel.now_ms())
         self.cancel()
@@ -117,7 +117,10 @@ class Login:
             self._set_timer(session.lifetime_ms / 1000, self._expire)
         else:  # the token has expired already
             self._expire()
-        self._sasl.succeeded += 1
+        if earlier is None:
+            self._sasl.logins.login_succeeded(can_renew=channel.context.version > 0 and not machine.is_bare)
+        else:
+            self._sasl.logins.renewed(int(channel.listener.loop.time() * 1000) - (self._began_ms or 0))
         return session
 
     def fail(self, route: Any, correlation_id: int, response: Any, reason: str) -> None:
@@ -125,7 +128,7 @@ class Login:
         channel = self._channel
         if self.machine is not None:
             self.machine.state = State.FAILED
-        self._sasl.failed += 1
+        self._sasl.logins.login_failed(is_renewal=self.session is not None)
         self._sasl.note_failure(channel.host, reason)
         channel.block_requests()
         channel.pause()
@@ -238,7 +241,7 @@ class LoginChannel(Channel):
         key, version, correlation_id, client_length = _head(frame)
         if machine is None:  # the session is over
             if key != ApiKey.SASL_HANDSHAKE or not login.may_begin_again():
-                login.sasl.expired += 1
+                login.sasl.logins.expired += 1
                 self.refuse("its session is over, and it does not authenticate again")
                 return
             login.begin_again()

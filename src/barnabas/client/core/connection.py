@@ -86,6 +86,8 @@ class ConnectionCore(ABC):
         self.frames = FrameBuffer(bytes_kept_max)
         self.lost: ConnectionLost | None = None
         self.bytes_sent = self.bytes_received = 0
+        self.on_sent: Callable[[int], object] | None = None  # called with the size of each request
+        self.on_renewed: Callable[[float, bool], object] | None = None  # seconds of a login, and its success
         self._renew_at: float | None = None  # when to log in again; None: the session has no limit
         self._exchanges: dict[int, Exchange[Any]] = {}
         self._last_correlation_id = -1
@@ -93,6 +95,11 @@ class ConnectionCore(ABC):
     @property
     def is_open(self) -> bool:
         return self.lost is None
+
+    @property
+    def has_session_end(self) -> bool:
+        """Whether the connection logs in again when its session ends."""
+        return self._renew_at is not None
 
     @property
     def is_idle(self) -> bool:
@@ -163,11 +170,16 @@ class ConnectionCore(ABC):
     async def _renew_session(self) -> None:
         """Log in again: brokers close the connection at the first request after the session's end. Faces that
         several tasks use let the others wait."""
+        began, succeeded = self.now(), False
         try:
             await self.authenticate()
+            succeeded = True
         except BaseException:
             await self.close()  # in the middle of a login no other request is allowed
             raise
+        finally:
+            if self.on_renewed is not None:
+                self.on_renewed(self.now() - began, succeeded)
 
     async def aside(self, work: Callable[..., T], *arguments: object) -> T:
         """Do work that waits for others. A face on an event loop does it in a thread."""

@@ -37,6 +37,13 @@ def register(broker: Broker) -> None:
     metrics.gauge(
         *CLEANER, "DeadThreadCount", "Cleaners that should run and do not.", lambda: cleaning.dead_count
     )
+    metrics.counter(
+        "kafka.utils",
+        "Throttler",
+        "cleaner-io",
+        "Bytes that the cleaner read and wrote, counted at the end of each pass.",
+        lambda: state.bytes_moved,
+    )
     metrics.gauge(
         *CLEANER,
         "max-buffer-utilization-percent",

@@ -23,6 +23,11 @@ def coordinator_events(metrics: Metrics, domain: str, kind: str, coordinator: Co
             "Time of an event in its shard; one of 8 is measured.",
             stats.processing,
         ),
+        (
+            "event-purgatory-time-ms",
+            "Time of responses until their records were committed; the oldest of each commit is measured.",
+            stats.purgatory,
+        ),
         ("event-queue-time-ms", "Time of requests behind a long one.", stats.queued),
         ("batch-flush-time-ms", "Time to build and stage a batch.", stats.flushes),
     ):

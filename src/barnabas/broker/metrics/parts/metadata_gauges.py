@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.metadata.versions import supported_features
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -101,6 +103,18 @@ def register(broker: Broker) -> None:
     ):
         metrics.adopt(histogram)
         metrics.show_histograms(*LISTENER, name, help, lambda histogram=histogram: [((), histogram)])  # type: ignore[misc]
+
+    for place, word in enumerate(("minimum", "maximum")):
+        metrics.gauges(
+            "kafka.server",
+            "node-metrics",
+            f"{word}-supported-level",
+            f"The {word} level of a feature that this node supports.",
+            lambda place=place: [  # type: ignore[misc]
+                ((("feature-name", shown.replace(".", "-")),), levels[place])
+                for shown, levels in sorted(supported_features().items())
+            ],
+        )
 
 
 IGNORED = "1 where controller.quorum.voters is set and the log names the voters."

@@ -112,6 +112,13 @@ def state(broker: Broker) -> None:
             lambda value=value: [((), value)],  # type: ignore[misc]
         )
     metrics.gauge("kafka.server", "app-info", "start-time-ms", "When it started.", lambda: started_ms)
+    id = (("id", str(broker.node_id)),)  # tools from before Kafka 2.8 read these spellings
+    for name, value in (("Version", __version__), ("CommitId", "unknown")):
+        metrics.registry.add(
+            metric_of("kafka.server", "app-info", name, Kind.TEXT, "The version of the broker."),
+            lambda value=value: [(id, value)],  # type: ignore[misc]
+        )
+    metrics.gauges("kafka.server", "app-info", "StartTimeMs", "When it started.", lambda: [(id, started_ms)])
 
 
 def count(broker: Broker, *, with_name: bool) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics.parts.totals import average_and_max, rate_of, total_and_rate
+from barnabas.broker.metrics.parts.totals import average_and_max, rate_of
 from barnabas.protocol import uuid
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from barnabas.quorum.quorum import Quorum
 
 RAFT = "kafka.server", "raft-metrics"
-CHANNEL = "kafka.server", "raft-channel-metrics"
 
 
 def register(broker: Broker) -> None:
@@ -78,14 +77,6 @@ def register(broker: Broker) -> None:
         rate_of(metrics, *RAFT, name, help, count)
     average_and_max(metrics, *RAFT, "commit-latency", "Time to commit a record.", lambda: stats.commits)
     average_and_max(metrics, *RAFT, "election-latency", "Time to elect a leader.", lambda: stats.elections)
-    sent = broker.controller.connections
-    for stem, help, look in (
-        ("request", "Requests sent to other nodes of the quorum.", lambda: sent.requests),
-        ("response", "Responses received from them.", lambda: sent.responses),
-        ("outgoing-byte", "Bytes sent to them.", lambda: sent.bytes_sent),
-        ("incoming-byte", "Bytes received from them.", lambda: sent.bytes_received),
-    ):
-        total_and_rate(metrics, *CHANNEL, stem, help, lambda look=look: [((), look())])  # type: ignore[misc]
     metrics.gauge(
         "barnabas",
         "Node",

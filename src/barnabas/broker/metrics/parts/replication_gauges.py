@@ -55,6 +55,13 @@ def register(broker: Broker, following: Following) -> None:
         "kafka.server", "FetcherStats", "RequestsPerSec", Kind.COUNTER, "Fetches sent to leaders."
     )
     registry.add(fetches, lambda: fetcher_requests(broker, following))
+    metrics.gauge(
+        "kafka.server",
+        "AssignmentsManager",
+        "QueuedReplicaToDirAssignments",
+        "Replicas whose log dir the controller has not committed.",
+        lambda: broker.directories.pending,
+    )
     waiting(broker)
 
 

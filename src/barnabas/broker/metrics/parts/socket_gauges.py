@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter_ns, thread_time_ns
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics.parts.totals import NS_PER_MS, total_and_rate
+from barnabas.broker.metrics.parts.totals import NS_PER_MS, average_and_max, total_and_rate
+from barnabas.broker.wire.login_counts import LoginCounts
 from barnabas.broker.wire.measuring import CLIENTS_MAX, Traffic, by_software
 from barnabas.metrics import Kind, Metric, Tags, metric_of
 
@@ -25,6 +26,7 @@ SERVER = "kafka.network", "SocketServer"
 CHANNEL = "kafka.network", "RequestChannel"
 POOL = "kafka.server", "KafkaRequestHandlerPool"
 CLIENTS = "barnabas.server", "Clients"
+NS_A_SECOND = 1_000_000_000
 ONLY_LOOP = ("networkProcessor", "0")
 
 
@@ -137,10 +139,29 @@ def traffic(broker: Broker, listeners: Sequence[Listener]) -> None:
         ("connection-close", "Connections closed.", each(lambda listener: listener.traffic.closes)),
         ("incoming-byte", "Bytes received.", total(lambda found: found.bytes_in)),
         ("outgoing-byte", "Bytes sent.", total(lambda found: found.bytes_out)),
+        ("network-io", "Requests received and responses sent.", total(lambda found: 2 * found.requests)),
         ("request", "Requests received.", total(lambda found: found.requests)),
         ("response", "Requests responded to.", total(lambda found: found.requests)),
     ):
         total_and_rate(broker.metrics, *SOCKETS, stem, help, values)
+    response_sizes(broker, listeners)
+
+
+def response_sizes(broker: Broker, listeners: Sequence[Listener]) -> None:
+    """Kafka counts what a node sends as `request-size`, also where it sends responses."""
+    registry = broker.metrics.registry
+    size = metric_of(*SOCKETS, "outgoing-byte-total", Kind.COUNTER, "Bytes sent.")
+    number = metric_of(*SOCKETS, "response-total", Kind.COUNTER, "Responses.")
+
+    def means() -> Iterator[tuple[Tags, float]]:
+        for listener in listeners:
+            tags, found = tags_of(listener), listener.traffic.total(listener.channels)
+            sent = registry.rates(size, tags, found.bytes_out)["OneMinuteRate"]
+            responses = registry.rates(number, tags, found.requests)["OneMinuteRate"]
+            yield tags, sent / responses if responses else 0.0
+
+    text = "Bytes of a response, the mean of about the last minute."
+    broker.metrics.gauges(*SOCKETS, "request-size-avg", text, means)
 
 
 LOGINS = {
@@ -150,13 +171,15 @@ LOGINS = {
         "total",
     ),
     "failed-authentication": ("Logins and TLS handshakes that failed.", "failed", "total"),
+    "failed-reauthentication": ("Logins that should renew a session and failed.", "renewals_failed", "total"),
     "expired-connections-killed": ("Connections closed because their session was over.", "expired", "count"),
 }
 
 
 def logins(broker: Broker, listeners: Sequence[Listener]) -> None:
     def count(listener: Listener, attribute: str) -> int:
-        parts = [each for each in (listener.sasl, listener.tls) if each is not None]
+        sasl = listener.sasl.logins if listener.sasl is not None else None
+        parts = [each for each in (sasl, listener.tls) if each is not None]
         return sum(getattr(each, attribute, 0) for each in parts)
 
     for stem, (help, attribute, ending) in LOGINS.items():
@@ -168,12 +191,44 @@ def logins(broker: Broker, listeners: Sequence[Listener]) -> None:
             lambda attribute=attribute: [(tags_of(each), count(each, attribute)) for each in listeners],  # type: ignore[misc]
             ending,
         )
+    nothing = LoginCounts()
+    renewals(
+        broker,
+        [(tags_of(each), nothing if each.sasl is None else each.sasl.logins) for each in listeners],
+    )
     broker.metrics.gauge(
         *SERVER,
         "ExpiredConnectionsKilledCount",
         "Connections closed because their session was over.",
         lambda: sum(count(each, "expired") for each in listeners),
     )
+
+
+def renewals(broker: Broker, listeners: Sequence[tuple[Tags, LoginCounts]]) -> None:
+    """Sessions that clients renew; on listeners with SASL."""
+    metrics = broker.metrics
+    total_and_rate(
+        metrics,
+        *SOCKETS,
+        "successful-reauthentication",
+        "Sessions that were renewed.",
+        lambda: [(tags, logins.renewals.count) for tags, logins in listeners],
+    )
+    metrics.gauges(
+        *SOCKETS,
+        "successful-authentication-no-reauth-total",
+        "Logins of clients from before Kafka 2.2, which cannot renew a session.",
+        lambda: [(tags, logins.without_renewal) for tags, logins in listeners],
+    )
+    for tags, logins in listeners:
+        average_and_max(
+            metrics,
+            *SOCKETS,
+            "reauthentication-latency",
+            "Time to renew a session.",
+            lambda logins=logins: logins.renewals,  # type: ignore[misc]
+            tags=tags,
+        )
 
 
 def queues(broker: Broker, listeners: Sequence[Listener]) -> None:
@@ -214,10 +269,46 @@ def queues(broker: Broker, listeners: Sequence[Listener]) -> None:
         "Bytes that large requests may use beside (queued.max.request.bytes); a very large number: no limit.",
         lambda: arena.bytes_left if arena is not None else 0,
     )
+    if arena is not None:
+        depleted = DepletedTime()
+        arena.on_starving = depleted.starving
+        metrics.counter(
+            *SOCKETS,
+            "MemoryPoolDepletedTimeTotal",
+            "Nanoseconds in which large requests waited for memory (queued.max.request.bytes).",
+            depleted.total_ns,
+        )
+        time = metric_of(*SOCKETS, "MemoryPoolDepletedTime", Kind.COUNTER, "The same.")
+        rates = metrics.registry.rates
+        metrics.gauge(
+            *SOCKETS,
+            "MemoryPoolAvgDepletedPercent",
+            "The share of time in which they waited, about the last minute.",
+            lambda: rates(time, (), depleted.total_ns())["OneMinuteRate"] / NS_A_SECOND,
+        )
     metrics.registry.add(
         acceptor_metric(),
         lambda: [((("listener", each.name),), each.blocked_ns()) for each in listeners],
     )
+
+
+class DepletedTime:
+    """How long requests have waited for memory."""
+
+    def __init__(self) -> None:
+        self._ns = 0
+        self._since_ns: int | None = None
+
+    def starving(self, is_starving: bool) -> None:
+        now_ns = perf_counter_ns()
+        if is_starving:
+            self._since_ns = now_ns
+        elif self._since_ns is not None:
+            self._ns += now_ns - self._since_ns
+            self._since_ns = None
+
+    def total_ns(self) -> int:
+        return self._ns + (perf_counter_ns() - self._since_ns if self._since_ns is not None else 0)
 
 
 def acceptor_metric() -> Metric:

@@ -49,17 +49,27 @@ def rate_of(metrics: Metrics, domain: str, kind: str, name: str, help: str, coun
 
 
 def average_and_max(
-    metrics: Metrics, domain: str, kind: str, stem: str, help: str, histogram: Callable[[], Histogram]
+    metrics: Metrics,
+    domain: str,
+    kind: str,
+    stem: str,
+    help: str,
+    histogram: Callable[[], Histogram],
+    *,
+    tags: Tags = (),
+    unit: int = NS_PER_MS,
 ) -> None:
-    """`x-avg` and `x-max` in milliseconds, of the last one to two minutes; 0 where there were none."""
+    """`x-avg` and `x-max`, in milliseconds unless `unit` says else, of the last one to two minutes; 0 where
+    there were none."""
     metrics.adopt(histogram())
+    text = f"{help[:-1]}, {{}} of recent ones{', in ms' if unit == NS_PER_MS else ''}."
     for name, of in (("avg", mean), ("max", lambda buckets: percentiles(buckets, [1.0])[0])):
-        metrics.gauge(
+        metrics.gauges(
             domain,
             kind,
             f"{stem}-{name}",
-            f"{help[:-1]}, {name} of recent ones, in ms.",
-            lambda of=of: of(histogram().recent) / NS_PER_MS,  # type: ignore[misc]
+            text.format(name),
+            lambda of=of: [(tags, of(histogram().recent) / unit)],  # type: ignore[misc]
         )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metrics.parts.coordinator_events import coordinator_events
-from barnabas.broker.metrics.parts.totals import total_and_rate
+from barnabas.broker.metrics.parts.totals import NS_PER_MS, total_and_rate
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -35,6 +35,15 @@ def register(broker: Broker) -> None:
         lambda: transactions.verifications_failed,
     )
     stats = transactions.stats
+    metrics.adopt(stats.verifications)
+    metrics.show_histograms(
+        *VERIFICATION,
+        "VerificationTimeMs",
+        "Time to verify partitions of a transaction; those that the coordinator here verifies at once are not"
+        " measured.",
+        lambda: [((), stats.verifications)],
+        NS_PER_MS,
+    )
     total_and_rate(
         metrics,
         *COORDINATOR,

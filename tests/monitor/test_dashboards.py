@@ -86,13 +86,20 @@ class Load:
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def cluster() -> Iterator[Cluster]:
+    """A cluster whose nodes serve metrics."""
+    found = Cluster(combined=3)
+    for node, port in zip(found.nodes.values(), free_ports(3), strict=True):
+        node.properties["barnabas.metrics.port"] = str(port)
+    with found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Prometheus]:
     folder = tmp_path_factory.mktemp("prometheus")
     export("jmx", folder)
-    cluster = Cluster(combined=3)
-    ports = free_ports(3)
-    for node, port in zip(cluster.nodes.values(), ports, strict=True):
-        node.properties["barnabas.metrics.port"] = str(port)
+    ports = [node.properties["barnabas.metrics.port"] for node in cluster.nodes.values()]
     [lag_port] = free_ports(1)
     endpoint = pipeline_endpoint(folder / "timeline")
     jobs = {
@@ -103,7 +110,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         "pipeline": [f"127.0.0.1:{endpoint.port}"],
     }
     dialects = {"strimzi": "strimzi", "confluent": "confluent"}
-    with closing(endpoint), Prometheus(folder, jobs, folder / RULES, dialects) as found, cluster:
+    with closing(endpoint), Prometheus(folder, jobs, folder / RULES, dialects) as found:
         cluster.create_topic(TOPIC, partitions=3, replication_factor=3)
         load = Load(cluster.bootstrap)
         with lag_service(cluster.bootstrap, lag_port):
@@ -186,7 +193,7 @@ def test_every_variable_offers_values(prometheus: Prometheus) -> None:
                 assert all(each["metric"].get(found[2]) for each in series) and series, variable.query
 
 
-def test_prometheus_evaluates_every_rule_and_no_alert_fires(prometheus: Prometheus) -> None:
+def test_prometheus_evaluates_every_rule_and_no_alert_fires(prometheus: Prometheus, cluster: Cluster) -> None:
     def evaluated() -> bool:
         found = prometheus.rules()
         return len(found) == len(ALERTS) + len(RECORDINGS) and all(
@@ -203,7 +210,9 @@ def test_prometheus_evaluates_every_rule_and_no_alert_fires(prometheus: Promethe
 
     wait_until(recorded, DATA_S_MAX, "all recordings have data")
     firing = [each["name"] for each in prometheus.rules() if each.get("state") == "firing"]
-    assert firing == []
+    assert firing == [], "\n".join(
+        f"log of node {node.id}:\n" + "\n".join(node.lines) for node in cluster.nodes.values()
+    )
 
 
 def test_every_metric_that_an_alert_of_brokers_names_has_data(prometheus: Prometheus) -> None:

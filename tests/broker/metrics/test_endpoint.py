@@ -1,8 +1,11 @@
 """GET /metrics: scraped over a socket, with bad requests too."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.metrics import Metrics, endpoint, serve_metrics
 from barnabas.metrics.exposition import LINES_A_STEP, Page
+from barnabas.runtime.pieces import Pieces
 
 
 @asynccontextmanager
@@ -158,3 +162,37 @@ def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
             assert await ask(port, b"GET") == ("", "")
 
     run(scenario)
+
+
+class SlowPieces(Pieces):
+    """Each piece of a page takes a while, as on a machine without a free processor."""
+
+    async def run(self, steps: Any) -> Any:
+        await asyncio.sleep(0.05)
+        return await super().run(steps)
+
+
+def test_a_scraper_that_gives_up_within_a_page_is_no_unexpected_error() -> None:
+    """Prometheus does so after `scrape_timeout`."""
+    uvloop = pytest.importorskip("uvloop", reason="only uvloop refuses to write to a closed connection")
+    problems: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
+        metrics = Metrics()
+        for number in range(2_000):
+            metrics.topic(f"topic-{number}").bytes_in += 1
+        server = await serve_metrics(metrics, "127.0.0.1", 0, SlowPieces(perf_counter))
+        port = server.sockets[0].getsockname()[1]
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", port)) as scraper:
+                scraper.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                await asyncio.sleep(0.03)
+                scraper.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await asyncio.sleep(0.5)
+        server.close()
+        await server.wait_closed()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())
+    assert problems == []

@@ -221,7 +221,8 @@ def test_a_silenced_alert_is_told_when_the_silence_ends() -> None:
 
 def test_the_heir_of_an_evaluator_tells_nothing_twice() -> None:
     due = notices()
-    due.restore([alert("a"), alert("b")], {alert("a").fingerprint, alert("b").fingerprint}, 1_000)
+    told = {"mail": {alert("a").fingerprint, alert("b").fingerprint}}
+    due.restore([alert("a"), alert("b")], told, 1_000)
     assert due.due(300_000, nobody) == []
     due.add([alert("a", State.RESOLVED)], 300_000)
     (notice,) = due.due(300_001, nobody)

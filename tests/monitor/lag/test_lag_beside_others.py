@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -35,6 +36,16 @@ PATIENCE_S = 30.0
 ROUNDS = 6
 INTERVALS = 4
 STEP = 100
+RANDOM_SEED, RANDOM_GROUPS, RANDOM_ROUNDS = 1, 60, 8
+MOVES = (  # of one group each
+    ("forwards",),
+    ("forwards", "none"),
+    ("same",),
+    ("same", "backwards", "forwards"),
+    ("end", "none"),
+    ("end", "same", "forwards"),
+    ("backwards", "none", "forwards", "end"),
+)
 GROUPS = ("ok", "warned", "stalled", "stopped", "rewound", "partial", "live")
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -173,11 +184,12 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(broker: str, folder: Path) -> AsyncIterator[Scene]:
+async def watched(broker: str, folder: Path) -> AsyncIterator[Scene]:
+    """All monitors are ready, and nothing has happened yet."""
     settings = {"bootstrap.servers": broker, "intervals": str(INTERVALS), "details.refresh.seconds": "1"}
     async with running(settings, broker) as world:
-        await world.topic("first", 1)
-        await world.commit("first", TopicPartition("first", 0), 1)  # makes the topic that Burrow reads
+        [first] = await world.topic(f"first-{folder.name}", 1)
+        await world.commit("first", first, 1)  # makes the topic that Burrow reads
         follows = "/v1/clusters"  # until the topic exists, commits are asked for
         await world.until(follows, lambda body: body["clusters"][0]["commits_source"] == "topic")
         await world.until("/burrow/admin/ready", lambda body: True)
@@ -194,17 +206,25 @@ async def scene(broker: str, folder: Path) -> AsyncIterator[Scene]:
                 return "" if (burrow.text, *codes) == ("READY", 200, 200) else f"{burrow.text} {codes}"
 
             await until("the others are ready", are_ready)
-            found = Scene(world, theirs)
-            await found.play()
-            member = Live(broker)
             try:
-                await member.join()
-                await member.commit(30)
-                await until("both see the member", partial(owner_is_seen, found, member))
-                yield found
+                yield Scene(world, theirs)
             finally:
-                await member.close()
                 await theirs.http.aclose()
+
+
+@asynccontextmanager
+async def scene(broker: str, folder: Path) -> AsyncIterator[Scene]:
+    """All groups have played, and a member has joined."""
+    async with watched(broker, folder) as found:
+        await found.play()
+        member = Live(broker)
+        try:
+            await member.join()
+            await member.commit(30)
+            await until("both see the member", partial(owner_is_seen, found, member))
+            yield found
+        finally:
+            await member.close()
 
 
 class Live:
@@ -271,6 +291,83 @@ def test_everything_is_as_others_see_it(broker: str, tmp_path: Path) -> None:
             await compare_metrics(found)
 
     asyncio.run(main())
+
+
+def test_random_histories_are_judged_as_burrow_judges_them(broker: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with watched(broker, tmp_path) as found:
+            histories = Histories(found, Random(RANDOM_SEED))
+            await histories.play()
+            await histories.compare()
+
+    asyncio.run(main())
+
+
+class Histories:
+    """Groups that commit at random: some rounds none, forwards, backwards, the same, and up to the end."""
+
+    def __init__(self, scene: Scene, random: Random) -> None:
+        self.scene = scene
+        self.random = random
+        self.ends = {f"random-{number}": 0 for number in range(RANDOM_GROUPS)}
+        self.committed: dict[str, int] = {}
+        self.moves = {group: self.random.choice(MOVES) for group in self.ends}
+        self.seen: set[str] = set()
+
+    async def play(self) -> None:
+        world = self.scene.world
+        for group in self.ends:
+            await world.topic(group, 0)
+        for _ in range(RANDOM_ROUNDS):
+            for group in self.ends:
+                count = self.random.choice((0, 1, 3, 20))
+                self.ends[group] += count
+                if count:
+                    await world.produce(group, 0, count)
+            await until("both see the ends", self._ends_differ)
+            for group in self.ends:
+                offset = self._next(group)
+                if offset is not None:
+                    self.committed[group] = offset
+                    await world.commit(group, TopicPartition(group, 0), offset)
+            await until("both see the commits", self._commits_differ)
+
+    def _next(self, group: str) -> int | None:
+        last, end = self.committed.get(group, 0), self.ends[group]
+        move = self.random.choice(self.moves[group])
+        return {
+            "none": None,
+            "same": last,
+            "forwards": min(end, last + self.random.randint(1, 10)),
+            "backwards": max(0, last - self.random.randint(1, 10)),
+            "end": end,
+        }[move]
+
+    async def _ends_differ(self) -> str:
+        for group, end in self.ends.items():
+            for response in await self.scene.both(f"/v3/kafka/local/topic/{group}"):
+                if response.status_code != 200 or response.json()["offsets"] != [end]:
+                    return f"{group} ends at {end}: {response.text}"
+        return ""
+
+    async def _commits_differ(self) -> str:
+        for group, offset in self.committed.items():
+            for response in await self.scene.both(f"/v3/kafka/local/consumer/{group}"):
+                if response.status_code != 200:
+                    return response.text
+                newest = response.json()["topics"][group][0]["offsets"][-1]
+                if newest is None or newest["offset"] != offset:
+                    return f"{group} commits {offset}: {response.text}"
+        return ""
+
+    async def compare(self) -> None:
+        for group in self.committed:
+            for path in ("", "/lag", "/status"):
+                full = f"/v3/kafka/local/consumer/{group}{path}"
+                await until(f"{full} is the same", partial(different_bodies, self.scene, full))
+            ours, _ = await self.scene.both(f"/v3/kafka/local/consumer/{group}/lag")
+            self.seen |= {each["status"] for each in ours.json()["status"]["partitions"]}
+        assert self.seen >= {"OK", "WARN", "STOP", "STALL", "REWIND"}
 
 
 async def compare_burrow(scene: Scene) -> None:

@@ -70,6 +70,13 @@ def of_broker(broker: Broker) -> Applications:
     return Applications({JOLOKIA: jolokia})
 
 
+def write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """ConnectionResetError: the peer has disconnected. uvloop would raise a RuntimeError for it."""
+    if writer.is_closing():
+        raise ConnectionResetError("the peer has disconnected")
+    writer.write(data)
+
+
 async def run(
     application: Application,
     head: bytes,
@@ -87,7 +94,7 @@ async def run(
     given = dict(headers)
     left = body_size(given)
     if given.get(b"expect", b"").lower() == b"100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        write(writer, b"HTTP/1.1 100 Continue\r\n\r\n")
 
     async def receive() -> Message:
         nonlocal left
@@ -100,12 +107,12 @@ async def run(
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
             status = HTTPStatus(message["status"])
-            writer.write(f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\n".encode())
+            write(writer, f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\n".encode())
             for name, value in message.get("headers", ()):
-                writer.write(b"%b: %b\r\n" % (name, value))
-            writer.write(b"\r\n")
+                write(writer, b"%b: %b\r\n" % (name, value))
+            write(writer, b"\r\n")
         elif message["type"] == "http.response.body":
-            writer.write(message.get("body", b""))
+            write(writer, message.get("body", b""))
             await writer.drain()
 
     peer = writer.get_extra_info("peername")

@@ -130,9 +130,9 @@ async def one_request(
     if page is not None and in_chunks:
         length = "Transfer-Encoding: chunked\r\n"
     head_text = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{length}Connection: close\r\n\r\n"
-    writer.write(head_text.encode())
+    beside.write(writer, head_text.encode())
     if method != b"HEAD":
-        writer.write(body.encode())
+        beside.write(writer, body.encode())
         if page is not None:
             served.metrics.forget_old_values()
             await send_page(page, served.pieces, writer, in_chunks=in_chunks)
@@ -142,10 +142,10 @@ async def one_request(
 async def send_page(page: Page, pieces: Pieces, writer: asyncio.StreamWriter, *, in_chunks: bool) -> None:
     text = page.parts()
     while chunk := await pieces.run(next_chunk(text)):
-        writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if in_chunks else chunk)
+        beside.write(writer, b"%x\r\n%b\r\n" % (len(chunk), chunk) if in_chunks else chunk)
         await writer.drain()
     if in_chunks:
-        writer.write(b"0\r\n\r\n")
+        beside.write(writer, b"0\r\n\r\n")
 
 
 def page_of(metrics: Metrics, query: str, options: PageOptions) -> Page:

@@ -17,6 +17,7 @@ from pathlib import Path
 from barnabas.cli.alerts.health_page import ORDER, Problem, body, group_problems, head, problem, read_groups
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
+from barnabas.monitor.alerts.defaults import UNEXPECTED_SINCE_START
 from barnabas.monitor.alerts.rule import Severity
 
 
@@ -42,7 +43,11 @@ async def run_file(options: argparse.Namespace, out: Output) -> int:
         await measuring.stop()
 
     def problems() -> Iterator[Problem]:
-        for rule in file.rules:
+        rules = [
+            UNEXPECTED_SINCE_START if rule.name == UNEXPECTED_SINCE_START.name else rule
+            for rule in file.rules
+        ]
+        for rule in rules:
             for found in findings_for(look, rule) if rule.check != BLIND else ():
                 if rule.is_violated(found.value, is_firing=False):
                     yield problem(rule, found, found.words)

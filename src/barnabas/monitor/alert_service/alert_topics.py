@@ -1,8 +1,9 @@
 """The topics of an alert service: the present state, and the history of all changes.
 
 In: changes of alerts, silences. Out: the same after a restart, on this or another host. The state is
-compacted: one record for each firing alert and each silence; a record without a value ends it. The history
-is deleted by age. Does not know: rules, targets.
+compacted: one record for each alert that fires or whose end is not told yet, one for each silence, and one
+for each target with what it takes for firing; a record without a value ends it. The history is deleted by
+age. Does not know: rules, targets.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,7 @@ HISTORY_MS = 90 * 86_400_000
 REPLICAS = 3
 POLL_MS = 1_000.0
 HISTORY_MAX = 10_000  # changes that one question returns
-ALERT, SILENCE, TOLD = "alert/", "silence/", "told"
+ALERT, SILENCE, TOLD = "alert/", "silence/", "told/"
 CONFIGS = {
     STATE_TOPIC: {"cleanup.policy": "compact"},
     HISTORY_TOPIC: {"cleanup.policy": "delete", "retention.ms": str(HISTORY_MS)},
@@ -43,7 +44,7 @@ CONFIGS = {
 class KeptState:
     alerts: dict[str, Alert] = field(default_factory=dict)  # by fingerprint
     silences: dict[str, Silence] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)  # fingerprints that targets know
+    told: dict[str, set[str]] = field(default_factory=dict)  # by target: what it takes for firing
     told_ms: int = 0
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
@@ -55,8 +56,11 @@ class KeptState:
                 self._set(self.alerts, name.removeprefix(ALERT), found and Alert.from_json(found))
             elif name.startswith(SILENCE):
                 self._set(self.silences, name.removeprefix(SILENCE), found and Silence.from_json(found))
-            elif name == TOLD and found is not None:
-                self.told, self.told_ms = set(found["fingerprints"]), int(found["time_ms"])
+            elif name.startswith(TOLD) and found is not None:
+                self.told[name.removeprefix(TOLD)] = set(found["fingerprints"])
+                self.told_ms = max(self.told_ms, int(found["time_ms"]))
+            elif name.startswith(TOLD):
+                self.told.pop(name.removeprefix(TOLD), None)
         except (ValueError, KeyError, TypeError) as error:
             log.warning("a record of %s is skipped: %s", STATE_TOPIC, error)
 
@@ -154,21 +158,27 @@ class AlertTopics:
             await consumer.close()
         return values
 
-    async def record_changes(self, changes: Iterable[Alert], now_ms: int, host: str) -> None:
-        """Append changes to the history, and bring the state up to date. Raises what was refused."""
+    async def record_changes(
+        self, changes: Iterable[Alert], now_ms: int, host: str, known: Collection[str]
+    ) -> None:
+        """Append changes to the history, and bring the state up to date. Raises what was refused. `known`:
+        fingerprints that some target takes for firing; the end of these stays until `forget_alerts`."""
         history, state = [], []
         for alert in changes:
             body = {**alert.to_json(), "time_ms": now_ms, "host": host}
             history.append(NewRecord(0, alert.fingerprint.encode(), json.dumps(body).encode()))
-            is_firing = alert.state is State.FIRING
-            value = json.dumps(alert.to_json()).encode() if is_firing else None
+            is_kept = alert.state is State.FIRING or alert.fingerprint in known
+            value = json.dumps(alert.to_json()).encode() if is_kept else None
             state.append(NewRecord(0, (ALERT + alert.fingerprint).encode(), value))
         await self._send(STATE_TOPIC, state)
         await self._send(HISTORY_TOPIC, history)
 
-    async def record_told(self, fingerprints: Iterable[str], now_ms: int) -> None:
+    async def record_told(self, target: str, fingerprints: Iterable[str], now_ms: int) -> None:
         body = {"fingerprints": sorted(fingerprints), "time_ms": now_ms}
-        await self._send(STATE_TOPIC, [NewRecord(0, TOLD.encode(), json.dumps(body).encode())])
+        await self._send(STATE_TOPIC, [NewRecord(0, (TOLD + target).encode(), json.dumps(body).encode())])
+
+    async def forget_alerts(self, fingerprints: Iterable[str]) -> None:
+        await self._send(STATE_TOPIC, [NewRecord(0, (ALERT + each).encode(), None) for each in fingerprints])
 
     async def record_silence(self, silence: Silence) -> None:
         value = json.dumps(silence.to_json()).encode()

@@ -253,7 +253,7 @@ def page(evaluator: Evaluator) -> str:
             f'<tr><td class="{alert.severity}">{alert.severity}</td><td>{html.escape(state)}<br>'
             f'<span class="muted">since {at(alert.began_ms)}</span></td>'
             f"<td><b>{html.escape(alert.rule)}</b>: {html.escape(alert.summary)}<br>"
-            f'<span class="muted">Measurements at {html.escape(alert.look_at)}.</span><br>'
+            f'<span class="muted">Look at {html.escape(alert.look_at)}</span><br>'
             f"<code>{html.escape(alert.command)}</code></td></tr>"
         )
     table = "".join(rows) or '<tr><td colspan="3">Nothing is wrong.</td></tr>'

@@ -16,7 +16,7 @@ import socket
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -26,7 +26,7 @@ from barnabas.monitor.alert_service.file import AlertsFile
 from barnabas.monitor.alert_service.measuring import Measurements, Place, findings_for, place_text
 from barnabas.monitor.alerts.notices import Notice, Notices
 from barnabas.monitor.alerts.silences import Silence, covered_by
-from barnabas.monitor.alerts.states import Alert, AlertBook
+from barnabas.monitor.alerts.states import Alert, AlertBook, State
 from barnabas.monitor.targets.alertmanager import REFRESH_S, Alertmanager
 from barnabas.monitor.targets.target import DeliveryFailed
 from barnabas.protocol import KafkaError
@@ -38,6 +38,8 @@ DELIVERY_THREADS = 4
 UNSTORED_MAX = 10_000
 STORE_S_MAX = 10.0
 SILENCES_MAX = 1_000
+FOLLOWS_MS_MIN = 60_000
+UNSTORABLE = (KafkaError, ClientError, OSError, TimeoutError)
 HOST = socket.gethostname()
 
 
@@ -46,8 +48,11 @@ class MeasurementSource(Protocol):
 
 
 class Memory(Protocol):
-    async def record_changes(self, changes: list[Alert], now_ms: int, host: str) -> None: ...
-    async def record_told(self, fingerprints: list[str], now_ms: int) -> None: ...
+    async def record_changes(
+        self, changes: list[Alert], now_ms: int, host: str, known: Collection[str]
+    ) -> None: ...
+    async def record_told(self, target: str, fingerprints: list[str], now_ms: int) -> None: ...
+    async def forget_alerts(self, fingerprints: list[str]) -> None: ...
     async def record_silence(self, silence: Silence) -> None: ...
     async def forget_silences(self, ids: list[str]) -> None: ...
 
@@ -83,7 +88,10 @@ class Evaluator:
         }
         self._notices = Notices(file.grouping, file.routes, refreshed_s)
         self._unstored: deque[tuple[Alert, int]] = deque(maxlen=UNSTORED_MAX)
-        self._told: set[str] = set()
+        self._told: dict[str, set[str]] = {}  # by target: what it takes for firing
+        self._follows_since_ms: int | None = None
+        self._not_stored_told: set[str] = set()  # targets of which `_told` is not stored
+        self._over: set[str] = set()  # alerts whose end every target has heard of, and that are still stored
         self._threads = ThreadPoolExecutor(DELIVERY_THREADS, "alert delivery")
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
@@ -96,14 +104,26 @@ class Evaluator:
         self._memory = memory
         rules = {rule.name: rule for rule in self.file.rules}
         self.silences = kept.silences
-        present = {alert.fingerprint for alert in self.book.alerts()}
-        firing = [alert for mark, alert in kept.alerts.items() if alert.rule in rules and mark not in present]
-        self.book.restore(rules, firing)
-        self._notices.restore(firing, kept.told, kept.told_ms)
-        self._told |= kept.told
-        gone = [alert for alert in kept.alerts.values() if alert.rule not in rules]
+        present = {alert.fingerprint for alert in self.book.alerts() if alert.state is State.FIRING}
         now = self._clock()
-        self._unstored.extend((ended(alert, now), now) for alert in gone)
+        found = []
+        for mark, alert in kept.alerts.items():
+            if alert.rule not in rules and alert.state is State.FIRING:
+                alert = ended(alert, now)
+                self._unstored.append((alert, now))
+            if mark not in present:
+                found.append(alert)
+        self.book.restore(rules, found)
+        # Count also what this process told while it could not store it.
+        own = {target: self._told.get(target, set()) for target in self._not_stored_told}
+        self._told = {
+            target: kept.told.get(target, set()) | own.get(target, set()) for target in self.file.targets
+        }
+        self._notices.restore(found, self._told, kept.told_ms)
+        known = self._known
+        self._over |= {
+            mark for mark, each in kept.alerts.items() if each.state is not State.FIRING and mark not in known
+        }
 
     def start(self) -> None:
         self._loops = [
@@ -136,9 +156,12 @@ class Evaluator:
         measured = await self._source.measure(now)
         changes = self.book.drop_other_rules(self.file.rules, now)
         for rule in self.file.rules:
-            changes += self.book.observe(
-                rule, findings_for(measured, rule), now, measured.blind_places(rule.check)
-            )
+            try:
+                changes += self.book.observe(
+                    rule, findings_for(measured, rule), now, measured.blind_places(rule.check)
+                )
+            except Exception:  # the alerts of other rules must not be lost
+                log.exception("the rule %s could not be evaluated", rule.name)
         for place, reason in measured.unknown.items():
             if place not in self.unknown:
                 log.warning("the check %s cannot measure: %s", place_text(place), reason)
@@ -150,24 +173,44 @@ class Evaluator:
         if self._is_leader():
             self._unstored.extend((alert, now) for alert in changes)
             await self._store()
+            self._follows_since_ms = None
+        else:
+            self._follow(now)
         self._notices.add(changes, now)
         await self._drop_old_silences(now)
 
+    def _follow(self, now: int) -> None:
+        """Drop what is not stored once another process leads: it stores what it sees, and ours would come out
+        of order later. For a while nobody may lead."""
+        if self._follows_since_ms is None:
+            self._follows_since_ms = now
+        if now - self._follows_since_ms > FOLLOWS_MS_MIN:
+            self._unstored.clear()
+            self._not_stored_told.clear()
+            self._over.clear()
+
     async def _store(self) -> None:
-        if self._memory is None:
+        memory = self._memory
+        if memory is None:
             self._unstored.clear()
             return
-        while self._unstored:
-            alert, at_ms = self._unstored[0]
-            try:
+        try:
+            while self._unstored:
+                alert, at_ms = self._unstored[0]
                 async with asyncio.timeout(STORE_S_MAX):
-                    await self._memory.record_changes([alert], at_ms, HOST)
-            except (KafkaError, ClientError, OSError, TimeoutError) as error:
-                log.warning(
-                    "%d changes of alerts are not stored yet: %s", len(self._unstored), error or "no answer"
-                )
-                return
-            self._unstored.popleft()
+                    await memory.record_changes([alert], at_ms, HOST, self._known)
+                self._unstored.popleft()
+            async with asyncio.timeout(STORE_S_MAX):
+                for target in sorted(self._not_stored_told):
+                    await memory.record_told(target, sorted(self._told[target]), self._clock())
+                    self._not_stored_told.discard(target)
+                self._over -= self._known | {alert.fingerprint for alert in self.book.alerts()}
+                if self._over:
+                    await memory.forget_alerts(sorted(self._over))
+                    self._over.clear()
+        except UNSTORABLE as error:
+            count = len(self._unstored) + len(self._not_stored_told)
+            log.warning("%d changes of alerts are not stored yet: %s", count, error or "no answer")
 
     # -- telling -------------------------------------------------------------------------------------
 
@@ -204,15 +247,25 @@ class Evaluator:
         self.deliveries += 1
         now = self._clock()
         self._notices.sent(notice, now)
-        told = self._told | {alert.fingerprint for alert in notice.firing}
+        before = self._told.get(notice.target, set())
+        told = before | {alert.fingerprint for alert in notice.firing}
         told -= {alert.fingerprint for alert in notice.resolved}
         # A mere refresh is not stored: the heir's messages to other targets follow the time that is.
-        is_refresh = told == self._told and notice.target in self._notices.refreshed_s
-        self._told = told
+        is_refresh = told == before and notice.target in self._notices.refreshed_s
+        self._told[notice.target] = told
+        self._over |= {alert.fingerprint for alert in notice.resolved}
+        if self._memory is None or not is_refresh:
+            self._not_stored_told.add(notice.target)
         if self._memory is not None and not is_refresh:
-            with contextlib.suppress(KafkaError, ClientError, OSError, TimeoutError):
+            with contextlib.suppress(*UNSTORABLE):
                 async with asyncio.timeout(STORE_S_MAX):
-                    await self._memory.record_told(sorted(self._told), now)
+                    await self._memory.record_told(notice.target, sorted(told), now)
+                self._not_stored_told.discard(notice.target)
+
+    @property
+    def _known(self) -> set[str]:
+        """The fingerprints that some target takes for firing."""
+        return set().union(*self._told.values())
 
     # -- silences ------------------------------------------------------------------------------------
 
@@ -247,7 +300,7 @@ class Evaluator:
         for each in over:
             del self.silences[each]
         if over and self._memory is not None and self._is_leader():
-            with contextlib.suppress(KafkaError, ClientError, OSError, TimeoutError):
+            with contextlib.suppress(*UNSTORABLE):
                 await self._memory.forget_silences(over)
 
 

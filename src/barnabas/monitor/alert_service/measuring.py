@@ -1,6 +1,6 @@
 """Measures everything that rules ask about: clusters, groups, metrics, services, certificates.
 
-In: the file of alerts. Out: for each check its findings, or why it could not measured. A part that fails or
+In: the file of alerts. Out: for each check its findings, or why it could not measure. A part that fails or
 hangs changes nothing for the others. Does not know: rules' limits, states, targets.
 """
 
@@ -273,7 +273,7 @@ async def get_text(url: str) -> str:
 async def attempt(
     measured: Measurements, checks: Iterable[str], place: Labels, work: Callable[[], Awaitable[None]]
 ) -> None:
-    """Run a part of the measured. If it fails, its checks are blind at this place, and nowhere else."""
+    """Run a part of the measurements. If it fails, its checks are blind at this place, and nowhere else."""
     try:
         async with asyncio.timeout(PART_S_MAX):
             await work()

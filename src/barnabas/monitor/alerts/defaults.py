@@ -6,11 +6,33 @@ Each says what to look at and the command to run. A file changes single fields b
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from barnabas.monitor.alerts.rule import Rule, Severity
 
 CRITICAL, WARNING = Severity.CRITICAL, Severity.WARNING
 MINUTE_S = 60.0
 WARN_STATUS, ERROR_STATUS = 2, 3  # the numbers of Burrow's judgement
+
+UNEXPECTED_ERRORS = Rule(
+    "UnexpectedErrors",
+    "metric_increase",
+    WARNING,
+    "{instance} met {value} exceptions that no code foresaw",
+    "the log of that broker: a line with `failed unexpectedly` names the call and its object, and the "
+    "traceback follows; it is a bug, report it",
+    "barnabas jmx --object-name 'barnabas:type=Node,*' --one-time",
+    above=0,
+    keep_s=10 * MINUTE_S,
+    options={"metric": "barnabas_node_unexpectederrors"},
+)
+# One look sees no growth: health tells what a broker met since its start.
+UNEXPECTED_SINCE_START = replace(
+    UNEXPECTED_ERRORS,
+    check="metric",
+    summary="{instance} met {value} exceptions that no code foresaw since its start",
+    keep_s=0.0,
+)
 
 DEFAULTS = (
     Rule(
@@ -187,6 +209,7 @@ DEFAULTS = (
         keep_s=10 * MINUTE_S,
         options={"metric": "kafka_controller_controllerstats_uncleanleaderelections_total"},
     ),
+    UNEXPECTED_ERRORS,
     Rule(
         "ClientsThrottled",
         "metric",
@@ -204,7 +227,7 @@ DEFAULTS = (
         CRITICAL,
         "connector {connector}: {detail}",
         "the trace in its status; a task that failed is not restarted by itself",
-        "curl -X POST '{url}/connectors/{connector}/restart?includeTasks=true&onlyFailed=true'",
+        "curl -X POST '{url}/connectors/{connector:url}/restart?includeTasks=true&onlyFailed=true'",
         above=0,
         for_s=5 * MINUTE_S,
     ),

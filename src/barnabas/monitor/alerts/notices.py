@@ -9,7 +9,7 @@ not know: how a target is reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.monitor.alerts.rule import Labels
@@ -87,11 +87,15 @@ class Notices:
 
     def add(self, changes: Iterable[Alert], now_ms: int) -> None:
         for alert in changes:
-            labels = alert.all_labels
-            key = tuple((name, labels[name]) for name in self.grouping.by if name in labels)
-            for target in self.targets_of(alert):
-                group = self._groups.setdefault((target, key), Group())
+            for _, group in self._groups_of(alert):
                 self._change(group, alert, now_ms)
+
+    def _groups_of(self, alert: Alert) -> Iterator[tuple[str, Group]]:
+        """The group of the alert at each of its targets."""
+        labels = alert.all_labels
+        key = tuple((name, labels[name]) for name in self.grouping.by if name in labels)
+        for target in self.targets_of(alert):
+            yield target, self._groups.setdefault((target, key), Group())
 
     def _change(self, group: Group, alert: Alert, now_ms: int) -> None:
         mark = alert.fingerprint
@@ -108,15 +112,27 @@ class Notices:
         if group.changed_ms is None:
             group.changed_ms = now_ms
 
-    def restore(self, alerts: Iterable[Alert], told: Collection[str], sent_ms: int) -> None:
-        """Continue after another evaluator: the targets know those alerts already."""
+    def restore(self, alerts: Iterable[Alert], told: Mapping[str, Collection[str]], sent_ms: int) -> None:
+        """Continue after another evaluator. `alerts`: those that fire, and those that ended while some target
+        still takes them for firing. `told`: what each target takes for firing."""
+        ended = []
         for alert in alerts:
-            self.add([alert], 0)
-        for group in self._groups.values():
-            group.told = {mark for mark in group.firing if mark in told}
+            if alert.state is State.FIRING:
+                self.add([alert], 0)
+            else:
+                ended.append(alert)
+        for alert in ended:
+            for _, group in self._groups_of(alert):
+                if alert.fingerprint not in group.firing:
+                    group.resolved[alert.fingerprint] = alert
+        for (target, _), group in self._groups.items():
+            known = told.get(target, ())
+            # The target has heard of the end of the others.
+            group.resolved = {mark: each for mark, each in group.resolved.items() if mark in known}
+            group.told = {mark for mark in (*group.firing, *group.resolved) if mark in known}
             if group.told:
                 group.sent_ms = sent_ms
-            if len(group.told) == len(group.firing):
+            if group.told >= group.firing.keys() and not group.resolved:
                 group.changed_ms = None
 
     def due(self, now_ms: int, is_silent: Callable[[Alert], bool]) -> list[Notice]:

@@ -7,10 +7,14 @@ again and again. Does not know: time, who is told.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from barnabas.monitor.alerts import wording
+
+NUMBER_MAX = 1e15  # larger ones are written with an exponent
 Labels = tuple[tuple[str, str], ...]  # sorted by name
 
 
@@ -57,14 +61,14 @@ class Rule:
         return value < self.below
 
     def summary_of(self, finding: Finding) -> str:
-        return self._text(self.summary, finding)
+        return wording.visible(self.summary.format_map(self._values(finding)))
 
     def command_for(self, finding: Finding) -> str:
-        return self._text(self.command, finding)
+        return wording.command(self.command, self._values(finding))
 
-    def _text(self, text: str, finding: Finding) -> str:
+    def _values(self, finding: Finding) -> Values:
         names = {**self.labels, **dict(finding.words), **dict(finding.labels)}
-        return text.format_map(Values(names, value=number_text(finding.value), detail=finding.detail))
+        return Values(names, value=number_text(finding.value), detail=finding.detail)
 
 
 class Values(dict[str, str]):
@@ -78,6 +82,8 @@ class Values(dict[str, str]):
 
 
 def number_text(value: float) -> str:
+    if not math.isfinite(value) or abs(value) >= NUMBER_MAX:
+        return f"{value:g}"
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
@@ -96,9 +102,10 @@ def check_rule(rule: Rule) -> None:
         if is_behind:
             side = "above" if rule.above is not None else "below"
             raise ValueError(f"rule {rule.name}: good_at {rule.good_at:g} violates {side} {limit:g} itself")
-    for name, text in (("summary", rule.summary), ("command", rule.command)):
+    nothing = Finding(0.0)
+    for name, text_for in (("summary", rule.summary_of), ("command", rule.command_for)):
         try:
-            text.format_map(Values({}, value="", detail=""))
+            text_for(nothing)
         except (ValueError, IndexError, AttributeError, TypeError):
             raise ValueError(
                 f"rule {rule.name}: {name} is no valid text: write {{value}}, {{detail}} or a label's name"

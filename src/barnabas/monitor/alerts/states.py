@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -55,7 +56,8 @@ class Alert:
         return {"alertname": self.rule, "severity": self.severity, **dict(self.labels)}
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "labels": dict(self.labels), "fingerprint": self.fingerprint}
+        value = self.value if math.isfinite(self.value) else str(self.value)  # JSON has no infinity
+        return {**asdict(self), "value": value, "labels": dict(self.labels), "fingerprint": self.fingerprint}
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Alert:
@@ -63,6 +65,7 @@ class Alert:
         given = {name: value for name, value in found.items() if name != "fingerprint"}
         given["labels"] = tuple(sorted((str(name), str(value)) for name, value in given["labels"].items()))
         given["targets"] = tuple(given.get("targets", ()))
+        given["value"] = float(given["value"])
         return Alert(**{**given, "state": State(given["state"])})
 
 

@@ -6,6 +6,7 @@ Only names that rules ask for are kept. Does not know: HTTP.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -24,11 +25,12 @@ class Sample:
 
 
 def samples_of(text: str, names: Collection[str], instance: str) -> list[Sample]:
-    """The samples with one of these names. ValueError if the page is not in the format."""
+    """The samples with one of these names, without those that are no number (NaN: nothing was measured).
+    ValueError if the page is not in the format."""
     found: list[Sample] = []
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if sample.name in names:
+            if sample.name in names and not math.isnan(sample.value):
                 labels = {**sample.labels, "instance": instance}
                 found.append(Sample(sample.name, tuple(sorted(labels.items())), float(sample.value)))
                 if len(found) >= SAMPLES_MAX:

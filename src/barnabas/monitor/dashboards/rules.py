@@ -17,6 +17,10 @@ IDLE = "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent"
 PRODUCE_MS_MAX = 500
 HOUR_S = 3600
 USABLE, TOTAL = (f"<g barnabas:type=log-directory#{name}-bytes>" for name in ("usable", "total"))
+# Names may hold any character: between quotes of a shell they stay one word.
+GROUP, CONNECTOR = (
+    f"""'{{{{ $labels.{label} | reReplaceAll "'" "'\\\\''" }}}}'""" for label in ("group", "connector")
+)
 FAILED_TASKS = "kafka_connect_connect_worker_metrics_connector_failed_task_count"
 FAILED_CONNECTORS = '{__name__=~"kafka_connect_connector_metrics(_status)?",status="failed"}'
 
@@ -156,7 +160,8 @@ ALERTS = (
         0,
         WARNING,
         "{{ $labels.instance }} met {{ $value }} exceptions that no code foresaw",
-        "the traceback in the broker's log: it is a bug, report it",
+        "the log of that broker: a line with `failed unexpectedly` names the call and its object, and the "
+        "traceback follows; it is a bug, report it",
         "barnabas jmx --object-name 'barnabas:type=Node,*' --one-time",
     ),
     Alert(
@@ -205,7 +210,7 @@ ALERTS = (
         WARNING,
         "the group {{ $labels.group }} consumes and falls behind",
         "members of the group: are there enough, is one partition hot?",
-        "barnabas lag --group {{ $labels.group }}",
+        f"barnabas lag --group {GROUP}",
         "lag",
     ),
     Alert(
@@ -215,7 +220,7 @@ ALERTS = (
         CRITICAL,
         "the group {{ $labels.group }} has stopped or does not advance",
         "logs of its members; a record that cannot be processed",
-        "barnabas consumer-groups --describe --group {{ $labels.group }}",
+        f"barnabas consumer-groups --describe --group {GROUP}",
         "lag",
     ),
     Alert(
@@ -255,7 +260,7 @@ ALERTS = (
         CRITICAL,
         "{{ $labels.connector }} failed, or {{ $value }} of its tasks",
         "the trace in the status; what failed is not restarted by itself",
-        "barnabas connect status {{ $labels.connector }}",
+        f"barnabas connect status {CONNECTOR}",
         "connect",
     ),
 )

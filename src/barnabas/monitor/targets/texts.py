@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 
 from barnabas.monitor.alerts.notices import Notice
 from barnabas.monitor.alerts.states import Alert, State
+from barnabas.monitor.alerts.wording import visible
 
 ALERTS_SHOWN_MAX = 20
 
 
 def title(notice: Notice) -> str:
-    group = " ".join(value for _, value in notice.group)
+    group = visible(" ".join(value for _, value in notice.group))
     if notice.firing:
         worst = min((each.severity for each in notice.firing), key=("critical", "warning", "info").index)
         count = len(notice.firing)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from barnabas.services import limits as bounds
@@ -50,7 +51,8 @@ class Service:
     while the service should get no requests. `media_types` are those of its responses, its own one first.
     `converted` turns exceptions of the service's own into ApiError; None for all others. The frame sets
     `stopping` when the process begins to stop: long responses end then. `beside` are routes that have
-    listeners of their own, where only health and metrics are served too.
+    listeners of their own, where only health and metrics are served too. `headers` gives what every
+    response gets, those to unknown paths and strangers too.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Service:
     metrics: ServiceMetrics = None  # type: ignore[assignment]  # made from the name
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     beside: Sequence[BaseRoute] = ()
+    headers: Callable[[], Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:
         if self.metrics is None:
@@ -90,6 +93,8 @@ class ServiceApp:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
+            if self.service.headers is not None and scope["type"] == "http":
+                send = with_headers(send, self.service.headers)
             await self._outermost(scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,6 +175,19 @@ class ServiceApp:
                     self._log.exception("the service %s did not stop in order", self.service.name)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def with_headers(send: Send, headers: Callable[[], Mapping[str, str]]) -> Send:
+    """Add headers to a response; they win over those of its endpoint."""
+
+    async def send_more(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            found = MutableHeaders(raw=list(message["headers"]))
+            found.update(headers())
+            message = {**message, "headers": found.raw}
+        await send(message)
+
+    return send_more
 
 
 def raw_path(scope: Scope) -> bytes:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import ssl
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from barnabas.connect.api.workers import http_settings
+from barnabas.security.tls.certificates import issue
 from barnabas.settings.errors import SettingsError
 from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 from connect.connectors.worker import running_worker
+from security.tls_world import HOSTS, NOW, certificates
 
 LOGGERS = "/admin/loggers"
 
@@ -35,6 +41,37 @@ def test_admin_endpoints_are_served_where_the_worker_says(tmp_path: Path, *, is_
             "error_code": 404,
             "message": "HTTP 404 Not Found",
         }
+
+
+def test_a_new_certificate_of_admin_listeners_is_used_while_the_worker_runs(tmp_path: Path) -> None:
+    world = certificates()
+    store = tmp_path / "admin.pem"
+    shutil.copy(world.broker_file, store)
+    ports = free_ports(2)
+    given = {
+        "listeners": f"http://127.0.0.1:{ports[0]}",
+        "admin.listeners": f"https://127.0.0.1:{ports[1]}",
+        "admin.listeners.https.ssl.keystore.type": "PEM",
+        "admin.listeners.https.ssl.keystore.location": str(store),
+    }
+    context = ssl.create_default_context(cafile=world.ca_file)
+
+    def served() -> str:
+        with (
+            socket.create_connection(("127.0.0.1", ports[1])) as link,
+            context.wrap_socket(link, server_hostname="localhost") as secured,
+        ):
+            found: Any = secured.getpeercert()
+            return str(dict(part[0] for part in found["subject"])["commonName"])
+
+    with Broker() as broker, running_worker(tmp_path, broker.bootstrap, **given) as worker:
+        wait_until(lambda: "The worker is ready" in worker.text(), 60)
+        assert served() == "broker"
+        renewed = issue(world.authority, "CN=renewed,O=Rig", NOW, hosts=HOSTS)
+        store.write_bytes(renewed.key_pem + renewed.chain_pem)
+        wait_until(lambda: served() == "renewed", 30)
+        answer = httpx.get(f"https://localhost:{ports[1]}{LOGGERS}", verify=context)
+        assert "root" in answer.json()
 
 
 def test_admin_listeners_have_their_own_tls_or_that_of_the_worker() -> None:

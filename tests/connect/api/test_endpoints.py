@@ -328,6 +328,29 @@ def test_responses_have_the_headers_of_the_setting() -> None:
         response_headers("put X: y")
 
 
+def test_headers_of_the_setting_come_with_unknown_paths_too() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        for path, status in (("/connectors", 200), ("/connectors/none", 404), ("/nothing", 404)):
+            found = await client.get(path)
+            assert (found.status_code, found.headers["x-frame-options"]) == (status, "DENY")
+        assert (await client.delete("/connectors")).headers["x-frame-options"] == "DENY"
+
+    run(story, {"response.http.headers.config": "set X-Frame-Options: DENY"})
+
+
+def test_a_body_of_blanks_and_nulls_are_the_callers_mistakes() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        headers = {"content-type": "application/json"}
+        blank = await client.post("/connectors", content=b" \n", headers=headers)
+        assert (blank.status_code, blank.json()["error_code"]) == (400, 400)
+        none = await client.put("/connectors/a/config", json={"topic": None, "file": ""})
+        assert none.json()["message"] == (
+            "Connector config {file=, name=a, topic=null} contains no connector type"
+        )
+
+    run(story)
+
+
 def test_offsets_in_a_file_are_changed_by_rest_and_by_tasks(tmp_path: Path) -> None:
     path = tmp_path / "offsets"
     task = FileOffsets("a", path)

@@ -32,7 +32,7 @@ DIFFERENCES: dict[str, dict[int, Difference]] = {
         17: Difference({"body"}, "Apache loses the new partition and shows the removed one as null"),
     },
     "plugins": {6: Difference({"status", "body"}, "short names with $Key and $Value are understood")},
-    "secrets": {3: HIDDEN, 4: HIDDEN, 5: HIDDEN},
+    "secrets": {3: HIDDEN, 4: HIDDEN},
     "validations": {
         5: CALLER, 6: CALLER,
         14: Difference({"body"}, "a null is refused: Apache stores it, and the task fails"),

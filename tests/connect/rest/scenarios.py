@@ -344,6 +344,51 @@ def validations(talk: Talk) -> None:
     check("FileStreamSource", {"name": "v", **SOURCE, "errors.log.enable": "maybe"}, errors_only)
 
 
+def messages(talk: Talk) -> None:
+    """Errors of transforms, predicates, converters, lists and clients, one request for each."""
+
+    def check(kind: str, config: dict[str, Any], keeps: Callable[[Any], Any] = errors_only) -> None:
+        base = SOURCE if kind == "Source" else SINK
+        path = f"/connector-plugins/FileStream{kind}/config/validate"
+        talk.ask("PUT", path, {"name": "v", **base, **config}, keeps=keeps)
+
+    def transform(name: str, keeps: Callable[[Any], Any] = errors_only, **settings: str) -> None:
+        own = {f"transforms.t.{key.replace('_', '.')}": text for key, text in settings.items()}
+        check("Source", {"transforms": "t", "transforms.t.type": name, **own}, keeps)
+
+    for name in ("JsonConverter", FILE_SOURCE, "Nothing"):
+        check("Source", {"header.converter" if name != FILE_SOURCE else "key.converter": name}, errors_only)
+    transform(f"{TRANSFORMS}Cast", named("transforms.t"))
+    transform(f"{TRANSFORMS}predicates.RecordIsTombstone", named("transforms.t"))
+    transform("Nothing", named("transforms.t"))
+    check("Source", {"transforms": "t"}, named("transforms.t"))
+    check(
+        "Source", {"predicates": "p", "predicates.p.type": f"{TRANSFORMS}InsertHeader"}, named("predicates.p")
+    )
+    transform(f"{TRANSFORMS}InsertField$Value", topic_field="t", negate="true")
+    transform(f"{TRANSFORMS}InsertField$Value", topic_field="t", negate="perhaps")
+    transform(f"{TRANSFORMS}ReplaceField$Value", exclude="a,a", include="a,,b")
+    transform(f"{TRANSFORMS}ReplaceField$Value", renames="a:b,c")
+    for name, setting in (
+        ("DropHeaders", "headers"),
+        ("MaskField$Value", "fields"),
+        ("ValueToKey", "fields"),
+    ):
+        transform(f"{TRANSFORMS}{name}")
+        transform(f"{TRANSFORMS}{name}", **{setting: ""})
+        transform(f"{TRANSFORMS}{name}", **{setting: "a,a"})
+    transform(f"{TRANSFORMS}HeaderFrom$Value", fields="a,a", headers="g,h", operation="copy")
+    check("Source", {"transaction.boundary.interval.ms": "-1"})
+    check("Sink", {"topics": "a,b,a"})
+    check("Sink", {"topics": "a,,b"})
+    clients = {
+        "consumer.override.max.poll.records": " 5 ",
+        "consumer.override.bootstrap.servers": " a:1 , b:1 ",
+    }
+    check("Sink", clients, named("override"))
+    talk.ask("POST", "/connectors", {"name": 17, "config": {}})
+
+
 def errors_only(body: dict[str, Any]) -> Any:
     wrong = [each["value"] for each in body["configs"] if each["value"]["errors"]]
     return {"name": body["name"], "error_count": body["error_count"], "wrong": wrong}
@@ -442,6 +487,7 @@ SCENARIOS: tuple[Callable[[Talk], None], ...] = (
     offsets_of_a_sink,
     plugins,
     validations,
+    messages,
     loggers,
     secrets,
     restarts_of_what_failed,

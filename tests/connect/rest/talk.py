@@ -7,6 +7,7 @@ of settings is left out: it is each project's own.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from barnabas import __version__
 from connect.worker_processes import VERSION, WorkerProcess
 
+PLACE = re.compile(r"location='file:[^']*'")  # of a plugin's jar
 LEFT_OUT = ("documentation",)
 CHANGING = ("commit", "kafka_cluster_id", "last_modified", "trace")
 VERSIONED = ("version",)
@@ -86,7 +88,7 @@ class Talk:
         if isinstance(value, str):
             if value in (VERSION, __version__):
                 return "<version>"
-            value = value.replace(str(self.folder), "<folder>")
+            value = PLACE.sub("location='<place>'", value.replace(str(self.folder), "<folder>"))
             for each in (self.worker, *self.others):
                 value = value.replace(each.id, "<worker>")
             return value

@@ -245,7 +245,11 @@ class World:
         task: Any = started_sink(S3SinkConnector, config)
         storage = task._layout.storage
         names = storage.names("topics/maria-orders")
-        return sorted(json.loads(line)["id"] for name in names for line in storage.get(name).splitlines())
+        found = []
+        for name in names:
+            with storage.open(name) as file:
+                found += [json.loads(line)["id"] for line in file.read().splitlines()]
+        return sorted(found)
 
     def to_redis(self) -> list[int]:
         return [int(each.split()[1]) for each in self.redis.client().lrange("log", 0, -1)]

@@ -17,7 +17,7 @@ JSON = ("application/json",)
 
 async def json_object(request: Request) -> dict[str, Any]:
     content_type(request.headers.get("content-type"), JSON)
-    if not await request.body():
+    if not (await request.body()).strip():
         raise ApiError(400, 400, "the request has no body: send a JSON object")
     return await read_object(request)
 
@@ -47,8 +47,8 @@ def new_connector(body: Mapping[str, Any]) -> tuple[str, dict[str, str | None], 
             400, 400, f"unknown field {sorted(unexpected)[0]!r}: known are name, config, initial_state"
         )
     config = config_of(body.get("config"), "config")
-    name = body.get("name", config.get("name"))
-    name = name.strip() if isinstance(name, str) else ""
+    given = body.get("name", config.get("name"))
+    name = (text_of(given, "name") or "").strip()
     check_name(name, config)
     state = body.get("initial_state")
     targets = {"RUNNING": Target.STARTED, "PAUSED": Target.PAUSED, "STOPPED": Target.STOPPED}

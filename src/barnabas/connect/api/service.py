@@ -43,28 +43,32 @@ def service(
 ) -> Service:
     """The service of a worker. `more` are routes between workers."""
     worker = endpoints.herder.worker
-    headers = response_headers(worker.get(HEADERS, ""))
-    found = [*routes(endpoints.table(), forward, headers), *more]
-    admin = routes(endpoints.admin_table(), forward, headers)
+    headers = worker.get(HEADERS, "")
+    found = [*routes(endpoints.table(), forward), *more]
+    admin = routes(endpoints.admin_table(), forward)
     if ADMIN not in worker:
         found += admin
     beside = admin if worker.get(ADMIN, "").strip() else []
     own = metrics or ServiceMetrics(NAME)
     return Service(
-        NAME, found, start, stop, error_form=error_form, converted=converted, metrics=own, beside=beside
+        NAME,
+        found,
+        start,
+        stop,
+        error_form=error_form,
+        converted=converted,
+        metrics=own,
+        beside=beside,
+        headers=response_headers(headers) if headers.strip() else None,
     )
 
 
-def routes(
-    table: list[tuple[str, str, Endpoint]], forward: Forward, headers: Callable[[], dict[str, str]] = dict
-) -> list[ServiceRoute]:
+def routes(table: list[tuple[str, str, Endpoint]], forward: Forward) -> list[ServiceRoute]:
     found: list[ServiceRoute] = []
     methods: dict[str, list[str]] = {}
     for method, path, endpoint in table:
         needs = Need.READ if method == "GET" else Need.ADMIN if path.startswith("/admin") else Need.WRITE
-        found.append(
-            ServiceRoute(path, answering(endpoint, forward, headers), needs=needs, methods=(method,))
-        )
+        found.append(ServiceRoute(path, answering(endpoint, forward), needs=needs, methods=(method,)))
         methods.setdefault(path, []).append(method)
     for path, names in methods.items():
         allowed = ",".join([*names, *(["HEAD"] if "GET" in names else []), "OPTIONS"])
@@ -79,22 +83,19 @@ def options(allowed: str) -> Endpoint:
     return respond
 
 
-def answering(endpoint: Endpoint, forward: Forward, headers: Callable[[], dict[str, str]]) -> Endpoint:
+def answering(endpoint: Endpoint, forward: Forward) -> Endpoint:
     async def respond(request: Request) -> Response:
         try:
             accepted(request.headers.get("accept"), JSON)
             try:
-                found = await endpoint(request)
+                return await endpoint(request)
             except Elsewhere as elsewhere:
-                found = await forward(request, elsewhere.url)
+                return await forward(request, elsewhere.url)
         except Exception as error:
             refused = error if isinstance(error, ApiError) else converted(error)
             if refused is None:
                 raise
-            more = {**headers(), **refused.headers}
-            raise ApiError(refused.status, refused.code, refused.message, more) from error
-        found.headers.update(headers())
-        return found
+            raise refused from error
 
     return respond
 

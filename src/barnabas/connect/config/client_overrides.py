@@ -1,16 +1,18 @@
 """Types, importance and defaults of the settings of Kafka's producers, consumers and admin clients.
 
-In: a name. Out: its definition, for client overrides of connectors. A default `-` is none; names that are not
-here are accepted as texts, as Kafka's clients accept them.
+In: a name. Out: its definition, for client overrides of connectors. A default `-` is none, `!` a
+value that must be given; names that are not here are accepted as texts, as Kafka's clients accept them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from barnabas.connect.config.definition import ConfigKey
 from barnabas.connect.config.errors import ConfigError
-from barnabas.connect.config.types import ConfigType, Importance
+from barnabas.connect.config.types import REQUIRED, ConfigType, Importance
 
 # name, type, importance, default
 COMMON = """
@@ -174,22 +176,18 @@ def key_of(line: str) -> ConfigKey | None:
     if not line:
         return None
     name, kind, importance, default = line.split(" ", 3)
-    given = None if default in ("-", "!") else "" if default == '""' else default
     key = ConfigKey(name, ConfigType(kind), None, Importance(importance), display_name=name)
+    if default == "!":
+        return replace(key, default=REQUIRED)
+    given = None if default == "-" else "" if default == '""' else default
     try:
         parsed = key.parse(given)
     except ConfigError:
         parsed = given
-    return ConfigKey(name, ConfigType(kind), parsed, Importance(importance), display_name=name)
+    return replace(key, default=parsed)
 
 
-def override_problem(kind: str, name: str, text: str) -> str | None:
-    """An error of a value that has the wrong type."""
+def override_value(kind: str, name: str, text: str) -> Any:
+    """The typed value of a setting; the text where nothing is known about it. ConfigError: a wrong type."""
     key = client_settings(kind).get(name)
-    if key is None:
-        return None
-    try:
-        key.parse(text)
-    except ConfigError as error:
-        return error.message
-    return None
+    return text if key is None else key.parse(text)

@@ -13,8 +13,10 @@ from barnabas.connect.config.types import REQUIRED, ConfigType, Importance, Widt
 from barnabas.connect.config.validators import (
     Validator,
     at_least,
+    entries,
     no_control_characters,
     non_empty,
+    not_negative,
     one_of,
     one_of_any_case,
     regex,
@@ -70,7 +72,7 @@ COMMON: tuple[Row, ...] = (
      "Write topic, partition, offset and timestamp of the record with the error to the log."),
 )
 SINK: tuple[Row, ...] = (
-    ("topics", "LIST", "", "HIGH", "Common", 4, "LONG", "Topics", None, "Topics to read."),
+    ("topics", "LIST", "", "HIGH", "Common", 4, "LONG", "Topics", entries(), "Topics to read."),
     ("topics.regex", "STRING", "", "HIGH", "Common", 4, "LONG", "Topics regex", regex(),
      "Regular expression of the topics to read, in place of topics."),
     ("errors.deadletterqueue.topic.name", "STRING", "", "MEDIUM", ERRORS, 6, "MEDIUM",
@@ -88,7 +90,8 @@ SOURCE: tuple[Row, ...] = (
     ("transaction.boundary", "STRING", "poll", "MEDIUM", ONCE, 3, "SHORT", "Transaction Boundary",
      one_of_any_case("INTERVAL", "POLL", "CONNECTOR"), "Where transactions of exactly-once tasks end."),
     ("transaction.boundary.interval.ms", "LONG", None, "LOW", ONCE, 4, "SHORT",
-     "Transaction boundary interval", None, "The time of a transaction with transaction.boundary=interval."),
+     "Transaction boundary interval", not_negative(),
+     "The time of a transaction with transaction.boundary=interval."),
     ("offsets.storage.topic", "STRING", None, "LOW", "offsets.topic", 1, "LONG", "Offsets topic", non_empty(),
      "A topic of the connector's own for its offsets."),
 )

@@ -227,7 +227,7 @@ class ConfigDef:
                 key.validator(key.name, result.value)
             except ConfigError as error:
                 result.errors.append(error.message)
-        if key.type is ConfigType.LIST and "" in (result.value or ()):
+        if key.type is ConfigType.LIST and "" in (result.value or ()) and not result.errors:
             result.errors.append(f"Configuration '{key.name}' values must not be empty.")
         return result
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.connect.config.errors import invalid
+from barnabas.connect.config.errors import ConfigError, invalid
 
 Check = Callable[[str, Any], None]
 
@@ -43,6 +43,11 @@ def checked(text: str, accepts: Callable[[Any], bool], reason: str) -> Validator
 def at_least(low: int | float) -> Validator:
     """A number that is not lower than `low`. None is refused, as in Kafka."""
     return between(low, None)
+
+
+def not_negative() -> Validator:
+    """A number from 0 on, or none."""
+    return checked("[0,...] or none", lambda value: value >= 0, "Value must be at least 0")
 
 
 def between(low: int | float | None, high: int | float | None) -> Validator:
@@ -111,6 +116,23 @@ def non_empty_list() -> Validator:
             raise invalid(name, value, "Empty list")
 
     return Validator("non-empty list", check)
+
+
+def entries(*, may_be_empty: bool = True) -> Validator:
+    """A list whose entries differ and have letters, with Kafka's messages of its lists."""
+
+    def check(name: str, value: Any) -> None:
+        if value is None:
+            raise ConfigError(f"Configuration '{name}' values must not be null.")
+        if not value and not may_be_empty:
+            reason = "must not be empty. Valid values include: any non-empty value"
+            raise ConfigError(f"Configuration '{name}' {reason}")
+        if len(set(value)) != len(value):
+            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
+        if "" in value:
+            raise ConfigError(f"Configuration '{name}' values must not be empty.")
+
+    return Validator("any non-duplicate values" + ("" if may_be_empty else ", empty list not allowed"), check)
 
 
 def no_control_characters() -> Validator:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from barnabas.connect.config.client_overrides import client_settings, override_problem
+from barnabas.connect.config.client_overrides import client_settings, override_value
 from barnabas.connect.config.definition import ConfigDef, ConfigKey, ConfigValue
 from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.config.secrets import HIDDEN, is_secret
@@ -22,6 +22,7 @@ PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 SIDES = {"key": Kind.CONVERTER, "value": Kind.CONVERTER, "header": Kind.HEADER_CONVERTER}
 HEADER_DEFAULT = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 VERSION = ".plugin.version"
+NOT_FOUND = "could not be found."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,24 @@ def aliases(given: Mapping[str, str], word: str) -> list[str]:
     return [alias.strip() for alias in given.get(word, "").split(",") if alias.strip()]
 
 
-def no_class(setting: str, name: str) -> str:
-    return f"Invalid value {name} for configuration {setting}: Class {name} could not be found."
+INTERFACES = {
+    Kind.CONVERTER: "Converter",
+    Kind.HEADER_CONVERTER: "HeaderConverter",
+    Kind.TRANSFORMATION: "Transformation",
+    Kind.PREDICATE: "Predicate",
+}
+
+
+def no_class(setting: str, name: str, kind: Kind, plugins: Plugins) -> str:
+    """The message for a name that means no plugin of this kind."""
+    known = plugins.list((kind,))
+    parts = [each.name for each in known if each.name in (f"{name}$Key", f"{name}$Value")]
+    if parts:
+        return f"This class is abstract and cannot be created. Did you mean {', '.join(parts)}?"
+    for each in plugins.list():
+        if name.strip() in each.spellings():
+            return f"Class class {each.name} does not implement the {INTERFACES[kind]} interface"
+    return f"Invalid value {name} for configuration {setting}: Class {name} {NOT_FOUND}"
 
 
 def version_of(plugins: Plugins, name: str | None, kinds: Sequence[Kind]) -> str | None:
@@ -105,11 +122,9 @@ def add_aliases(definition: ConfigDef, given: Mapping[str, str], plugins: Plugin
                 f"{title} version for {alias}", order=1,
                 recommender=Offered((version,)) if version is not None else None,
             )  # fmt: skip
-            child = ConfigDef()
             if kind is Kind.TRANSFORMATION:
-                child.define("predicate", "STRING", None, "MEDIUM", "Alias of a predicate.")
-                child.define("negate", "BOOLEAN", "false", "MEDIUM", "Negate the predicate.")
                 problems += predicate_problems(given, prefix)
+            child = ConfigDef()
             problems += add_plugin(child, given, plugins, f"{prefix}type", kind)
             definition.embed(prefix, group, 2, child)
             problems += plugin_problems(given, plugins, prefix, kind)
@@ -125,7 +140,10 @@ def add_plugin(
     try:
         own = getattr(plugins.load(name, kind), "CONFIG", None)
     except ConnectError:
-        return [(setting, no_class(setting, name))]
+        return [(setting, no_class(setting, name, kind, plugins))]
+    if kind is Kind.TRANSFORMATION:
+        child.define("predicate", "STRING", None, "MEDIUM", "Alias of a predicate.")
+        child.define("negate", "BOOLEAN", "false", "MEDIUM", "Negate the predicate.")
     for key in own if isinstance(own, ConfigDef) else ():
         child.add(key)
     return []
@@ -156,7 +174,7 @@ def predicate_problems(given: Mapping[str, str], prefix: str) -> list[tuple[str,
         return [(name, f"Invalid value {predicate} for configuration {name}: {reason}")]
     if not predicate and f"{prefix}negate" in given:
         reason = f"there is no config '{name}' defining a predicate to be negated."
-        return [(f"{prefix}negate", f"Config '{prefix}negate' was provided but {reason}")]
+        return [(f"{prefix}type", f"Config '{prefix}negate' was provided but {reason}")]
     return []
 
 
@@ -177,7 +195,7 @@ def converter_settings(
         try:
             definition = plugins.load(name, kind).CONFIG
         except ConnectError:
-            problems.append((setting, no_class(setting, name)))
+            problems.append((setting, no_class(setting, name, kind, plugins)))
             continue
         own = {key.removeprefix(prefix): text for key, text in given.items() if key.startswith(prefix)}
         for value in definition.validate({"converter.type": side, **own}):
@@ -221,9 +239,10 @@ def override_settings(
             shown = HIDDEN if is_secret(name) else text
             reason = f"The '{policy}' policy does not allow '{short}' to be overridden here."
             value.errors.append(f"Invalid value {shown} for configuration {name}: {reason}")
-        problem = override_problem(client, short, text)
-        if problem is not None:
-            value.errors.append(problem)
+        try:
+            value.value = override_value(client, short, text)
+        except ConfigError as error:
+            value.errors.append(error.message)
         key = client_settings(client).get(short)
         if client in used or value.errors:
             found.append((None if key is None else replace(key, name=name), value))

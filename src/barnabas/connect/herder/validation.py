@@ -21,6 +21,7 @@ from barnabas.connect.config.secrets import HIDDEN, Redaction, hidden_parts, is_
 from barnabas.connect.config.types import Password, config_text
 from barnabas.connect.herder.errors import Refused
 from barnabas.connect.herder.plugin_settings import (
+    NOT_FOUND,
     add_aliases,
     aliases,
     converter_settings,
@@ -154,7 +155,8 @@ def validate(
     given = dict(redaction.resolved)
     name = given.get("connector.class")
     if name is None:
-        shown = ", ".join(f"{key}={shown_value(key, config[key])}" for key in sorted(config))
+        values = {key: shown_value(key, config[key]) for key in sorted(config)}
+        shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in values.items())
         raise Refused(400, f"Connector config {{{shown}}} contains no connector type")
     try:
         found = connector_class(plugins, name)
@@ -179,6 +181,8 @@ def validate(
     problems += more
     for setting, message in problems:
         result.add_error(setting, message)
+        if message.endswith(NOT_FOUND):
+            result.values[setting].value = None  # as a value that cannot be parsed
     for setting, value in config.items():
         if value is None:
             result.add_error(setting, NULL_VALUE)

@@ -14,7 +14,8 @@ from barnabas.connect.config import (
     ConfigDef,
     ConfigType,
     Importance,
-    checked,
+    Validator,
+    entries,
     invalid,
     one_of_any_case,
 )
@@ -29,11 +30,15 @@ from barnabas.connect.transforms.parts_of_columns import (
 )
 
 MEDIUM, HIGH = Importance.MEDIUM, Importance.HIGH
-PAIRS = checked(
-    "list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>",
-    lambda value: all(re.fullmatch(r"[^:]+:[^:]+", one) for one in value),
-    "each entry must be two names with a colon between them",
-)
+
+
+def check_pairs(name: str, value: Any) -> None:
+    for one in value or ():
+        if not re.fullmatch(r"[^:]+:[^:]+", one):
+            raise invalid(name, value, f"Invalid rename mapping: {one}")
+
+
+PAIRS = Validator("list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>", check_pairs)
 
 
 @both
@@ -230,8 +235,15 @@ class ReplaceField(FieldTransform):
 
     CONFIG = with_null_setting(
         ConfigDef()
-        .define("exclude", ConfigType.LIST, [], MEDIUM, "Fields to leave out.")
-        .define("include", ConfigType.LIST, [], MEDIUM, "Fields to keep; all others are left out.")
+        .define("exclude", ConfigType.LIST, [], MEDIUM, "Fields to leave out.", validator=entries())
+        .define(
+            "include",
+            ConfigType.LIST,
+            [],
+            MEDIUM,
+            "Fields to keep; all others are left out.",
+            validator=entries(),
+        )
         .define("renames", ConfigType.LIST, [], MEDIUM, "Pairs old:new.", validator=PAIRS)
     )
 
@@ -268,7 +280,14 @@ class ValueToKey(Transform):
 
     JAVA_NAMES = ("org.apache.kafka.connect.transforms.ValueToKey",)
     CONFIG = with_null_setting(
-        ConfigDef().define("fields", ConfigType.LIST, REQUIRED, HIGH, "Fields of the value.")
+        ConfigDef().define(
+            "fields",
+            ConfigType.LIST,
+            REQUIRED,
+            HIGH,
+            "Fields of the value.",
+            validator=entries(may_be_empty=False),
+        )
     )
 
     def change(self, records: Records) -> Records:

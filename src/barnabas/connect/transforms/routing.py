@@ -16,6 +16,7 @@ from barnabas.connect.config import (
     ConfigType,
     Importance,
     all_of,
+    entries,
     invalid,
     non_empty,
     non_empty_list,
@@ -23,6 +24,7 @@ from barnabas.connect.config import (
     one_of,
     regex,
 )
+from barnabas.connect.config.types import parse_type
 from barnabas.connect.convert.simple_headers import guess
 from barnabas.connect.data import Column, Header, Records
 from barnabas.connect.transforms.contract import (
@@ -155,7 +157,9 @@ class DropHeaders(Transform):
     """Headers of these names are removed."""
 
     JAVA_NAMES = (f"{PREFIX}DropHeaders",)
-    CONFIG = ConfigDef().define("headers", ConfigType.LIST, REQUIRED, HIGH, "Names of headers.")
+    CONFIG = ConfigDef().define(
+        "headers", ConfigType.LIST, REQUIRED, HIGH, "Names of headers.", validator=entries(may_be_empty=False)
+    )
 
     def change(self, records: Records) -> Records:
         if records.headers is None:
@@ -206,11 +210,11 @@ class HeaderFrom(FieldTransform):
 
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
-        self.pairs = list(
-            zip(self.settings.entries("fields"), self.settings.entries("headers"), strict=False)
-        )
-        if len(self.settings.entries("fields")) != len(self.settings.entries("headers")):
-            raise invalid("headers", self.settings.entries("headers"), "as many headers as fields are needed")
+        # A field may become several headers, and a header may have several values: names may repeat.
+        fields, headers = (parse_type(each, config[each], ConfigType.LIST) for each in ("fields", "headers"))
+        if len(fields) != len(headers):
+            raise invalid("headers", headers, "as many headers as fields are needed")
+        self.pairs = list(zip(fields, headers, strict=True))
         self.moves = self.settings.text("operation") == "move"
 
     def change(self, records: Records) -> Records:

@@ -21,6 +21,7 @@ from barnabas.connect.config import (
     Importance,
     Validator,
     checked,
+    entries,
     invalid,
 )
 from barnabas.connect.convert.simple_headers import literal
@@ -234,7 +235,8 @@ class MaskField(FieldTransform):
 
     CONFIG = with_null_setting(
         ConfigDef()
-        .define("fields", ConfigType.LIST, REQUIRED, Importance.HIGH, "Fields to mask.")
+        .define("fields", ConfigType.LIST, REQUIRED, Importance.HIGH, "Fields to mask.",
+                validator=entries(may_be_empty=False))
         .define("replacement", ConfigType.STRING, None, Importance.LOW, "A value for numbers and strings.",
                 validator=checked("non-empty string", bool, "String must be non-empty"))
     )  # fmt: skip

@@ -13,7 +13,7 @@ import copy
 import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import uvicorn
@@ -59,9 +59,9 @@ class Host:
         self._server = Listening(application, bound, settings, service.metrics.connections, beside)
         self._told = asyncio.Event()
 
-    async def replace_tls(self, tls: ServerTls) -> None:
-        """New connections get this TLS."""
-        await self._server.replace_tls(tls)
+    async def replace_tls(self, tls: ServerTls, *, is_beside: bool = False) -> None:
+        """New connections get this TLS: those of the listeners, or of the listeners beside."""
+        await self._server.replace_tls(tls, is_beside=is_beside)
 
     def stop(self) -> None:
         """Begin to stop. May be called from a signal handler of the loop."""
@@ -145,15 +145,15 @@ class Listening(uvicorn.Server):
         if self._on_ready is not None:
             self._on_ready()
 
-    async def replace_tls(self, tls: ServerTls) -> None:
+    async def replace_tls(self, tls: ServerTls, *, is_beside: bool = False) -> None:
         """Accept new connections with this TLS. Connections that wait in the backlog are not lost: the new
         server has a descriptor of the same listening socket."""
         changed = []
         for index, each in enumerate(self._bound):
-            if each.tls is None or each.is_beside or self.should_exit:
+            if each.tls is None or each.is_beside != is_beside or self.should_exit:
                 changed.append(each)
                 continue
-            again = Bound(each.listener, each.socket.dup(), tls)
+            again = replace(each, socket=each.socket.dup(), tls=tls)
             old, self.servers[index] = self.servers[index], await self._opened(again)
             old.close()
             changed.append(again)

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -139,13 +140,25 @@ async def serve(
         if on_ready is not None:
             on_ready(listeners)
 
-    reload = TlsReload(store_files(settings), lambda: listener_tls(settings), host.replace_tls)
-    reload.start()
+    reloads = tls_reloads(settings, host)
+    for each in reloads:
+        each.start()
     try:
         await host.run(ready)
     finally:
-        reload.stop()
+        for each in reloads:
+            each.stop()
     log.info("the service %s has stopped", settings.service)
+
+
+def tls_reloads(settings: ServiceSettings, host: Host) -> list[TlsReload]:
+    """Reload the stores of the listeners, and those of the listeners beside, which may be others."""
+    found = [TlsReload(store_files(settings), lambda: listener_tls(settings), host.replace_tls)]
+    beside = settings.beside
+    if beside is not None:
+        renew = partial(host.replace_tls, is_beside=True)
+        found.append(TlsReload(store_files(beside), lambda: listener_tls(beside), renew))
+    return found
 
 
 def host_of(settings: ServiceSettings, make: MakeService, bound: tuple[Bound, ...]) -> Host:

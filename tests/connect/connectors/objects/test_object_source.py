@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import random
+import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +16,7 @@ from tests.s3_server import running_s3
 
 from barnabas.connect.connectors.objects.connectors import HdfsSinkConnector, S3SinkConnector
 from barnabas.connect.connectors.objects.object_source import HdfsSourceConnector, S3SourceConnector
+from barnabas.connect.connectors.objects.reading import lines
 from barnabas.connect.data import (
     DATE,
     INT32,
@@ -31,6 +34,31 @@ from barnabas.connect.data import (
     struct,
 )
 from barnabas.connect.plugins import ConnectError, Plugins
+
+
+class Bytes(io.BytesIO):
+    """A file that is read in small pieces."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 3, 3))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"--", b"aba"])
+def test_lines_are_those_of_split_wherever_pieces_end(end: bytes) -> None:
+    chosen = random.Random(end)
+    for _ in range(300):
+        text = bytes(chosen.choice(b"ab-\nx") for _ in range(chosen.randrange(40)))
+        expected = text.split(end)
+        assert list(lines(Bytes(text), end)) == (expected if expected[-1] else expected[:-1])
+
+
+def test_one_huge_line_takes_linear_time() -> None:
+    size = 96 << 20
+    began = time.process_time()
+    [line] = lines(io.BytesIO(b"x" * size), b"\n")
+    assert len(line) == size
+    assert time.process_time() - began < 3.0
+
 
 ORDER = struct(
     name="Order",

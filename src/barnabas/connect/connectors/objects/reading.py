@@ -103,9 +103,13 @@ def some(values: Iterable[Any], schema: Schema | None) -> Iterator[Column]:
 
 def lines(file: Any, end: bytes) -> Iterator[bytes]:
     """Texts that `end` divides; the last one needs none."""
-    rest = b""
+    rest = bytearray()
     while chunk := file.read(CHUNK_BYTES):
-        *whole, rest = (rest + chunk).split(end)
-        yield from whole
+        searched = max(0, len(rest) - len(end) + 1)
+        rest += chunk
+        if rest.find(end, searched) >= 0:
+            *whole, last = bytes(rest).split(end)
+            yield from whole
+            rest = bytearray(last)
     if rest:
-        yield rest
+        yield bytes(rest)

@@ -195,3 +195,19 @@ def test_a_rate_that_a_reader_asks_for_survives_the_ticks_of_registered_meters()
     clock.now_s += 1_000
     list(registry.tick())
     assert not registry._rates
+
+
+def test_ticks_that_overlap_both_forget_a_rate_that_is_gone() -> None:
+    clock, rows = Clock(), [((("topic", "t"),), 1.0)]
+    registry = Registry(clock)
+    registry.add(BYTES, lambda: list(rows))
+    list(registry.tick())
+    assert len(registry._rates) == 1
+    rows.clear()
+    clock.now_s += 10_000
+    first, second = registry.tick(), registry.tick()
+    next(first)
+    next(second)
+    for tick in (first, second):
+        list(tick)
+    assert registry._rates == {}

@@ -244,6 +244,11 @@ def test_documents_of_grafana_are_whole_in_every_dialect(dialect: str, tmp_path:
             places |= cells
             for target in panel.get("targets", ()):
                 assert target["expr"] and not re.search(r"<|\[\[|@", target["expr"]), target["expr"]
+                assert not re.search(r"<|@", target["legendFormat"]), target["legendFormat"]
+            config = panel.get("fieldConfig", {"defaults": {"unit": "string"}, "overrides": []})
+            if panel["type"] == "table":  # labels may look like numbers, and have no unit
+                [override] = config["overrides"]
+                assert config["defaults"]["unit"] == "string" != override["properties"][0]["value"]
         assert len({panel["id"] for panel in document["panels"]}) == len(document["panels"])
         assert document["templating"]["list"][0]["type"] == "datasource"
     rules = next(path for path in written if path.name == RULES)

@@ -177,7 +177,9 @@ class Registry:
                 elif len(self._rates) < METERS_MAX:
                     self._rates[key] = Rates(count, now_s, self._started_s)
         for key in gone:
-            if now_s - self._rates[key].asked_s > FORGOTTEN_S:
+            # On a busy machine the next tick begins before this one ends, and may have dropped it.
+            found = self._rates.get(key)
+            if found is not None and now_s - found.asked_s > FORGOTTEN_S:
                 del self._rates[key]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.monitor.dashboards.model import Dashboard, Panel, Query, Row, counter_rate
-from barnabas.monitor.dashboards.variables import BYTES_IN, NODES, OF_ALL_TOPICS, STATE
+from barnabas.monitor.dashboards.model import Dashboard, Panel, Query, Row, but_zero, counter_rate
+from barnabas.monitor.dashboards.variables import AND_NODES, BYTES_IN, NODES, OF_ALL_TOPICS, STATE
 
 REQUESTS = "kafka.network:type=RequestMetrics,name"
 SOCKETS = "kafka.server:type=socket-server-metrics"
@@ -117,11 +117,13 @@ BROKER = Dashboard(
                 Panel(
                     "Errors by request",
                     [
-                        counter_rate(
-                            f"{REQUESTS}=ErrorsPerSec",
-                            '[[S]],error!="NONE"',
-                            "request, error",
-                            "{{request}} {{error}}",
+                        but_zero(
+                            counter_rate(
+                                f"{REQUESTS}=ErrorsPerSec",
+                                '[[S]],error!="NONE"',
+                                "request, error",
+                                "{{request}} {{error}}",
+                            )
                         )
                     ],
                     "Responses with an error.",
@@ -181,20 +183,26 @@ BROKER = Dashboard(
             [
                 Panel(
                     "Memory",
-                    [Query("process_resident_memory_bytes{[[S]]}", "{{instance}}")],
+                    [Query(f"process_resident_memory_bytes{{[[S]]}}{AND_NODES}", "{{instance}}")],
                     "Resident memory of the process. Its page cache is not in it.",
                     "bytes",
                 ),
                 Panel(
                     "Processor",
-                    [Query("rate(process_cpu_seconds_total{[[S]]}[$__rate_interval])", "{{instance}}")],
-                    "Processors in use.",
+                    [
+                        Query(
+                            f"rate(process_cpu_seconds_total{{[[S]]}}[$__rate_interval]){AND_NODES}",
+                            "{{instance}}",
+                        )
+                    ],
+                    "Processors in use: 100 % is one of them.",
+                    "percentunit",
                 ),
                 Panel(
                     "Descriptors",
                     [
-                        Query("process_open_fds{[[S]]}", "open {{instance}}"),
-                        Query("process_max_fds{[[S]]}", "limit {{instance}}"),
+                        Query(f"process_open_fds{{[[S]]}}{AND_NODES}", "open {{instance}}"),
+                        Query(f"process_max_fds{{[[S]]}}{AND_NODES}", "limit {{instance}}"),
                     ],
                     "Files and sockets: connections and segments.",
                 ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.monitor.dashboards.model import STAT, Dashboard, Panel, Query, Row, counter_rate
+from barnabas.monitor.dashboards.model import STAT, Dashboard, Panel, Query, Row, but_zero, counter_rate
 from barnabas.monitor.dashboards.variables import BYTES_IN, JOB, STATE
 
 TOPICS = "kafka.server:type=BrokerTopicMetrics,name"
@@ -103,8 +103,13 @@ TRAFFIC = Row(
         Panel(
             "Requests",
             [
-                counter_rate(
-                    "kafka.network:type=RequestMetrics,name=RequestsPerSec", "[[J]]", "request", "{{request}}"
+                but_zero(
+                    counter_rate(
+                        "kafka.network:type=RequestMetrics,name=RequestsPerSec",
+                        "[[J]]",
+                        "request",
+                        "{{request}}",
+                    )
                 )
             ],
             "Requests that got a response, by API.",

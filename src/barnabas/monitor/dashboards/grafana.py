@@ -13,6 +13,8 @@ from barnabas.monitor.dashboards.model import STAT, TABLE, TIMESERIES, Dashboard
 
 SCHEMA_VERSION = 39
 COLUMNS = 24
+COUNTED = ("short", "bytes")
+COLUMN_PIXELS_MIN = 70
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 TAG = "barnabas"
 PALETTE = {"mode": "palette-classic"}
@@ -92,7 +94,7 @@ def panel(each: Panel, dialect: str) -> dict[str, Any]:
                 "refId": chr(ord("A") + index),
                 "datasource": SOURCE,
                 "expr": promql(query.text, dialect),
-                "legendFormat": query.legend or "__auto",
+                "legendFormat": promql(query.legend, dialect) or "__auto",
                 "instant": each.kind in (STAT, TABLE),
                 "range": each.kind not in (STAT, TABLE),
                 "format": "table" if each.kind == TABLE else "time_series",
@@ -114,10 +116,22 @@ def panel(each: Panel, dialect: str) -> dict[str, Any]:
     if each.kind == TIMESERIES:
         found["fieldConfig"]["defaults"]["min"] = 0
         found["fieldConfig"]["defaults"]["custom"] = {"fillOpacity": 8, "showPoints": "never", "lineWidth": 1}
+        if each.unit in COUNTED:
+            found["fieldConfig"]["defaults"]["custom"]["axisSoftMax"] = 1  # otherwise 100, if all are 0
     if each.kind == TABLE:
-        hidden = {"Time": True, "job": True, "__name__": True}
-        found["transformations"] = [{"id": "organize", "options": {"excludeByName": hidden}}]
+        set_columns(found, each)
     return found
+
+
+def set_columns(found: dict[str, Any], each: Panel) -> None:
+    """The unit is that of the value: Grafana would show it behind any label that looks like a number."""
+    hidden = {"Time": True, "job": True, "instance": True, "__name__": True, "Value": not each.column}
+    organized = {"excludeByName": hidden, "renameByName": {"Value": each.column}}
+    found["transformations"] = [{"id": "organize", "options": organized}]
+    config = found["fieldConfig"]
+    config["defaults"] |= {"unit": "string", "custom": {"minWidth": COLUMN_PIXELS_MIN}}
+    value = {"id": "byName", "options": each.column}
+    config["overrides"] = [{"matcher": value, "properties": [{"id": "unit", "value": each.unit}]}]
 
 
 def options(kind: str) -> dict[str, Any]:

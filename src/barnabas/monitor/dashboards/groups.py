@@ -114,6 +114,7 @@ LAG = Dashboard(
                     "Groups that are behind the most.",
                     kind=TABLE,
                     width=12,
+                    column="records",
                 ),
             ],
         ),

@@ -49,6 +49,7 @@ class Panel:
     height: int = 8
     red_above: float | None = None  # a threshold of a number
     is_often_empty: bool = False  # no data is a good sign: nothing failed
+    column: str = "value"  # of a table's values; "": they are not shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +135,8 @@ def counter_rate(mbean: str, selector: str, by: str = "", legend: str = "") -> Q
     """Events a second of a counter, summed over brokers."""
     grouped = f" by ({by})" if by else ""
     return Query(f"sum{grouped} (rate(<c {mbean}>{{{selector}}}[$__rate_interval]))", legend)
+
+
+def but_zero(query: Query) -> Query:
+    """Without what is zero now: names that nobody uses would hide the others in a legend."""
+    return Query(f"{query.text} > 0", query.legend)

@@ -125,6 +125,7 @@ PIPELINES = Dashboard(
                     "The state of each part.",
                     kind=TABLE,
                     width=24,
+                    column="",
                 ),
             ],
         ),

@@ -76,6 +76,7 @@ TOPICS_DASHBOARD = Dashboard(
                     "bytes",
                     TABLE,
                     width=12,
+                    column="size",
                 ),
                 Panel(
                     "Busiest partitions",
@@ -89,6 +90,7 @@ TOPICS_DASHBOARD = Dashboard(
                     "cps",
                     TABLE,
                     width=12,
+                    column="records a second",
                 ),
                 Panel(
                     "Under min ISR",

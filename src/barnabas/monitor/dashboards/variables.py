@@ -12,3 +12,4 @@ TOPIC = Variable("topic", "Topic", f'label_values(<c {BYTES_IN}>{{job=~"$job",to
 NODES = (JOB, INSTANCE)
 OF_ALL_TOPICS = '[[S]],topic=""'
 OF_TOPICS = '[[J]],topic=~"$topic",topic!=""'
+AND_NODES = f" and on (job, instance) {STATE}"  # metrics of processes: other services have them too

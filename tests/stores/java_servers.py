@@ -1,4 +1,4 @@
-"""Servers that are jars of Maven Central: OpenSearch, Cassandra, HDFS, and a server of MongoDB's protocol.
+"""Servers that are jars of Maven Central: Cassandra, HDFS, and a server of MongoDB's protocol.
 
 Each runs as a process of its own on loopback and ends with the process that started it. `available()` of a
 server tells why it cannot run here.
@@ -64,6 +64,7 @@ class JavaServer:
     main: str
     source: str = ""
     flags: tuple[str, ...] = QUICK
+    apart: tuple[str, ...] = ()  # what names of jars begin with that are not on the class path
 
     def available(self) -> str | None:
         """None if it can run here, otherwise the reason."""
@@ -71,8 +72,13 @@ class JavaServer:
 
     def class_path(self) -> str:
         jars = maven.fetch(self.name, self.artifacts)
+        on_path = f"{jars}/*"
+        if self.apart:
+            on_path = ":".join(
+                str(each) for each in jars.glob("*.jar") if not each.name.startswith(self.apart)
+            )
         if not self.source:
-            return f"{jars}/*"
+            return on_path
         classes = jars / "test-classes"
         made = classes / self.source.replace(".java", ".class")
         if not made.exists() or made.stat().st_mtime < (HERE / self.source).stat().st_mtime:
@@ -80,7 +86,7 @@ class JavaServer:
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
             if done.returncode:
                 raise RuntimeError(f"{self.source} does not compile: {done.stderr}")
-        return f"{classes}:{jars}/*"
+        return f"{classes}:{on_path}"
 
     @contextlib.contextmanager
     def running(
@@ -108,16 +114,6 @@ def answers(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
-OPENSEARCH = JavaServer(
-    "opensearch-node-2.19.3",
-    (
-        "org.opensearch:opensearch:2.19.3",
-        "org.opensearch.plugin:transport-netty4-client:2.19.3",
-        "org.apache.logging.log4j:log4j-core:2.21.0",
-    ),
-    "TestSearchNode",
-    "TestSearchNode.java",
-)
 MONGO = JavaServer(
     "mongo-java-server-1.47.0",
     ("de.bwaldvogel:mongo-java-server:1.47.0",),
@@ -140,17 +136,6 @@ HDFS = JavaServer(
     "TestHdfs.java",
     (*QUICK, "-Xmx512m"),
 )
-
-
-@contextlib.contextmanager
-def opensearch() -> Iterator[str]:
-    """The URL of a node."""
-    port, inner = free_ports(2)
-    with tempfile.TemporaryDirectory() as home:
-        (Path(home) / "config").mkdir()
-        flags = ["-Xmx512m", f"-Dopensearch.path.home={home}"]
-        with OPENSEARCH.running(Path(home), port, flags, [home, str(port), str(inner)]):
-            yield f"http://127.0.0.1:{port}"
 
 
 class Hdfs:

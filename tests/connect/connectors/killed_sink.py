@@ -1,11 +1,12 @@
-"""A topic of changes by key, and a sink whose worker is killed again and again while it writes them."""
+"""A topic of changes by key, and a sink whose worker is killed again and again while it writes them, and
+whose store goes away and comes back."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from confluent_kafka import Producer
@@ -14,6 +15,7 @@ from tests.connect.connectors.worker import running_worker, until
 Rows = list[tuple[str, dict[str, Any] | None]]
 KILLS = 3
 START_S = 90.0  # of a worker on a busy machine
+RETRIED = "records again in"  # the worker's line about records that a store does not take
 
 
 def changes(seed: str, count: int, keys: int, *, deletes: bool = True) -> Rows:
@@ -41,17 +43,30 @@ def produce(bootstrap: str, topic: str, rows: Rows) -> None:
     assert producer.flush(30) == 0
 
 
+class Store(Protocol):
+    """A store that a test kills and starts again. `start` returns when it takes records. `is_needed`: nothing
+    is written while it is away."""
+
+    is_needed: bool
+
+    def stop(self) -> None: ...
+
+    def start(self) -> None: ...
+
+
 def run_with_kills(
     folder: Path,
     bootstrap: str,
     connector: dict[str, str],
     rows: Rows,
     highest: Callable[[], int],
+    store: Store | None = None,
     **worker: str,
 ) -> None:
     """Write `rows` through the connector. `highest` is the highest number that the store has: the worker is
     killed when the first records of a part are there, most of them not. Ends when the last worker has
-    written everything."""
+    written everything. With a store, one worker is killed while the store is away, and the last one lives
+    through a restart of the store, with records that came meanwhile."""
     topic = connector["topics"]
     given = {"key.converter": "org.apache.kafka.connect.storage.StringConverter", **connector}
     part = len(rows) // (KILLS + 1)
@@ -60,8 +75,23 @@ def run_with_kills(
         first = number * part
         with running_worker(folder, bootstrap, given, **worker) as running:
             until(lambda first=first: highest() >= first, START_S)
-            running.kill()
-    produce(bootstrap, topic, rows[KILLS * part :])
-    last = max(value["id"] for _, value in rows if value is not None)
-    with running_worker(folder, bootstrap, given, **worker):
+            if store is not None and number == 1:
+                store.stop()
+                running.kill()
+                store.start()
+            else:
+                running.kill()
+    middle = len(rows) - part // 2
+    produce(bootstrap, topic, rows[KILLS * part : middle])
+    with running_worker(folder, bootstrap, given, **worker) as running:
+        until(lambda: highest() >= KILLS * part, START_S)
+        if store is not None:
+            before = len(running.text())
+            store.stop()
+        produce(bootstrap, topic, rows[middle:])
+        if store is not None:
+            if store.is_needed:
+                until(lambda: RETRIED in running.text()[before:], START_S)
+            store.start()
+        last = max(value["id"] for _, value in rows if value is not None)
         until(lambda: highest() >= last, START_S)

@@ -14,9 +14,10 @@ from bson.objectid import ObjectId
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
 
 from barnabas.connect.connectors.mongo.change_events import write_of
-from barnabas.connect.connectors.mongo.documents import Projection, document_of
+from barnabas.connect.connectors.mongo.documents import document_of
 from barnabas.connect.connectors.mongo.mongo_settings import plan_of, settings_for
 from barnabas.connect.connectors.mongo.mongo_sink import MongoSinkConnector
+from barnabas.connect.connectors.mongo.projections import Projection
 from barnabas.connect.data import DataError, Record
 from barnabas.connect.plugins import Plugins
 
@@ -59,7 +60,7 @@ def test_values_become_bson() -> None:
         (
             "PartialKeyStrategy",
             {f"{ID}.partial.key.projection.type": "AllowList", f"{ID}.partial.key.projection.list": "k"},
-            {"_id": 1, "k": "x"},
+            {"k": "x"},
         ),
         (
             "PartialValueStrategy",
@@ -103,9 +104,10 @@ def test_processors_run_in_their_order() -> None:
 
 def test_projections_with_stars() -> None:
     document = {"_id": 0, "a": {"x": 1, "y": {"z": 2}}, "b": 3}
-    assert Projection("allowlist", ("a.x",)).of(document) == {"_id": 0, "a": {"x": 1}}
-    assert Projection("allowlist", ("a.**",)).of(document) == {"_id": 0, "a": {"x": 1, "y": {"z": 2}}}
-    assert Projection("blocklist", ("*.y", "b")).of(document) == {"_id": 0, "a": {"x": 1}}
+    assert Projection("allowlist", ("a.x",)).of(document) == {"a": {"x": 1}}
+    assert Projection("allowlist", ("a.**",)).of(document) == {"a": {"x": 1, "y": {"z": 2}}}
+    assert Projection("blocklist", ("*.y", "b")).of(document) == {"a": {"x": 1}}
+    assert Projection("blocklist", ("a.*",)).of(document) == {"_id": 0, "a": {"y": {"z": 2}}, "b": 3}
 
 
 def test_events_of_debezium_and_of_change_streams() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from bson import json_util
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
 
-from barnabas.connect.connectors.mongo.documents import Document
+from barnabas.connect.connectors.mongo.projections import Document
 from barnabas.connect.data import DataError
 
 HANDLERS = {

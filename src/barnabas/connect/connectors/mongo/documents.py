@@ -18,13 +18,14 @@ from bson import json_util
 from bson.binary import Binary
 from bson.decimal128 import Decimal128
 from bson.errors import BSONError
+from bson.int64 import Int64
 from bson.objectid import ObjectId
 
+from barnabas.connect.connectors.mongo.projections import Document, Projection
 from barnabas.connect.connectors.stores.json_values import text_of
-from barnabas.connect.data import DataError, Record
+from barnabas.connect.data import DataError, Record, Schema, Type
 
 INT64_MAX = (1 << 63) - 1
-Document = dict[str, Any]
 ID_STRATEGIES = (
     "BsonOidStrategy",
     "KafkaMetaDataStrategy",
@@ -45,54 +46,9 @@ PROCESSORS = (
     "BlockListValueProjector",
     "KafkaMetaAdder",
     "RenameByMapping",
-    "RenameByRegex",
+    "RenameByRegExp",
     "NullFieldValueRemover",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """Fields that stay (allowlist) or go (blocklist); `*` is one part of a path, `**` any rest."""
-
-    kind: str  # none, allowlist, blocklist
-    paths: tuple[str, ...] = ()
-
-    def of(self, document: Document) -> Document:
-        if self.kind == "none":
-            return document
-        return self._projected(document, "")
-
-    def _projected(self, document: Document, path: str) -> Document:
-        found: Document = {}
-        for name, value in document.items():
-            here = f"{path}.{name}" if path else name
-            if name == "_id" and not path:  # ids stay
-                found[name] = value
-                continue
-            is_named = any(matches(each, here) for each in self.paths)
-            if self.kind == "blocklist" and is_named:
-                continue
-            if self.kind == "blocklist":
-                found[name] = self._projected(value, here) if isinstance(value, dict) else value
-            elif is_named:
-                found[name] = value
-            elif isinstance(value, dict) and any(leads(each, here) for each in self.paths):
-                inner = self._projected(value, here)
-                found |= {name: inner} if inner else {}
-        return found
-
-
-def matches(pattern: str, path: str) -> bool:
-    text = re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
-    return re.fullmatch(text, path) is not None
-
-
-def leads(pattern: str, path: str) -> bool:
-    """Whether what the pattern names lies below the path."""
-    if pattern.startswith("**"):
-        return True
-    parts, have = pattern.split("."), path.split(".")
-    return len(parts) > len(have) and all(matches(a, b) for a, b in zip(parts, have, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +102,31 @@ class DocumentPlan:
             elif name == "KafkaMetaAdder":
                 value["topic-partition-offset"] = f"{record.topic}-{record.partition}-{record.offset}"
                 if record.timestamp is not None:
-                    value["CREATE_TIME"] = record.timestamp
+                    value["CREATE_TIME"] = Int64(record.timestamp)
             elif name == "NullFieldValueRemover":
                 value = without_nulls(value)
             elif name == "RenameByMapping":
                 value = self._renamed(value, "value", self._by_mapping)
-            elif name == "RenameByRegex":
+            elif name == "RenameByRegExp":
                 value = self._renamed(value, "value", self._by_pattern)
             elif name.endswith("ValueProjector"):
-                value = self.value_projection.of(value)
+                value = {
+                    **({"_id": value["_id"]} if "_id" in value else {}),
+                    **self.value_projection.of(value),
+                }
         return value
 
     def _renamed(self, document: Document, path: str, rename: Callable[[str, str], str]) -> Document:
+        """Fields under new names, where no other field has the new name. Paths below have the new names."""
         found: Document = {}
+        taken = set(document)
         for name, value in document.items():
-            here = f"{path}.{name}"
+            new = rename(f"{path}.{name}", name)
             if isinstance(value, dict):
-                value = self._renamed(value, here, rename)
-            found[rename(here, name)] = value
+                value = self._renamed(value, f"{path}.{new}", rename)
+            if new == name or new not in taken:
+                found[new] = value
+                taken.add(new)
         return found
 
     def _by_mapping(self, path: str, name: str) -> str:
@@ -188,7 +151,7 @@ def without_nulls(document: Document) -> Document:
     }
 
 
-def document_of(value: Any, side: str) -> Document | None:
+def document_of(value: Any, side: str, schema: Schema | None = None) -> Document | None:
     """A struct, a map, or a text with a JSON document (extended JSON too); None where there is none."""
     if value is None:
         return None
@@ -205,18 +168,25 @@ def document_of(value: Any, side: str) -> Document | None:
             return None
         raise DataError(f"the {side} is a {type(found).__name__}, and a document is needed")
     if isinstance(value, Mapping):
-        return {text_of(name): bson_value(each) for name, each in value.items()}
+        return {text_of(name): bson_value(each, below(schema, name)) for name, each in value.items()}
     if side == "key":
         return None
     raise DataError(f"the {side} is a {type(value).__name__}, and a document is a struct or a map")
 
 
-def bson_value(value: Any) -> Any:
-    """A value of Connect as BSON has it."""
+def below(schema: Schema | None, name: Any) -> Schema | None:
+    """The schema of a field, or of a map's values."""
+    if schema is None:
+        return None
+    return schema.value if schema.type is Type.MAP else schema.field(str(name))
+
+
+def bson_value(value: Any, schema: Schema | None = None) -> Any:
+    """A value of Connect as BSON has it. A schema tells 64 bits from 32; else small numbers have 32."""
     if isinstance(value, Mapping):
-        return {text_of(name): bson_value(each) for name, each in value.items()}
+        return {text_of(name): bson_value(each, below(schema, name)) for name, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [bson_value(each) for each in value]
+        return [bson_value(each, None if schema is None else schema.value) for each in value]
     if isinstance(value, Decimal):
         try:
             return Decimal128(value)
@@ -230,4 +200,6 @@ def bson_value(value: Any) -> Any:
         return datetime(1970, 1, 1, value.hour, value.minute, value.second, value.microsecond, tzinfo=UTC)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > INT64_MAX:
         raise DataError(f"the number {value} does not fit 64 bits")
+    if schema is not None and schema.type is Type.INT64 and isinstance(value, int):
+        return Int64(value)
     return value

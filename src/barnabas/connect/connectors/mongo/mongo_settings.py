@@ -14,6 +14,7 @@ from barnabas.connect.config import (
     ConfigDef,
     Settings,
     at_least,
+    between,
     non_empty,
     one_of_any_case,
 )
@@ -22,12 +23,19 @@ from barnabas.connect.connectors.mongo.documents import (
     ID_STRATEGIES,
     PROCESSORS,
     DocumentPlan,
-    Projection,
 )
 from barnabas.connect.connectors.mongo.mongo_address import define_address
+from barnabas.connect.connectors.mongo.projections import Projection
 from barnabas.connect.plugins import ConnectError
 
 OVERRIDE = "topic.override."
+OLD_NAMES = {
+    "RenameByRegex": "RenameByRegExp",
+    "WhitelistKeyProjector": "AllowListKeyProjector",
+    "WhitelistValueProjector": "AllowListValueProjector",
+    "BlacklistKeyProjector": "BlockListKeyProjector",
+    "BlacklistValueProjector": "BlockListValueProjector",
+}
 WRITES = (
     "DefaultWriteModelStrategy",
     "InsertOneDefaultStrategy",
@@ -82,6 +90,9 @@ class TopicPlan:
     batch: int
     is_ordered: bool
     tolerates: bool
+    logs_errors: bool
+    pause_s: float
+    pause_every: int
 
 
 def definitions() -> ConfigDef:
@@ -129,6 +140,11 @@ def definitions() -> ConfigDef:
                 validator=at_least(1))
         .define("mongo.errors.tolerance", "STRING", "", "MEDIUM", "all: leave out what cannot be written.",
                 validator=one_of_any_case("", "none", "all"))
+        .define("mongo.errors.log.enable", "BOOLEAN", False, "LOW", "Log each record that cannot be written.")
+        .define("rate.limiting.timeout", "INT", 0, "LOW", "Milliseconds of a pause; 0: none.",
+                validator=between(0, 60_000))
+        .define("rate.limiting.every.n", "INT", 0, "LOW", "Requests of a topic between pauses; 0: no pauses.",
+                validator=at_least(0))
     )  # fmt: skip
 
 
@@ -176,6 +192,9 @@ def plan_of(settings: Settings) -> TopicPlan:
         settings.integer("max.batch.size"),
         settings.flag("bulk.write.ordered"),
         settings.text("mongo.errors.tolerance").lower() == "all",
+        settings.flag("mongo.errors.log.enable"),
+        settings.integer("rate.limiting.timeout") / 1000,
+        settings.integer("rate.limiting.every.n"),
     )
 
 
@@ -218,6 +237,7 @@ def mapped_of(settings: Settings) -> dict[str, str]:
 def documents_of(settings: Settings) -> DocumentPlan:
     id_strategy = strategy(settings, "document.id.strategy", ID_STRATEGIES)
     chain = tuple(simple(each) for each in settings.entries("post.processor.chain"))
+    chain = tuple(OLD_NAMES.get(each, each) for each in chain)
     if unknown := [each for each in chain if each not in PROCESSORS]:
         raise ConnectError(f"post.processor.chain: {unknown[0]} is none of {', '.join(PROCESSORS)}")
     if "DocumentIdAdder" not in chain:

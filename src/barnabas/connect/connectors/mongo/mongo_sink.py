@@ -6,6 +6,8 @@ refuses is reported alone; the others of its request are done. Does not know: to
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +32,7 @@ from pymongo.errors import (
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigDef, Settings
 from barnabas.connect.connectors.mongo.change_events import write_of
-from barnabas.connect.connectors.mongo.documents import Document, document_of, without
+from barnabas.connect.connectors.mongo.documents import document_of, without
 from barnabas.connect.connectors.mongo.mongo_address import client_of, nodes_of
 from barnabas.connect.connectors.mongo.mongo_settings import (
     TopicPlan,
@@ -38,12 +40,15 @@ from barnabas.connect.connectors.mongo.mongo_settings import (
     plan_of,
     settings_for,
 )
+from barnabas.connect.connectors.mongo.projections import Document
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
 from barnabas.connect.connectors.stores.left_out import refuse
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
+
+log = logging.getLogger("barnabas.connect")
 
 AWAY = (AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError, ExecutionTimeout, WTimeoutError)
 DENIED = (13, 18, 8000)  # Unauthorized, AuthenticationFailed, Atlas' error
@@ -72,6 +77,7 @@ class MongoSinkTask(SinkTask):
         self._created: set[tuple[str, str]] = set()
         # Records of the batch that comes again which need no other try, and why where they were refused.
         self._settled: dict[Spot, Exception | None] = {}
+        self._requests: dict[str, int] = {}  # of topics whose rate is limited
         self._made: dict[Spot, Write | None] = {}  # made once: an id that is new stays the same
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:
@@ -125,8 +131,8 @@ class MongoSinkTask(SinkTask):
 
     def _write_of(self, spot: Spot, record: Record) -> Write | None:
         plan = self._plan(record.topic or "")
-        key = document_of(record.key, "key")
-        value = document_of(record.value, "value")
+        key = document_of(record.key, "key", record.key_schema)
+        value = document_of(record.value, "value", record.value_schema)
         space = self._space(plan, record, key, value)
         if plan.handler is not None:
             model = write_of(plan.handler, key, value)
@@ -225,7 +231,16 @@ class MongoSinkTask(SinkTask):
                 return
             for each in part:
                 self._settled[each.spot] = None
+            break
+        self._slow_down(part[0].spot[0][0] if part else "", plan)
+
+    def _slow_down(self, topic: str, plan: TopicPlan) -> None:
+        """Pause behind every nth request of a topic, where the settings want it."""
+        if not plan.pause_s or not plan.pause_every:
             return
+        self._requests[topic] = (self._requests.get(topic, 0) + 1) % plan.pause_every
+        if self._requests[topic] == 0:
+            time.sleep(plan.pause_s)
 
     def _left(self, part: list[Write], error: BulkWriteError, plan: TopicPlan) -> list[Write]:
         """Note what was done and what was refused. Out: writes that must be sent again."""
@@ -264,8 +279,13 @@ class MongoSinkTask(SinkTask):
         return database[space[1]]
 
     def _failed(self, records: Records, index: int, error: Exception) -> None:
-        tolerates = self._plan(records.topics[index].as_py()).tolerates
-        setting = "mongo.errors.tolerance" if tolerates else None
+        plan = self._plan(records.topics[index].as_py())
+        if plan.logs_errors:
+            log.error(
+                "task %s-%d cannot write the record %d of %d: %s",
+                self.context.connector, self.context.task, index + 1, len(records), error,
+            )  # fmt: skip
+        setting = "mongo.errors.tolerance" if plan.tolerates else None
         refuse(self.context, records, index, error, ignored_by=setting)
 
     def stop(self) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-import pyarrow as pa
 from bson import json_util
 from bson.errors import BSONError
 from pymongo import MongoClient
@@ -19,9 +20,10 @@ from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError, Server
 
 from barnabas.connect.config import ConfigDef
 from barnabas.connect.connectors.mongo.mongo_address import client_of
-from barnabas.connect.connectors.mongo.source_settings import SourcePlan, definitions, encoded, plan_of
+from barnabas.connect.connectors.mongo.source_records import Event, parts_of
+from barnabas.connect.connectors.mongo.source_settings import SourcePlan, definitions, plan_of
 from barnabas.connect.connectors.stores.checks import errors_of
-from barnabas.connect.data import OPTIONAL_BYTES, OPTIONAL_STRING, Column, Records
+from barnabas.connect.data import OPTIONAL_STRING, Column, Records
 from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SourceContext, SourceTask
 
 log = logging.getLogger("barnabas.connect")
@@ -30,7 +32,6 @@ TOKEN, COPY = "_id", "copy"
 FORGOTTEN = (260, 280, 286)  # InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost
 DENIED = (13, 18, 8000)
 SYSTEM = ("admin", "config", "local")
-Event = Mapping[str, Any]
 
 
 class MongoSourceTask(SourceTask):
@@ -46,10 +47,13 @@ class MongoSourceTask(SourceTask):
         self._copies = begins or bool((stored or {}).get(COPY))
         self._copy: Iterator[Event] | None = None
         self._next: Event | None = None  # of the copy
+        self._waiting: deque[Records] = deque()
         self._told: Any = self._token
         self._told_at = time.monotonic()
 
     def poll(self) -> Records | None:
+        if self._waiting:
+            return self._waiting.popleft()
         try:
             if self._stream is None:
                 self._open()
@@ -175,38 +179,18 @@ class MongoSourceTask(SourceTask):
     # -- records -------------------------------------------------------------------------------------------
 
     def _records(self, events: Sequence[Event], offset: dict[str, Any]) -> Records | None:
-        plan = self._plan
-        topics: list[str] = []
-        keys: list[Any] = []
-        values: list[Any] = []
-        times: list[int | None] = []
+        """Records of the events. Those of other schemas wait for the next polls; `offset` is behind all."""
         self._told, self._told_at = self._token, time.monotonic()
-        for event in events:
-            space = event.get("ns") or {"db": plan.database, "coll": plan.collection}
-            value: Any = event
-            if plan.only_documents:
-                value = event.get("fullDocument")
-                if value is None and not plan.tombstones:
-                    continue
-            key = event.get("documentKey") if plan.tombstones else {"_id": event["_id"]}
-            names = (space["db"], space.get("coll"))
-            topics.append(plan.topic_of(".".join(each for each in names if each)))
-            keys.append(self._written(key, is_bson=plan.key_is_bson))
-            values.append(None if value is None else self._written(value, is_bson=plan.value_is_bson))
-            at = event.get("clusterTime")
-            times.append(None if at is None else at.time * 1000)
-        if not topics:
-            return None
-        return Records(
-            topics=pa.array(topics),
-            keys=Column.of(keys, OPTIONAL_BYTES if plan.key_is_bson else OPTIONAL_STRING),
-            values=Column.of(values, OPTIONAL_BYTES if plan.value_is_bson else OPTIONAL_STRING),
-            timestamps=pa.array(times, pa.int64()),
-            positions=[(dict(plan.source), offset)],
-        )
+        parts = parts_of(self._plan, events)
+        for part in parts[:-1]:
+            here = {**offset, COPY: "true"} if COPY in offset else {TOKEN: token_of(events[part.end - 1])}
+            self._waiting.append(self._positioned(part.records(), here))
+        if parts:
+            self._waiting.append(self._positioned(parts[-1].records(), offset))
+        return self._waiting.popleft() if self._waiting else None
 
-    def _written(self, value: Any, *, is_bson: bool) -> Any:
-        return encoded(value) if is_bson else self._plan.formatter(value)
+    def _positioned(self, records: Records, offset: dict[str, Any]) -> Records:
+        return replace(records, positions=[(dict(self._plan.source), offset)])
 
     def _shut(self) -> None:
         stream, self._stream, self._copy, self._next = self._stream, None, None, None
@@ -221,6 +205,10 @@ class MongoSourceTask(SourceTask):
             self._shut()
             assert self._client is not None
             self._client.close()
+
+
+def token_of(event: Event) -> str:
+    return json_util.dumps(event["_id"])
 
 
 class MongoSourceConnector(Connector):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from bson.timestamp import Timestamp
 from barnabas.connect.config import ConfigDef, Settings, at_least, one_of_any_case
 from barnabas.connect.connectors.mongo.mongo_address import define_address, nodes_of
 from barnabas.connect.connectors.mongo.mongo_settings import simple
-from barnabas.connect.connectors.stores.json_values import text_of
+from barnabas.connect.connectors.mongo.schemas import KEY, VALUE, schema_of_setting
+from barnabas.connect.data import Schema
 from barnabas.connect.plugins import ConnectError
 
 FULL = ("", "default", "updateLookup", "whenAvailable", "required")
@@ -27,8 +29,16 @@ FORMATTER = "com.mongodb.kafka.connect.source.json.formatter.DefaultJson"
 STRICT = json_util.JSONOptions(
     json_mode=json_util.JSONMode.LEGACY,
     strict_number_long=True,
-    datetime_representation=json_util.DatetimeRepresentation.NUMBERLONG,
+    datetime_representation=json_util.DatetimeRepresentation.LEGACY,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How keys or values are written. `schema`: that of the settings; None: inferred from each document."""
+
+    format: str  # json, bson or schema
+    schema: Schema | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +60,17 @@ class SourcePlan:
     topics: Mapping[str, str]
     only_documents: bool
     tombstones: bool
-    key_is_bson: bool
-    value_is_bson: bool
+    key_is_document_key: bool
+    key: Output
+    value: Output
     formatter: Callable[[Any], str]
     batch: int
     await_ms: int
     heartbeat_s: float
     heartbeat_topic: str
     tolerates: bool
+    logs_errors: bool
+    dead_letters: str  # the topic; empty: none
 
     def topic_of(self, space: str) -> str:
         """The topic of a namespace, `database.collection`."""
@@ -94,10 +107,17 @@ def definitions() -> ConfigDef:
         .define("topic.suffix", "STRING", "", "LOW", "Behind names of topics.")
         .define("topic.separator", "STRING", ".", "LOW", "Between the parts.")
         .define("topic.namespace.map", "STRING", "", "LOW", "Topics of namespaces, as JSON.")
-        .define("output.format.key", "STRING", "json", "HIGH", "json or bson.",
-                validator=one_of_any_case("json", "bson"))
-        .define("output.format.value", "STRING", "json", "HIGH", "json or bson.",
-                validator=one_of_any_case("json", "bson"))
+        .define("change.stream.document.key.as.key", "BOOLEAN", True, "HIGH",
+                "Keys are those of documents; otherwise tokens of the stream.")
+        .define("output.format.key", "STRING", "json", "HIGH", "json, bson or schema.",
+                validator=one_of_any_case("json", "bson", "schema"))
+        .define("output.format.value", "STRING", "json", "HIGH", "json, bson or schema.",
+                validator=one_of_any_case("json", "bson", "schema"))
+        .define("output.schema.key", "STRING", KEY, "HIGH", "The Avro schema of keys, for the format schema.")
+        .define("output.schema.value", "STRING", VALUE, "HIGH",
+                "The Avro schema of values, for the format schema.")
+        .define("output.schema.infer.value", "BOOLEAN", False, "HIGH",
+                "The schema of each value is that of its document.")
         .define("output.json.formatter", "CLASS", FORMATTER, "MEDIUM",
                 "DefaultJson, ExtendedJson, SimplifiedJson.")
         .define("poll.max.batch.size", "INT", 1000, "LOW", "Events of one poll.", validator=at_least(1))
@@ -108,8 +128,12 @@ def definitions() -> ConfigDef:
         .define("heartbeat.topic.name", "STRING", "__mongodb_heartbeats", "MEDIUM", "Where heartbeats go.")
         .define("offset.partition.name", "STRING", "", "MEDIUM", "Another name to store offsets under.")
         .define("mongo.errors.tolerance", "STRING", "", "MEDIUM",
-                "all: go on from now where the server has forgotten the position.",
+                "all: go on from now where the server has forgotten the position, and behind events that"
+                " do not fit the schema.",
                 validator=one_of_any_case("", "none", "all"))
+        .define("mongo.errors.log.enable", "BOOLEAN", False, "LOW", "With all: log events that do not fit.")
+        .define("mongo.errors.deadletterqueue.topic.name", "STRING", "", "MEDIUM",
+                "With all: the topic for events that do not fit, as JSON.")
     )  # fmt: skip
 
 
@@ -150,15 +174,26 @@ def plan_of(settings: Settings) -> SourcePlan:
         topics_of(settings),
         settings.flag("publish.full.document.only"),
         tombstones,
-        settings.text("output.format.key").lower() == "bson",
-        settings.text("output.format.value").lower() == "bson",
+        settings.flag("change.stream.document.key.as.key"),
+        output_of(settings, "key"),
+        output_of(settings, "value"),
         formatter_of(simple(settings.text("output.json.formatter"))),
         settings.integer("poll.max.batch.size"),
         settings.integer("poll.await.time.ms"),
         settings.integer("heartbeat.interval.ms") / 1000,
         settings.text("heartbeat.topic.name"),
         settings.text("mongo.errors.tolerance").lower() == "all",
+        settings.flag("mongo.errors.log.enable"),
+        settings.text("mongo.errors.deadletterqueue.topic.name"),
     )
+
+
+def output_of(settings: Settings, side: str) -> Output:
+    form = settings.text(f"output.format.{side}").lower()
+    if form != "schema" or (side == "value" and settings.flag("output.schema.infer.value")):
+        return Output(form)
+    name = f"output.schema.{side}"
+    return Output(form, schema_of_setting(settings.text(name), name))
 
 
 def options_of(settings: Settings) -> dict[str, Any]:
@@ -222,25 +257,32 @@ def timestamp_of(text: str) -> Timestamp | None:
 
 def formatter_of(name: str) -> Callable[[Any], str]:
     known: dict[str, Callable[[Any], str]] = {
-        "DefaultJson": lambda value: json_util.dumps(value, json_options=STRICT),
-        "ExtendedJson": lambda value: json_util.dumps(value, json_options=json_util.CANONICAL_JSON_OPTIONS),
-        "SimplifiedJson": lambda value: text_of(simplified(value)),
+        "DefaultJson": lambda value: dumped(value, STRICT),
+        "ExtendedJson": lambda value: dumped(value, json_util.CANONICAL_JSON_OPTIONS),
+        "SimplifiedJson": lambda value: dumped(simplified(value), json_util.RELAXED_JSON_OPTIONS),
     }
     if name not in known:
         raise ConnectError(f"output.json.formatter: {name} is none of {', '.join(known)}")
     return known[name]
 
 
+def dumped(value: Any, options: json_util.JSONOptions) -> str:
+    return json_util.dumps(value, json_options=options, ensure_ascii=False)
+
+
 def simplified(value: Any) -> Any:
-    """Plain JSON: ids and decimals as texts, dates in ISO form."""
+    """Plain JSON: ids, decimals and bytes as texts, dates in ISO form."""
     if isinstance(value, Mapping):
         return {name: simplified(each) for name, each in value.items()}
     if isinstance(value, list):
         return [simplified(each) for each in value]
     if isinstance(value, ObjectId | Decimal128):
         return str(value)
-    if isinstance(value, Timestamp):
-        return value.time
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat()
+        return f"{text.rstrip('0') if '.' in text else text}Z"
     return value
 
 

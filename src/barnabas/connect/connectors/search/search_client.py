@@ -1,7 +1,7 @@
 """Requests to Elasticsearch and OpenSearch: bulk requests and their items, indexes, mappings, data streams.
 
 In: actions. Out: what became of each. A node that is away is passed over for the next one of
-`connection.url`. Does not know: records, retries.
+`connection.url`. Several threads may use one client. Does not know: records, retries.
 """
 
 from __future__ import annotations
@@ -163,12 +163,14 @@ class SearchClient:
         sent = dict(headers) if body is not None else {}
         if self._compresses and body is not None:
             body, sent = gzip.compress(body, 1), {**sent, "content-encoding": "gzip"}
+        first = self._at  # other threads may pass over a node meanwhile
         for tried in range(len(self._urls)):
+            at = (first + tried) % len(self._urls)
             try:
-                found = self._http.request(method, self._urls[self._at] + path, sent, body)
+                found = self._http.request(method, self._urls[at] + path, sent, body)
                 break
             except Unreachable as error:
-                self._at = (self._at + 1) % len(self._urls)
+                self._at = (at + 1) % len(self._urls)
                 if tried + 1 == len(self._urls):
                     raise BusyError(str(error)) from error
         if found.status in (401, 403) and b"cluster_block" not in found.body:

@@ -1,8 +1,9 @@
 """The sink of Elasticsearch and OpenSearch: records become documents by bulk requests.
 
-One request follows the other, so the order of records stays. Ids are keys, with offsets as external versions,
-or topic, partition and offset: both are written once, however often they come. A document that the server
-refuses is reported alone; others of its request are written. Does not know: topics, converters.
+Requests are under way side by side, those of one document one after the other. Ids are keys, with offsets as
+external versions, or topic, partition and offset: both are written once, however often they come. A document
+that the server refuses is reported alone; others of its request are written. Does not know: topics,
+converters.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigDef
 from barnabas.connect.connectors.search.documents import Action, action_of
+from barnabas.connect.connectors.search.flights import Flights, places_of
 from barnabas.connect.connectors.search.search_client import (
     BusyError,
     Fate,
@@ -41,6 +43,7 @@ SETTING_OF = {  # that leaves records out, by the reason
 
 Spot = tuple[Place, int]
 Work = list[tuple[Spot, Action]]
+Outcomes = list[tuple[Spot, Outcome]]
 
 
 class SearchSinkTask(SinkTask):
@@ -51,6 +54,12 @@ class SearchSinkTask(SinkTask):
             client_of(context.settings),
             self._plan.urls,
             compresses=context.settings.flag("connection.compression"),
+        )
+        self._flights: Flights[Work, Outcomes] = Flights(
+            self._plan.in_flight,
+            self._sent,
+            lambda work: places_of(action for _, action in work),
+            lambda found: all(outcome.fate is not Fate.AGAIN for _, outcome in found),
         )
         self._retries = Retries(context, self._plan.retries_max, self._plan.backoff_ms)
         self._tolerates = tolerates_all(context)
@@ -77,8 +86,7 @@ class SearchSinkTask(SinkTask):
         try:
             for target in dict.fromkeys(action.target for _, action in work):
                 self._ensure(target, records)
-            for part in bulks(work, self._plan):
-                self._write(part)
+            self._write(work)
         except BusyError as busy:
             raise self._again(str(busy), busy.least_s) from busy
         self._retries.succeeded()
@@ -101,28 +109,35 @@ class SearchSinkTask(SinkTask):
             self._client.ensure_index(target, schema, compacts_maps=plan.compacts_maps)
 
     def _write(self, work: Work) -> None:
+        """All bulk requests. BusyError or ConnectError if some of the work is left to do."""
+        again: list[str] = []
+        is_progress = False
+        for outcomes in self._flights.run(bulks(work, self._plan)):
+            for spot, outcome in outcomes:
+                if outcome.fate is Fate.AGAIN:
+                    again.append(outcome.reason)
+                else:
+                    self._settled[spot] = refusal(outcome)
+                    is_progress = True
+            if is_progress:
+                self._retries.succeeded()
+        if again:
+            raise BusyError(f"the server takes {len(again)} of {len(work)} documents later: {again[0]}")
+
+    def _sent(self, work: Work) -> Outcomes:
         """One bulk request; halves of it where the server refuses the whole for what is in it."""
         try:
             outcomes = self._client.bulk([action for _, action in work])
         except RefusedError as error:
             if len(work) > 1:
                 middle = len(work) // 2
-                self._write(work[:middle])
-                self._write(work[middle:])
-                return
+                first, rest = self._sent(work[:middle]), work[middle:]
+                try:
+                    return first + self._sent(rest)
+                except BusyError as busy:  # what became of the first half must not be lost
+                    return first + [(spot, Outcome(Fate.AGAIN, str(busy))) for spot, _ in rest]
             outcomes = [Outcome(Fate.MALFORMED, str(error))]
-        again: list[str] = []
-        for (spot, _), outcome in zip(work, outcomes, strict=True):
-            if outcome.fate is Fate.AGAIN:
-                again.append(outcome.reason)
-            else:
-                self._settled[spot] = refusal(outcome)
-        if len(again) < len(work):
-            self._retries.succeeded()
-        if again:
-            raise self._again(
-                f"the server takes {len(again)} of {len(work)} documents later: {again[0]}", 0.0
-            )
+        return [(spot, outcome) for (spot, _), outcome in zip(work, outcomes, strict=True)]
 
     def _again(self, why: str, least_s: float) -> ConnectError:
         error = self._retries.failed(why)
@@ -143,6 +158,7 @@ class SearchSinkTask(SinkTask):
 
     def stop(self) -> None:
         if getattr(self, "_client", None) is not None:
+            self._flights.close()
             self._client.close()
 
 

@@ -1,8 +1,10 @@
-"""The search sink against a real OpenSearch node: mappings, versions, poison, streams, killed workers."""
+"""The search sink against real nodes of OpenSearch and Elasticsearch: mappings, versions, poison, streams,
+and workers and nodes that are killed."""
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from tests.connect.connectors.contexts import started_sink
 from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
 from tests.security.tls_world import certificates
-from tests.stores import java_servers
+from tests.stores.search_nodes import ELASTICSEARCH, OPENSEARCH, SearchNodes
 from tests.stores.tls_front import tls_front
 
 from barnabas.connect.connectors.search.search_sink import ElasticsearchSinkConnector
@@ -22,16 +24,27 @@ from barnabas.connect.plugins import ConnectError, SinkTask
 from barnabas.testing.broker import Broker
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+REFUSAL = re.compile("mapper_parsing_exception|document_parsing_exception")
 ORDER = struct(name="Order", id=INT64, note=OPTIONAL_STRING, price=decimal(2, optional=True))
 
 
+@pytest.fixture(scope="module", params=["opensearch", "elasticsearch"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    reason = java_servers.OPENSEARCH.available()
+def url(kind: str) -> Iterator[str]:
+    with nodes(kind) as found:
+        yield found.urls[0]
+
+
+def nodes(kind: str, count: int = 1) -> SearchNodes:
+    server = {"opensearch": OPENSEARCH, "elasticsearch": ELASTICSEARCH}[kind]
+    reason = server.available()
     if reason is not None:
-        pytest.skip(f"no OpenSearch node: {reason}")
-    with java_servers.opensearch() as found:
-        yield found
+        pytest.skip(f"no node of {kind}: {reason}")
+    return SearchNodes(server, count)
 
 
 def records(
@@ -109,10 +122,12 @@ def test_passwords_and_api_keys_come_over_tls(url: str) -> None:
         task = sink(front, **trusted, connection_api_key="wrong")
         with pytest.raises(ConnectError, match="401"):
             task.put(records("secured", one))
+        task.stop()
         stranger = {**trusted, f"{store}_location": found.other_ca_file}
         task = sink(front, **stranger, **user, max_retries="0")
         with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             task.put(records("secured", one))
+        task.stop()
 
 
 def test_upserts_merge_fields_in_order(url: str) -> None:
@@ -129,7 +144,7 @@ def test_documents_that_the_server_refuses_are_reported_alone(url: str) -> None:
     task = sink(url, errant, key_ignore="true")
     task.put(records("poison", [("a", {"n": 1}), ("b", {"n": "no number"}), ("c", {"n": 3}), ("d", "text")]))
     assert [offset for offset, _ in errant] == [1, 3]
-    assert "mapper_parsing_exception" in errant[0][1]
+    assert REFUSAL.search(errant[0][1])
     assert sorted(documents(url, "poison")) == ["poison+0+0", "poison+0+2"]
     task.stop()
     task = sink(url, key_ignore="true", behavior_on_malformed_documents="ignore")
@@ -147,7 +162,9 @@ def test_an_index_that_is_deleted_under_the_task_is_made_again(url: str) -> None
     task.stop()
 
 
-def test_data_streams_take_each_record_once(url: str) -> None:
+def test_data_streams_take_each_record_once(kind: str, url: str) -> None:
+    if kind == "elasticsearch":
+        pytest.skip("Elasticsearch's core without its modules has no data streams")
     config = {"data_stream_type": "logs", "data_stream_dataset": "app"}
     task = sink(url, **config)
     with pytest.raises(ConnectError, match="no index template"):
@@ -169,30 +186,81 @@ def test_data_streams_take_each_record_once(url: str) -> None:
     task.stop()
 
 
-def test_killed_workers_leave_the_last_value_of_each_key(
-    url: str, barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
-) -> None:
-    rows = changes("search", 2000, 60)
-    index = barnabas_topic.lower()
-    connector = {
+def killed(url: str, topic: str) -> dict[str, str]:
+    """A connector that is slow enough to be killed in the middle, and never gives up."""
+    return {
         "name": "search",
         "connector.class": "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
-        "topics": barnabas_topic,
+        "topics": topic,
         "connection.url": url,
         "read.timeout.ms": "60000",
         "behavior.on.null.values": "delete",
         "schema.ignore": "true",
         "batch.size": "20",
+        "max.retries": "-1",
     }
 
-    def highest() -> int:
-        httpx.post(f"{url}/{index}/_refresh", timeout=60)
-        body = {"size": 0, "aggs": {"top": {"max": {"field": "id"}}}}
-        found = httpx.post(f"{url}/{index}/_search", json=body, timeout=60).json()
-        return int(found.get("aggregations", {}).get("top", {}).get("value") or -1)
 
-    run_with_kills(tmp_path, barnabas_broker.bootstrap, connector, rows, highest)
-    assert documents(url, index) == last_of_each(rows)
+def highest_of(url: str, index: str) -> int:
+    httpx.post(f"{url}/{index}/_refresh", timeout=60)
+    body = {"size": 0, "aggs": {"top": {"max": {"field": "id"}}}}
+    found = httpx.post(f"{url}/{index}/_search", json=body, timeout=60).json()
+    return int(found.get("aggregations", {}).get("top", {}).get("value") or -1)
+
+
+def test_killed_workers_leave_the_last_value_of_each_key(
+    kind: str, barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    """The node is killed, too: once while no worker lives, once under a worker that writes."""
+    rows, index = changes("search", 2000, 60), barnabas_topic.lower()
+    with nodes(kind) as cluster:
+        url = cluster.urls[0]
+        run_with_kills(
+            tmp_path,
+            barnabas_broker.bootstrap,
+            killed(url, barnabas_topic),
+            rows,
+            lambda: highest_of(url, index),
+            Restarted(cluster, 0),
+        )
+        assert documents(url, index) == last_of_each(rows)
+
+
+@pytest.mark.parametrize("method", ["INSERT", "UPSERT"])
+def test_a_cluster_that_loses_nodes_loses_no_document(
+    method: str, barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    """Three nodes and a copy of each shard: the node that the worker talks to first is killed."""
+    rows = changes("cluster", 2000, 60, deletes=method == "INSERT")
+    index = barnabas_topic.lower()
+    with nodes("opensearch", 3) as cluster:
+        connector = killed(",".join(cluster.urls), barnabas_topic)
+        last = cluster.urls[2]
+        run_with_kills(
+            tmp_path,
+            barnabas_broker.bootstrap,
+            {**connector, "write.method": method},
+            rows,
+            lambda: highest_of(last, index),
+            Restarted(cluster, 0, is_needed=False),
+        )
+        assert documents(last, index) == last_of_each(rows)
+
+
+class Restarted:
+    """One node of a cluster as a store that goes away. Where it is not needed the others write on."""
+
+    def __init__(self, cluster: SearchNodes, number: int, *, is_needed: bool = True) -> None:
+        self._cluster = cluster
+        self._number = number
+        self.is_needed = is_needed
+
+    def stop(self) -> None:
+        self._cluster.kill(self._number)
+
+    def start(self) -> None:
+        self._cluster.start(self._number)
+        self._cluster.wait()
 
 
 def test_poison_goes_to_the_dead_letter_queue(
@@ -230,7 +298,7 @@ def test_poison_goes_to_the_dead_letter_queue(
         consumer.close()
     assert seen[0].key() == b"b"
     headers = dict(seen[0].headers())
-    assert b"mapper_parsing_exception" in headers["__connect.errors.exception.message"]
+    assert REFUSAL.search(headers["__connect.errors.exception.message"].decode())
 
 
 def documents_or_none(url: str, index: str) -> dict[str, Any]:

@@ -58,6 +58,20 @@ class Tasks:
 
 def read_topic(bootstrap: str, topic: str) -> list[tuple[int, int, Any, Any]]:
     """Committed records of a topic: partition, offset, key and value as JSON."""
+    return [
+        (partition, row["offset"], of_json(row["key"]), of_json(row["value"]))
+        for partition, row in rows_in(bootstrap, topic, ("offset", "key", "value"))
+    ]
+
+
+def headers_in(bootstrap: str, topic: str) -> list[dict[str, str]]:
+    """The headers of a topic's records as texts."""
+    found = rows_in(bootstrap, topic, ("offset", "headers"))
+    return [{each["key"]: (each["value"] or b"").decode() for each in row["headers"]} for _, row in found]
+
+
+def rows_in(bootstrap: str, topic: str, columns: tuple[str, ...]) -> list[tuple[int, dict[str, Any]]]:
+    """Committed records of a topic, each with its partition."""
     settings = client_settings(
         {"kafka.bootstrap.servers": bootstrap, "kafka.isolation.level": "read_committed"}
     )
@@ -70,12 +84,10 @@ def read_topic(bootstrap: str, topic: str) -> list[tuple[int, int, Any, Any]]:
         last = cluster.offsets(dict.fromkeys(places, LATEST))
         for place in places:
             asked = OffsetRange(topic, known.topic_id, place.partition, first[place], last[place])
-            table = Table(topic, place.partition, ("offset", "key", "value"))
+            table = Table(topic, place.partition, columns)
             for chunk in Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=30_000).chunks():
                 rows = table.batch(chunk, asked.start, asked.stop).to_pylist()
-                for row in rows:
-                    key, value = of_json(row["key"]), of_json(row["value"])
-                    found.append((place.partition, row["offset"], key, value))
+                found += [(place.partition, row) for row in rows]
     finally:
         run(cluster.close())
     return found

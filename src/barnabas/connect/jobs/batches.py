@@ -17,7 +17,7 @@ from barnabas.connect.jobs.decoding import HEADERS_DDL, PACKETS, Decoding, Unpac
 from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.reports import Report
 from barnabas.connect.jobs.schemas import Packet, Shapes, cut_ranges, shapes_of
-from barnabas.connect.plugins.spark import Ranges
+from barnabas.connect.plugins.spark import Ranges, RecordCheck
 from barnabas.engine.session import parallelism
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.planning import split
@@ -76,15 +76,17 @@ def decode(
     client: ClientSettings,
     ranges: Ranges,
     topic_ids: Mapping[str, bytes],
+    check: RecordCheck | None = None,
+    sink: str = "",
 ) -> DecodedRange:
-    """Fetch and decode a range on executors."""
+    """Fetch and decode a range on executors, without the records that the sink's check refuses."""
     wanted = [
         OffsetRange(where.topic, topic_ids.get(where.topic, bytes(16)), where.partition, first, end)
         for where, (first, end) in sorted(ranges.items())
     ]
     rows = sum(each.stop - each.start for each in wanted)
     pieces = split(wanted, max(1, min(parallelism(spark), rows // ROWS_A_PIECE)), None)
-    decoding = Decoding(piece, client, tuple(pieces))
+    decoding = Decoding(piece, client, tuple(pieces), check, sink)
     numbers = spark.range(0, len(pieces), 1, max(1, len(pieces)))
     packets = numbers.mapInArrow(decoding, PACKETS).persist()
     try:

@@ -7,11 +7,9 @@ made of the packets. Does not know: sinks.
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +17,13 @@ import pyarrow.compute as pc
 
 from barnabas.audit.core.buckets import WIDTH_MS
 from barnabas.audit.lake.topics import by_bucket
-from barnabas.connect.data import Column, Records, Schema
+from barnabas.connect.data import Records
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.jobs.pieces import Piece
+from barnabas.connect.jobs.refusals import Refusals
 from barnabas.connect.jobs.reports import Counts, Report
+from barnabas.connect.jobs.shaping import ShapedRecords, columns_of, shaped
+from barnabas.connect.plugins.spark import RecordCheck
 from barnabas.connect.tasks.chain import by_topic
 from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.spark import worker
@@ -50,9 +51,7 @@ PACKETS_ARROW = pa.schema(
         ("report", pa.string()),
     ]
 )
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 HEADERS_DDL = "array<struct<key: string, value: string>>"
-STAMP = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,14 @@ class Decoding:
     piece: Piece
     client: ClientSettings
     ranges: tuple[OffsetRange, ...]  # the number of a Spark partition is the place of its range
+    check: RecordCheck | None = None  # of the sink
+    sink: str = ""  # its name, for dead letters
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         opened = self.piece.open()
+        refusals = None
+        if self.check is not None:
+            refusals = Refusals(self.check, self.sink, opened.chain.errors)
         read = written = 0
         counts: list[Counts] = []
         failure: BaseException | None = None
@@ -76,8 +80,9 @@ class Decoding:
                         stamps.append(raw.timestamps.to_numpy(zero_copy_only=False))
                         for records, origin in opened.chain.decoded(asked.topic, raw):
                             for part in opened.chain.transformed(records, origin):
-                                written += len(part)
-                                yield from packets(asked, part)
+                                for topic, shape in shapes(part, origin, refusals):
+                                    written += len(shape.records)
+                                    yield packet(asked, topic, shape)
                     found = by_bucket(np.concatenate([np.empty(0, np.int64), *stamps]), WIDTH_MS)
                     counts.append((asked.topic, asked.partition, asked.start, asked.stop, found))
             if opened.dead_letters is not None:
@@ -106,71 +111,36 @@ def fetched(client: ClientSettings, asked: OffsetRange) -> Iterator[RawRecords]:
             yield RawRecords.of_batch(asked.topic, asked.partition, whole.slice(start, ROWS_MAX))
 
 
-def packets(asked: OffsetRange, records: Records) -> Iterator[pa.RecordBatch]:
-    """Rows of one topic each."""
+def shapes(
+    records: Records, origin: RawRecords, refusals: Refusals | None
+) -> Iterator[tuple[str, ShapedRecords]]:
+    """Records of one topic each as Arrow, without those that the sink cannot take."""
     for topic, part in by_topic(records):
-        key_schema, keys = shaped(part.keys)
-        value_schema, values = shaped(part.values)
-        offsets = part.offsets
-        made = pa.table(
-            {
-                "topic": pa.array([topic] * len(part), pa.string()),
-                "partition": part.partitions,
-                "offset": offsets,
-                "timestamp": part.timestamps.cast(pa.timestamp("ms", "UTC")).cast(STAMP),
-                "key": keys,
-                "value": values,
-                "headers": pa.array(header_texts(part), HEADERS),
-            }
-        )
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, made.schema) as writer:
-            writer.write_table(made)
-        row = {
-            "source": asked.topic,
-            "partition": asked.partition,
-            "first": offsets[0].as_py(),
-            "topic": topic,
-            "count": len(part),
-            "shape": pickle.dumps((key_schema, value_schema)),
-            "data": sink.getvalue().to_pybytes(),
-            "report": None,
-        }
-        yield pa.RecordBatch.from_pylist([row], schema=PACKETS_ARROW)
+        if refusals is None:
+            yield topic, ShapedRecords(part, shaped(part.keys), shaped(part.values))
+        else:
+            for each in refusals.kept(topic, part, origin):
+                yield topic, each
 
 
-def shaped(column: Column) -> tuple[Schema | None, pa.Array]:
-    """A column as Arrow with its schema; None for a column of nulls. Values without a schema get that which
-    Arrow finds in them, or become JSON where they do not fit each other."""
-    if column.schema is not None:
-        data = column.data
-        return (None if data.null_count == len(data) and column.schema.optional else column.schema), data
-    values = column.pylist()
-    if all(each is None for each in values):
-        return None, pa.nulls(len(values))
-    try:
-        found = pa.array(values)
-        Schema.of_arrow(found.type)
-    except Exception:
-        found = pa.array([None if each is None else json.dumps(each, default=str) for each in values])
-    return Schema.of_arrow(found.type).as_optional(), found
-
-
-def header_texts(records: Records) -> list[list[dict[str, Any]] | None]:
-    if records.headers is None:
-        return [None] * len(records)
-    return [
-        [{"key": each.name, "value": text_of(each.value)} for each in headers] or None
-        for headers in records.headers
-    ]
-
-
-def text_of(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return json.dumps(value, default=str)
+def packet(asked: OffsetRange, topic: str, shape: ShapedRecords) -> pa.RecordBatch:
+    part = shape.records
+    (key_schema, keys), (value_schema, values) = shape.keys, shape.values
+    made = columns_of(topic, part, keys, values)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, made.schema) as writer:
+        writer.write_table(made)
+    row = {
+        "source": asked.topic,
+        "partition": asked.partition,
+        "first": part.offsets[0].as_py(),
+        "topic": topic,
+        "count": len(part),
+        "shape": pickle.dumps((key_schema, value_schema)),
+        "data": sink.getvalue().to_pybytes(),
+        "report": None,
+    }
+    return pa.RecordBatch.from_pylist([row], schema=PACKETS_ARROW)
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,8 @@ class SinkJob:
         audit.flushed(ends, self._consumer.topic_ids())
 
     def _decoded(self, spark: SparkSession, ranges: Ranges) -> DecodedRange:
-        return decode(spark, self._piece, self._client, ranges, self._consumer.topic_ids())
+        check, name = self._task.record_check(spark), type(self._task).__qualname__
+        return decode(spark, self._piece, self._client, ranges, self._consumer.topic_ids(), check, name)
 
     def _released(self, decoded: DecodedRange) -> None:
         try:

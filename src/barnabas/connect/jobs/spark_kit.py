@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.data import Column, Schema
+from barnabas.connect.data import Column, Records, Schema
 from barnabas.connect.jobs.batches import frame_schema
-from barnabas.connect.jobs.decoding import shaped
+from barnabas.connect.jobs.refusals import judged
+from barnabas.connect.jobs.shaping import ShapedRecords, shaped
 from barnabas.connect.jobs.source_job import columns_of
 from barnabas.connect.plugins import (
     Batch,
@@ -74,25 +75,45 @@ class SparkKit(Kit):
         keys: Sequence[Any] | None = None,
         number: int | None = None,
     ) -> Batch:
-        """Give a sink a batch of one partition. `number` repeats an earlier batch."""
+        """Give a sink a batch of one partition. `number` repeats an earlier batch. Records that the sink
+        refuses are in `errant`."""
         if not isinstance(self.task, SparkSink):
             raise ConnectError(f"{type(self.task).__name__} is no sink")
         rows = list(values)
-        value_schema, _ = shaped(Column.of(rows, schema))
-        key_schema, _ = shaped(Column.of(keys if keys is not None else [None] * len(rows)))
         self._number = self._number + 1 if number is None else number
         first = self._next.get(topic, 0) if number is None else 0
-        self._next[topic] = max(self._next.get(topic, 0), first + len(rows))
-        data = [
-            (topic, 0, first + place, None, None if keys is None else keys[place], value, None)
-            for place, value in enumerate(rows)
-        ]
-        frame = self._spark.createDataFrame(data, frame_schema(key_schema, value_schema))
-        where = TopicPartition(topic, 0)
-        batch = Batch(
-            "test", 0, self._number, {where: (first, first + len(rows))}, key_schema, value_schema, topic,
-            config=self._config,
-        )  # fmt: skip
+        end = first + len(rows)
+        self._next[topic] = max(self._next.get(topic, 0), end)
+        records = Records.of(
+            topic,
+            Column.of(rows, schema),
+            Column.of(keys if keys is not None else [None] * len(rows)),
+            partitions=[0] * len(rows),
+            offsets=list(range(first, end)),
+        )
         self.task.open(self._spark, [topic])
-        self.task.write(frame, batch)
+        for shape in self._kept(topic, records):
+            (key_schema, keys_there), (value_schema, values_there) = shape.keys, shape.values
+            offsets, key_list, value_list = (
+                each.to_pylist() for each in (shape.records.offsets, keys_there, values_there)
+            )
+            data = [
+                (topic, 0, offset, None, key, value, None)
+                for offset, key, value in zip(offsets, key_list, value_list, strict=True)
+            ]
+            frame = self._spark.createDataFrame(data, frame_schema(key_schema, value_schema))
+            batch = Batch(
+                "test", 0, self._number, {TopicPartition(topic, 0): (first, end)}, key_schema, value_schema,
+                topic, config=self._config,
+            )  # fmt: skip
+            self.task.write(frame, batch)
         return batch
+
+    def _kept(self, topic: str, records: Records) -> list[ShapedRecords]:
+        check = self.task.record_check(self._spark)
+        if check is None:
+            return [ShapedRecords(records, shaped(records.keys), shaped(records.values))]
+        kept, refused = judged(check, topic, records)
+        for index, text in sorted(refused.items()):
+            self.errant += [(one, ConnectError(text)) for one in records.take([index]).rows()]
+        return kept

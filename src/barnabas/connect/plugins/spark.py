@@ -6,9 +6,9 @@ runtime converts, transforms, produces and commits around them. Does not know: s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.plugins.contexts import OffsetReader, SinkContext, SourceContext
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from barnabas.connect.data import Schema
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]  # first offset, offset behind the last
+
+# Finds records that a sink cannot take: from a pa.Table of one topic, with columns and types of the sink's
+# frame, to the rows that do not fit, each with the reason. Executors call it, so it is pickled.
+RecordCheck = Callable[[Any], Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,13 @@ class SparkSink:
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Make these rows durable before it returns. RetriableError: the same batch comes again."""
         raise NotImplementedError
+
+    def record_check(self, spark: SparkSession) -> RecordCheck | None:
+        """The function that finds records of the next batch which cannot be written; None: all can be.
+
+        The runtime asks before each batch. Such records are not in the frame: executors give them to
+        `errors.*`, as those that a converter refuses (KIP-610)."""
+        return None
 
     def open(self, spark: SparkSession, topics: Sequence[str]) -> None:
         """Records of these topics will come: after the start, and whenever partitions are assigned anew."""

@@ -6,6 +6,7 @@ upserts one row for each key, the last one, with what becomes of it. Does not kn
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +31,13 @@ class TableRows:
     columns: tuple[str, ...]
 
 
-def table_rows(frame: DataFrame, settings: Settings) -> TableRows:
+def table_rows(frame: DataFrame, settings: Settings, *, has_values: bool = True) -> TableRows:
+    """Rows of the table; of records without values there are only keys, to delete."""
     from pyspark.sql import functions as sql
 
     keys = key_columns(frame, settings)
     columns: dict[str, Any] = dict(keys)
-    for name, column in value_columns(frame).items():
+    for name, column in value_columns(frame).items() if has_values else ():
         columns.setdefault(name, column)
     if settings.flag("lake.coordinates"):
         for name in COORDINATES:
@@ -66,29 +68,13 @@ def key_columns(frame: DataFrame, settings: Settings) -> dict[str, Any]:
                 f"the record's {side} is a {kind.simpleString()}, not a struct: pk.mode={mode} needs"
                 + (" pk.fields with one name for it" if side == "key" else " a value with fields")
             )
-        return {wanted[0]: with_key(frame, side, sql.col("key"))}
+        return {wanted[0]: sql.col("key")}
     missing = [each for each in wanted if each not in fields]
     if missing:
         raise ConnectError(
             f"pk.fields names {', '.join(missing)}: the record's {side} has {', '.join(fields)}"
         )
-    return {name: with_key(frame, side, sql.col(f"{side}.`{name}`")) for name in wanted or fields}
-
-
-def with_key(frame: DataFrame, side: str, column: Any) -> Any:
-    """A column of the key. Rows without a key would all be one row, so such a record is an error."""
-    from pyspark.sql import functions as sql
-
-    if side == "value":
-        return column  # a record without a value is left out, or its key is that of the row
-    where = sql.concat_ws(" ", sql.col("topic"), sql.col("partition"), sql.lit("offset"), sql.col("`offset`"))
-    text = sql.concat(where, sql.lit(": pk.mode=record_key: the record has no key"))
-    kind = column_type(frame, column)
-    return sql.when(sql.col(side).isNull(), sql.raise_error(text).cast(kind)).otherwise(column)
-
-
-def column_type(frame: DataFrame, column: Any) -> Any:
-    return frame.select(column.alias("one")).schema["one"].dataType
+    return {name: sql.col(f"{side}.`{name}`") for name in wanted or fields}
 
 
 def value_columns(frame: DataFrame) -> dict[str, Any]:
@@ -101,16 +87,23 @@ def value_columns(frame: DataFrame) -> dict[str, Any]:
     return {each.name: sql.col(f"value.`{each.name}`") for each in fields}
 
 
-def check_names(names: Any) -> None:
-    """Tables do not tell columns apart by case."""
+def check_names(names: Iterable[str]) -> None:
+    text = names_by_case(names)
+    if text:
+        raise ConnectError(text)
+
+
+def names_by_case(names: Iterable[str]) -> str:
+    """An error about names that differ by case only, which tables cannot tell apart; empty if none do."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            raise ConnectError(
+            return (
                 f"fields {other!r} and {name!r} differ by case only, which tables cannot hold: rename one"
                 " with the transform ReplaceField"
             )
+    return ""
 
 
 def last_of_each(rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
@@ -121,6 +114,14 @@ def last_of_each(rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     order = Window.partitionBy(*[f"`{key}`" for key in keys]).orderBy(sql.col(PLACE).desc())
     numbered = rows.withColumn("_barnabas_row", sql.row_number().over(order))
     return numbered.filter("_barnabas_row = 1").drop("_barnabas_row", PLACE)
+
+
+def known_columns(rows: TableRows, there: StructType) -> TableRows:
+    """Rows without the columns that a table lacks."""
+    known = {each.name.lower() for each in there.fields}
+    columns = tuple(each for each in rows.columns if each.lower() in known)
+    gone = [each for each in rows.columns if each not in columns]
+    return TableRows(rows.frame.drop(*gone), rows.keys, columns)
 
 
 def nullable(schema: StructType, keys: tuple[str, ...]) -> StructType:

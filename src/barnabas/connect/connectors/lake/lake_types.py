@@ -1,8 +1,8 @@
 """Types of records and of tables: what a table lacks, and rows in the types of the table.
 
 In: the schema of a table, that of rows. Out: names of new columns and fields, the table's next schema,
-expressions that widen numbers and add null fields; ConnectError where a type of the table cannot hold the
-values. Names are compared without case, as tables do. Does not know: tables, commits.
+expressions that widen numbers and add null fields, and fail where a value was not checked before. Names are
+compared without case, as tables do. Does not know: tables, commits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.lake.lake_rows import TableRows
-from barnabas.connect.plugins import ConnectError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -22,6 +21,7 @@ WIDER = {
     "float": ("double",),
     "date": ("timestamp",),
 }
+INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 
 
 def missing_in(there: Any, wanted: Any, path: str = "") -> list[str]:
@@ -107,10 +107,10 @@ def fitted(column: Any, mine: Any, there: Any, path: str) -> Any:
         )
     old, new = there.simpleString(), mine.simpleString()
     is_decimal = isinstance(there, DecimalType) and isinstance(mine, DecimalType)
-    fits = is_decimal and there.scale >= mine.scale and there.precision >= mine.precision
-    if old == new or fits or old in WIDER.get(new, ()):
+    if old == new or old in WIDER.get(new, ()) or {old, new} <= INTEGERS or is_decimal:
         return column if old == new else column.cast(there)
-    raise ConnectError(
-        f"{path} is {old} in the table, and records bring {new}: change records with the transform Cast, or"
-        " write another table (table.name.format)"
+    # Records with such values were refused before, so that only nulls are left.
+    text = sql.lit(f"{path} is {old} in the table, and records bring {new}")
+    return sql.when(column.isNotNull(), sql.raise_error(text).cast(there)).otherwise(
+        sql.lit(None).cast(there)
     )

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from audit.conftest import COUNTS
 from audit.counted import T0, WIDTH, counts, ledger_of, wait_for_counts
-from barnabas.audit.core.batch_counts import BatchCounts, Opens
+from barnabas.audit.core.batch_counts import BatchCounts, Disorder, Opens
 from barnabas.audit.core.buckets import bucket_of
+from barnabas.audit.core.contents import content_of
+from barnabas.audit.core.messages import Tally
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
@@ -44,7 +46,7 @@ def test_batches_within_a_bucket_and_across_its_border_are_counted(
     produce(counting, topic, across, 1, **{"compression.type": codec})
     wait_for_counts(counting.bootstrap, topic, "cluster", {T0: 70, T0 + WIDTH: 30})
     cell = ledger_of(counting.bootstrap).columns[topic, T0]["cluster"]
-    assert cell.by_partition() == {0: 50, 1: 20}
+    assert cell.by_partition() == {0: Tally(50), 1: Tally(20)}
     assert cell.hosts == ["broker-1"]
 
 
@@ -198,16 +200,70 @@ def counted(
 
 
 def test_a_batch_in_one_bucket_is_not_opened() -> None:
-    records = [Record(timestamp=T0 + number, value=b"x") for number in range(100)]
+    records = [Record(timestamp=T0 + 60_000 + number, value=b"x") for number in range(100)]
     assert counted(records, Opens.HEADERS, compression=Compression.GZIP) == ({T0: 100}, 0)
     assert counted(records, Opens.RECORDS, compression=Compression.GZIP) == ({T0: 100}, 1)
 
 
-def test_a_record_older_than_the_first_one_of_its_batch_needs_the_records() -> None:
+def test_a_record_older_than_the_first_one_of_its_batch_is_found_near_the_start_of_a_bucket() -> None:
     """A header tells the first and the largest timestamp, not the smallest."""
-    records = [Record(timestamp=T0 + 5, value=b"x"), Record(timestamp=T0 - 5, value=b"x")]
-    assert counted(records, Opens.HEADERS) == ({T0: 2}, 0)
-    assert counted(records, Opens.RECORDS) == ({T0 - WIDTH: 1, T0: 1}, 1)
+    for late, opens in ((5, Opens.HEADERS), (9_999, Opens.HEADERS), (5, Opens.RECORDS)):
+        records = [Record(timestamp=T0 + late, value=b"x"), Record(timestamp=T0 - 5, value=b"x")]
+        assert counted(records, opens) == ({T0 - WIDTH: 1, T0: 1}, 1)
+
+
+def test_batches_are_trusted_as_far_as_others_were_in_order() -> None:
+    """A partition in which a record was 40 s older than the first one of its batch may have more of them."""
+    disorder, found = Disorder(WIDTH), dict[int, int]()
+    far = [Record(timestamp=T0 + 30_000, value=b"x"), Record(timestamp=T0 - 5, value=b"x")]
+    near = [Record(timestamp=T0 + 5_000, value=b"x"), Record(timestamp=T0 - 35_000, value=b"x")]
+    assert counted(far, Opens.HEADERS) == ({T0: 2}, 0)  # one alone cannot be told
+    for records in (near, far):
+        batch = bytes(build_batch(records))
+        counts = BatchCounts(0, WIDTH, T0, Opens.HEADERS, disorder)
+        assert counts.add_plain(batch, 0, len(batch)) == 0
+        counts.add(BatchHeader(batch), lambda batch=batch: batch, is_aborted=False)  # type: ignore[misc]
+        for entry in counts.entries(0):
+            found[entry.bucket_ms] = found.get(entry.bucket_ms, 0) + entry.tally.counted
+    assert found == {T0 - WIDTH: 2, T0: 2} and disorder.guard_ms == 80_000
+
+
+def test_contents_are_summed_whatever_the_order_the_batches_and_the_codec() -> None:
+    records = [
+        Record(
+            timestamp=T0 + number,
+            key=None if number % 3 else b"k",
+            value=None if number == 5 else b"%d" % number,
+        )
+        for number in range(20)
+    ]
+
+    def content(some: list[Record], **options: object) -> tuple[int, int]:
+        batch = bytes(build_batch(some, **options))  # type: ignore[arg-type]
+        counts = BatchCounts(0, WIDTH, T0, Opens.CONTENTS)
+        counts.add(BatchHeader(batch), lambda: batch, is_aborted=False)
+        [entry] = counts.entries(0)
+        return entry.tally.summed, entry.tally.content
+
+    expected = sum(content_of(each.key, each.value, each.timestamp) for each in records) % 2**64
+    assert content(records) == content(records[::-1], compression=Compression.ZSTD) == (20, expected)
+    assert content([*records[1:], records[1]])[1] != expected, "one is lost, and another one comes twice"
+
+
+@given(st.binary(max_size=20), st.binary(max_size=20), st.integers(0, 2**41))
+def test_contents_that_differ_have_other_numbers(key: bytes, value: bytes, stamp: int) -> None:
+    others = [(key, None, stamp), (None, value, stamp), (key, value, stamp + 1), (value, key, stamp)]
+    others += [(key, value + b"x", stamp), (key + b"x", value, stamp), (None, None, stamp)]
+    mine = content_of(key, value, stamp)
+    assert all(content_of(*other) != mine for other in others if other != (key, value, stamp))
+
+
+def test_a_batch_that_cannot_be_read_is_told_and_passed_over() -> None:
+    batch = bytearray(build_batch([Record(timestamp=T0 + number, value=b"x" * 30) for number in range(5)]))
+    batch[-40:] = bytes(40)
+    counts = BatchCounts(0, WIDTH, T0, Opens.RECORDS)
+    counts.add(BatchHeader(batch), lambda: bytes(batch), is_aborted=False)
+    assert (counts.entries(0), counts.damaged, counts.end) == ((), 5, 5)
 
 
 def test_the_first_records_of_a_batch_may_be_deleted() -> None:
@@ -230,10 +286,11 @@ def test_the_first_records_of_a_batch_may_be_deleted() -> None:
 def test_headers_are_counted_as_records_would_be(
     batches: list[tuple[list[int], bool, int | None]], opens: Opens
 ) -> None:
-    """Of batches whose first record is the oldest: the short way, the long way and the records agree."""
+    """Of batches whose first record is the oldest: the short way, the long way and the records agree, and
+    where all are opened those of other batches too."""
     written, truth, offset = b"", dict[int, int](), 0
     for stamps, is_control, append_time in batches:
-        rising = sorted(stamps)
+        rising = sorted(stamps) if opens is Opens.HEADERS else stamps
         records = [Record(timestamp=stamp, value=b"x") for stamp in rising]
         options = {"append_time_ms": append_time, "control": is_control, "base_offset": offset}
         written += bytes(build_batch(records, **options))  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from barnabas.audit import PRODUCER, AuditCounter, AuditSettings, consumer
 from barnabas.audit.clients import aiokafka, confluent, kafka_python
 from barnabas.audit.clients.interceptors import AuditConsumer, AuditProducer
 from barnabas.audit.core.buckets import NO_TIME
+from barnabas.audit.core.messages import Tally
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
@@ -237,7 +238,7 @@ def test_aiokafka_without_acknowledgements_counts_records_at_their_times(broker:
     (bucket,) = set(found) - set(EXPECTED)
     assert bucket in {int(each - each % WIDTH) for each in sent}
     assert found == {**EXPECTED, bucket: 1}
-    assert ledger_of(broker).columns[topic, T0][PRODUCER].by_partition() == {0: 2}
+    assert ledger_of(broker).columns[topic, T0][PRODUCER].by_partition() == {0: Tally(2)}
 
 
 def test_interceptors_of_our_own_client_count(broker: str, topic: str) -> None:

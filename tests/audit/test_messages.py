@@ -28,20 +28,18 @@ delays = st.builds(
 entries = st.builds(
     Entry,
     st.integers(-1, 2**45),
-    st.builds(Tally, numbers, numbers, numbers, numbers),
+    st.builds(Tally, numbers, numbers, numbers, numbers, numbers, st.integers(0, 2**64 - 1)),
     st.integers(-1, 1000),
     delays,
 )
 texts = st.text(max_size=30)
 messages = st.builds(
-    lambda tier, topic, host, stream, kind, start, size, time_ms, some, width, application, expired, last: (
-        CountMessage(
-            tier, topic, host, stream, kind, start, start + size, time_ms, tuple(some), width, application,
-            expired, last,
-        )
+    lambda tier, topic, host, stream, kind, start, size, time_ms, some, *others: CountMessage(
+        tier, topic, host, stream, kind, start, start + size, time_ms, tuple(some), *others
     ),
     texts, texts, texts, texts, st.sampled_from(StreamKind), numbers, st.integers(1, 100), numbers,
     st.lists(entries, max_size=3), st.integers(1, 10**8), texts, numbers, st.booleans(),
+    st.integers(-1, 2**31), st.integers(-1, 2**40),
 )  # fmt: skip
 
 

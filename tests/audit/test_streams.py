@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -13,6 +14,7 @@ from barnabas.audit.core.delays import Delays
 from barnabas.audit.core.ledger import Applied, Ledger
 from barnabas.audit.core.messages import CountMessage, Entry, StreamKind, Tally
 from barnabas.audit.core.partial import dump, merge
+from barnabas.audit.counters.counted_ranges import CountedRanges
 
 WIDTH = 100
 
@@ -125,6 +127,59 @@ def test_an_overlap_that_cannot_be_resolved_counts_nothing_and_is_told() -> None
     assert ledger.apply(message(timestamps, 5, 15), 0) is Applied.REPEATED
     assert sums(ledger) == {0: 10}
     assert ledger.conflicts == 1
+
+
+@given(logs, logs, st.data())
+def test_what_an_unclean_election_has_removed_is_taken_back(
+    old: list[int], new: list[int], data: st.DataObject
+) -> None:
+    """The old leader counted records that the new one does not have, and goes on for a while."""
+    kept = data.draw(st.integers(0, len(old)))
+    log = [*old[:kept], *new]
+    cuts = sorted({0, len(old), *data.draw(st.lists(st.integers(1, len(old)), max_size=8))})
+    sent = [(message(old, start, end), 3) for start, end in pairwise(cuts)]
+    stored = data.draw(st.integers(0, len(sent)))
+    ledger, ranges = Ledger(), CountedRanges("cluster")
+
+    def store(each: CountMessage) -> None:
+        ledger.apply(each, 0)
+        ranges.note(each)
+
+    for each, epoch in sent[:stored]:
+        store(replace(each, epoch=epoch))
+    counted = ranges.streams.get("log-0")
+    at = 0 if counted is None else counted.end
+    late: list[CountMessage] = []  # without a correction nothing tells old counts from new ones
+    if counted is not None and counted.end > kept:
+        cut = counted.cut_before(kept)
+        assert cut is not None
+        correction = replace(message(log, cut, cut), epoch=4, correction=kept)
+        for _ in range(data.draw(st.integers(1, 2))):
+            store(correction)
+        at, late = cut, [replace(each, epoch=epoch) for each, epoch in sent[stored:]]
+    cuts = sorted({at, len(log), *data.draw(st.lists(st.integers(at, len(log)), max_size=8))})
+    fresh = [
+        replace(message(log, start, end), epoch=3 if end <= kept else 5) for start, end in pairwise(cuts)
+    ]
+    for each in fresh:
+        if late and data.draw(st.booleans()):
+            ledger.apply(late.pop(0), 0)
+        ledger.apply(each, 0)
+    assert {bucket: count for bucket, count in sums(ledger).items() if count} == truth(log)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.booleans()), max_size=30))
+def test_a_correction_replaces_the_counts_of_its_batch(sent: list[tuple[int, int, bool]]) -> None:
+    ledger, expected = Ledger(), dict[int, int]()
+    for batch, count, is_correction in sent:
+        each = CountMessage(
+            "cluster", "orders", "h", "query", StreamKind.BATCHES, batch, batch + 1, 0,
+            (Entry(0, Tally(count), 0),), WIDTH, correction=0 if is_correction else -1,
+        )  # fmt: skip
+        ledger.apply(each, 0)
+        if is_correction or batch not in expected:
+            expected[batch] = count
+    assert sums(ledger).get(0, 0) == sum(expected.values()) and not ledger.conflicts
 
 
 def test_records_of_a_topic_that_was_made_again_are_added() -> None:

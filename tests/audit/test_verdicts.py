@@ -105,7 +105,7 @@ def test_the_worked_example(book: Book) -> None:
 
 
 def test_records_have_time_to_arrive_before_they_are_missing(book: Book) -> None:
-    book.add("producer", 10)
+    book.add("producer", 10, arrived=T0 + WIDTH - 60_000)
     book.add("cluster", 8)
     end, patience = T0 + WIDTH, 600_000
     assert book.row("cluster", now_ms=end - 1).verdict.state is State.OPEN
@@ -115,6 +115,73 @@ def test_records_have_time_to_arrive_before_they_are_missing(book: Book) -> None
     assert book.row("cluster", now_ms=end + patience).verdict.state is State.MISSING
     rules = Rules(patience_ms={"cluster": 5_000})
     assert book.row("cluster", now_ms=end + 5_000, rules=rules).verdict.state is State.MISSING
+
+
+def test_old_records_that_are_sent_now_have_time_to_arrive_too(book: Book) -> None:
+    """A backfill: the bucket was over long ago, and the next tier's counts come some seconds later."""
+    book.add("producer", 10, arrived=LATER)
+    assert book.row("producer", now_ms=LATER).verdict.state is State.NO_REFERENCE
+    book.add("cluster", 0, arrived=LATER, dropped=0, failed=1)
+    assert book.row("cluster", now_ms=LATER + 9 * 60_000).verdict.state is State.IN_FLIGHT
+    assert book.row("cluster", now_ms=LATER + 11 * 60_000).verdict.state is State.MISSING
+    book.add("cluster", 10, arrived=LATER + 12 * 60_000)
+    assert book.row("cluster", now_ms=LATER + 12 * 60_000).verdict.state is State.LATE
+
+
+def test_counts_of_a_tier_that_come_before_those_of_its_reference_are_no_duplicates(book: Book) -> None:
+    book.add("cluster", 10)
+    book.add("consumer/billing", 10)
+    book.add("consumer/billing", 5, arrived=LATER)  # old records; the brokers' counts are on their way
+    assert book.row("consumer/billing", now_ms=LATER + 60_000).verdict.state is State.IN_FLIGHT
+    assert book.row("consumer/billing", now_ms=LATER + 11 * 60_000).verdict.state is State.DUPLICATED
+    book.add("cluster", 5, arrived=LATER + 12 * 60_000)
+    assert book.row("consumer/billing", now_ms=LATER + 12 * 60_000).verdict.state is State.COMPLETE
+
+
+def test_records_of_the_far_future_are_judged_when_nothing_comes_any_more(book: Book) -> None:
+    far = T0 + 1_000_000 * WIDTH
+    book.add("producer", 10, bucket=far)
+    book.add("cluster", 9, bucket=far)
+    assert book.row("cluster", bucket=far, now_ms=T0 + WIDTH + 60_000).verdict.state is State.IN_FLIGHT
+    assert book.row("cluster", bucket=far).verdict.state is State.MISSING
+
+
+def test_as_many_records_that_are_not_the_same_are_different(book: Book) -> None:
+    """One was lost and another one came twice, in the same partition and bucket."""
+    book.add("cluster", 10, summed=10, content=2**64 - 5)
+    book.add("consumer/billing", 6, summed=6, content=2**64 - 7, host="h1")
+    book.add("consumer/billing", 4, summed=4, content=2, host="h2")
+    assert book.row("consumer/billing").verdict.state is State.COMPLETE
+    book.add("sink/lake", 10, summed=10, content=7)
+    row = book.row("sink/lake")
+    assert (row.verdict.state, row.verdict.partitions) == (State.DIFFERENT, (0,))
+    assert [each.tier for each in book.report().alarms] == ["sink/lake"]
+    assert "the contents of 10 records differ between cluster and sink/lake, partitions 0" in alarm_text(row)
+    book.add("mirror/dc2", 10)  # without sums there is nothing to compare
+    book.add("consumer/some", 10, summed=9, content=3)
+    assert [each.tier for each in book.report().alarms] == ["sink/lake"]
+
+
+def test_a_counter_that_died_makes_only_what_it_can_have_counted_uncertain(book: Book) -> None:
+    for number in range(3):
+        book.add("producer", 2, stream="s", is_last=False, arrived=T0 + WIDTH + 1_000 + 10_000 * number)
+    book.add("cluster", 12)
+    assert book.row("cluster").verdict.state is State.UNCERTAIN  # 6 more: three windows of it
+    book.add("cluster", 1)
+    assert book.row("cluster").verdict.state is State.DUPLICATED
+    later = T0 + 20 * WIDTH  # the session was over for long
+    book.add("producer", 5, bucket=later, stream="t")
+    book.add("cluster", 6, bucket=later)
+    assert book.row("cluster", bucket=later).verdict.state is State.DUPLICATED
+
+
+def test_a_consumer_that_died_before_its_last_counts_makes_losses_uncertain(book: Book) -> None:
+    book.add("cluster", 12)
+    for number in range(3):
+        book.add("consumer/a", 3, stream="s", is_last=False, arrived=T0 + WIDTH + 1_000 + 10_000 * number)
+    assert book.row("consumer/a").verdict.state is State.UNCERTAIN
+    book.add("cluster", 20)
+    assert book.row("consumer/a").verdict.state is State.MISSING
 
 
 def test_records_that_come_after_the_patience_are_late_and_the_alarm_ends(book: Book) -> None:

@@ -125,6 +125,7 @@ def alarms(*buckets: int) -> str:
                     start,
                     (entry,),
                     WIDTH_MS,
+                    is_last=True,
                 ),
                 start,
             )

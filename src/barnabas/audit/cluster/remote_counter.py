@@ -14,17 +14,26 @@ import socket
 import time
 from collections.abc import Collection, Iterable
 
-from barnabas.audit.core.batch_counts import BatchCounts, Opens
+from barnabas.audit.cluster.epoch_ends import epoch_ends
+from barnabas.audit.core.batch_counts import BatchCounts, Disorder, Opens
 from barnabas.audit.core.buckets import WIDTH_MS
-from barnabas.audit.core.messages import CountMessage, StreamKind
+from barnabas.audit.core.messages import NO_CORRECTION, NO_EPOCH, CountMessage, StreamKind
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, ensure_topic, is_counted
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
+from barnabas.audit.counters.counted_ranges import CountedRanges
 from barnabas.audit.counters.publisher import Publisher
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError, check
-from barnabas.client.core.fetching import FETCH, PartitionData, aborted_in, fetch_request, fetched_partitions
+from barnabas.client.core.fetching import (
+    FETCH,
+    PartitionData,
+    aborted_in,
+    epoch_of,
+    fetch_request,
+    fetched_partitions,
+)
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError, uuid
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -58,7 +67,9 @@ class RemoteCounter:
         self._audited = audited
         self._reader = AuditTopicReader(audited, audit_topic)
         self._publisher = Publisher(audited, audit_topic)
-        self._ends: dict[str, int] = {}
+        self._counted_ranges = CountedRanges(tier)
+        self._disorders: dict[str, Disorder] = {}
+        self._checked: dict[str, int] = {}  # by stream: the leader epoch whose log was compared with counts
         self._host = socket.gethostname()
         self._cluster_id = ""
 
@@ -77,15 +88,18 @@ class RemoteCounter:
     async def count_all(self) -> int:
         """Count everything that is committed now. Returns the number of records that were new."""
         await ensure_topic(self._audited, self._audit_topic)
-        await self._reader.catch_up(self._note)
+        ranges = self._counted_ranges
+        await self._reader.catch_up(ranges.note)
         self._cluster_id = (await Admin(self._counted).describe_cluster()).cluster_id or ""
         places = await self._places()
         starts = await self._offsets(places, OffsetSpec.EARLIEST)
         ends = await self._offsets(places, OffsetSpec.LATEST)
+        await self._correct(places, starts)
         waiting = {}
         for place in places:
             if place in starts and place in ends:
-                known = self._ends.get(self._stream(place), starts[place])
+                progress = ranges.streams.get(self._stream(place))
+                known = starts[place] if progress is None else progress.end
                 if known < ends[place]:
                     waiting[place] = known
         total = 0
@@ -94,7 +108,8 @@ class RemoteCounter:
             messages = await self._count(some, starts)
             await self._publisher.send([message for _, message in messages])
             for place, message in messages:
-                self._ends[message.stream] = waiting[place] = message.end
+                ranges.note(message)
+                waiting[place] = message.end
                 total += sum(entry.tally.counted for entry in message.entries)
             counted = {place for place, _ in messages}
             # A partition that gave nothing has an open transaction, or another leader: the next run sees it.
@@ -105,9 +120,56 @@ class RemoteCounter:
             }
         return total
 
-    def _note(self, message: CountMessage, arrived_ms: int) -> None:
-        if message.tier == self._tier and message.kind is StreamKind.OFFSETS:
-            self._ends[message.stream] = max(self._ends.get(message.stream, 0), message.end)
+    async def _correct(
+        self,
+        places: Iterable[TopicPartition],
+        starts: dict[TopicPartition, int],
+    ) -> None:
+        """Take back counts of records that an unclean election has removed from the log. Leaders are asked
+        where the epoch of the last counted batch ends, once for each leader."""
+        topics, asked = self._counted.topology.topics, {}
+        for place in places:
+            stream = self._stream(place)
+            progress, leader = (
+                self._counted_ranges.streams.get(stream),
+                epoch_of(topics[place.topic], place.partition),
+            )
+            if (
+                progress is not None
+                and place in starts
+                and NO_EPOCH < progress.epoch < leader
+                and self._checked.get(stream) != leader
+            ):
+                asked[place] = progress.epoch
+        if not asked:
+            return
+        corrections = []
+        found = await epoch_ends(self._counted, asked)
+        for place, end in found.items():
+            stream, leader = self._stream(place), epoch_of(topics[place.topic], place.partition)
+            progress = self._counted_ranges.streams[stream]
+            if end is None or end >= progress.end:
+                if end is not None:
+                    self._checked[stream] = leader
+                continue
+            self._checked[stream] = leader
+            cut = progress.cut_before(end)
+            is_known = cut is not None and cut >= starts[place]
+            log.warning(
+                "an unclean election has removed records of %s from offset %d on, which were counted up to "
+                "%d: %s",
+                place,
+                end,
+                progress.end,
+                "their counts are taken back" if is_known else "nothing tells the counts up to there",
+            )
+            if cut is not None and is_known:
+                counts = BatchCounts(cut, self._width_ms, 0)
+                counts.epoch = progress.epoch + 1
+                corrections.append(self._message(place, cut, counts, int(time.time() * 1000), end))
+        await self._publisher.send(corrections)
+        for message in corrections:
+            self._counted_ranges.note(message)
 
     async def _places(self) -> list[TopicPartition]:
         topology = await self._counted.retrying(lambda: self._counted.refresh(None))
@@ -142,7 +204,8 @@ class RemoteCounter:
         for address, some in by_leader.items():
             for place, data in await self._fetch(address, some):
                 now_ms = int(time.time() * 1000)
-                counts = BatchCounts(some[place], self._width_ms, now_ms, self._opens)
+                disorder = self._disorders.setdefault(self._stream(place), Disorder(self._width_ms))
+                counts = BatchCounts(some[place], self._width_ms, now_ms, self._opens, disorder)
                 try:
                     check(data.error_code)
                     await asyncio.to_thread(count_fetched, data, counts)
@@ -174,7 +237,14 @@ class RemoteCounter:
         response = await connection.send(request, FetchResponse, version=version)
         return list(fetched_partitions(response, topology.topic_names()))
 
-    def _message(self, place: TopicPartition, start: int, counts: BatchCounts, now_ms: int) -> CountMessage:
+    def _message(
+        self,
+        place: TopicPartition,
+        start: int,
+        counts: BatchCounts,
+        now_ms: int,
+        correction: int = NO_CORRECTION,
+    ) -> CountMessage:
         return CountMessage(
             self._tier,
             place.topic,
@@ -186,7 +256,9 @@ class RemoteCounter:
             now_ms,
             counts.entries(place.partition),
             self._width_ms,
-            expired=counts.start - start,
+            expired=counts.start - start + counts.damaged,
+            epoch=counts.epoch,
+            correction=correction,
         )
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from barnabas.audit.core.buckets import NO_TIME
+from barnabas.audit.core.buckets import NO_TIME, bucket_of
 from barnabas.audit.core.delays import Delays
 from barnabas.audit.core.messages import NO_PARTITION, CountMessage, StreamKind, Tally
 from barnabas.audit.core.streams import Stream
@@ -23,6 +23,12 @@ SHARES_MAX = 1_000  # hosts and partitions that one cell tells apart
 OTHERS = "(others)"
 SKEW_NOTED_MS = 5_000
 STREAMS_MAX = 200_000
+DROPPED_AT_ONCE = 20  # a part of the cells, where there are too many: the search for the oldest takes long
+SLOT_MS = 10_000  # of arrivals
+SLOTS_MAX = 128
+ARRIVALS_KEPT_MS = 3_600_000
+UNKNOWN = 2**62
+WINDOWS_LOST = 3  # a counter that dies loses at most the counts of so many windows
 
 
 class Applied(Enum):
@@ -40,29 +46,51 @@ class Cell:
     shares: dict[tuple[str, int], Tally] = field(default_factory=dict)  # by host and partition
     delays: Delays = field(default_factory=Delays)
     last_ms: int = 0  # when the last count arrived, by the clock of the audit topic's broker
+    # Records by the time when their counts arrived, with the time of the last one.
+    arrivals: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, host: str, partition: int, tally: Tally, arrived_ms: int) -> None:
         self.total = self.total.plus(tally)
+        self.note_arrival(arrived_ms, tally.counted + tally.dropped)
         place = (host, partition)
         if place not in self.shares and len(self.shares) >= SHARES_MAX:
             place = (OTHERS, NO_PARTITION)
         self.shares[place] = self.shares.get(place, Tally()).plus(tally)
         self.last_ms = max(self.last_ms, arrived_ms)
 
+    def note_arrival(self, arrived_ms: int, count: int) -> None:
+        slot = arrived_ms - arrived_ms % SLOT_MS
+        known, last_ms = self.arrivals.get(slot, (0, 0))
+        self.arrivals[slot] = (known + count, max(last_ms, arrived_ms))
+        if len(self.arrivals) > SLOTS_MAX:
+            del self.arrivals[min(self.arrivals)]
+
+    def arrived_after(self, moment_ms: int) -> int:
+        """Records whose counts arrived behind this moment."""
+        return sum(count for count, last_ms in self.arrivals.values() if last_ms > moment_ms)
+
     @property
     def hosts(self) -> list[str]:
         return sorted({host for host, _ in self.shares})
 
-    def by_partition(self, *, with_dropped: bool = True) -> dict[int, int] | None:
-        """Accounted records of each partition; None if some are of partitions that are not known. The next
-        tier is not expected to have what this one dropped on purpose."""
-        found: dict[int, int] = {}
+    def by_partition(self) -> dict[int, Tally] | None:
+        """The counts of each partition; None if some are of partitions that are not known."""
+        found: dict[int, Tally] = {}
         for (_, partition), tally in self.shares.items():
             if partition == NO_PARTITION:
                 return None
-            count = tally.counted + (tally.dropped if with_dropped else 0)
-            found[partition] = found.get(partition, 0) + count
+            found[partition] = found.get(partition, Tally()).plus(tally)
         return found
+
+
+@dataclass(slots=True)
+class Doubt:
+    """What a counter counted of a topic in one message: what it lost, if it died, is not far from it."""
+
+    low_ms: int
+    high_ms: int
+    width_ms: int
+    most: int  # records of one message
 
 
 @dataclass(slots=True)
@@ -74,7 +102,21 @@ class Session:
     seen_ms: int
     interval_ms: int = 0  # between its last two messages
     is_closed: bool = False
-    topics: set[str] = field(default_factory=set)
+    messages: int = 0
+    topics: dict[str, Doubt] = field(default_factory=dict)
+
+    def doubt(self, topic: str, bucket: int) -> int:
+        """How many records of a bucket the session may have counted last, if it ended without telling."""
+        counted = self.topics.get(topic)
+        if counted is None:
+            return 0
+        stopped_ms = self.seen_ms + max(WINDOWS_LOST * self.interval_ms, SLOT_MS)
+        high_ms = max(
+            2 * counted.high_ms - counted.low_ms + counted.width_ms, bucket_of(stopped_ms, counted.width_ms)
+        )
+        if bucket != NO_TIME and not counted.low_ms <= bucket <= high_ms:
+            return 0
+        return WINDOWS_LOST * counted.most if self.messages > 1 else UNKNOWN
 
 
 Column = tuple[str, int]  # topic, bucket
@@ -86,6 +128,7 @@ class Ledger:
         self.sessions: dict[tuple[str, str], Session] = {}
         self.skews_ms: dict[str, int] = {}  # by host: how far its clock is behind the broker's
         self.expired: dict[tuple[str, str], int] = {}  # by tier and topic: offsets that nobody could count
+        self.lost: dict[tuple[str, str], int] = {}  # by tier and topic: records that elections have removed
         self.totals: dict[tuple[str, str], int] = {}  # by tier and topic: all records that were ever counted
         self.repeated = 0
         self.merged_conflicts = 0  # of ledgers that were merged into this one
@@ -110,6 +153,10 @@ class Ledger:
         if message.expired:
             place = (message.tier, message.topic)
             self.expired[place] = self.expired.get(place, 0) + message.expired
+        if message.is_correction and message.kind is StreamKind.OFFSETS:
+            lost = -sum(min(tally.counted, 0) for tally in fresh.values())
+            place = (message.tier, message.topic)
+            self.lost[place] = self.lost.get(place, 0) + lost
         for (topic, partition, bucket), tally in fresh.items():
             if any(tally):
                 cell = self.cell(topic, bucket, message.tier, message.width_ms)
@@ -117,7 +164,7 @@ class Ledger:
                 key = (message.tier, topic)
                 self.totals[key] = self.totals.get(key, 0) + tally.counted
         for entry in message.entries:
-            if entry.delays.counts:
+            if entry.delays.counts and not message.is_correction:  # the records were seen before
                 cell = self.cell(message.topic, entry.bucket_ms, message.tier, message.width_ms)
                 cell.delays.merge(entry.delays)
         return Applied.COUNTED if message.entries else Applied.HEARTBEAT
@@ -133,19 +180,23 @@ class Ledger:
         return cell
 
     def _drop_oldest(self, topic: str, bucket: int) -> None:
-        oldest = min(
-            (each for each in self.columns if each[1] != NO_TIME and each != (topic, bucket)),
-            key=lambda each: each[1],
-            default=None,
-        )
-        if oldest is not None:
+        """Drop whole columns until there is room for some cells more."""
+        kept = self._cells_max - self._cells_max // DROPPED_AT_ONCE
+        by_age = (each for each in self.columns if each[1] != NO_TIME and each != (topic, bucket))
+        for oldest in sorted(by_age, key=lambda each: each[1]):
             self._cells -= len(self.columns.pop(oldest))
+            if self._cells <= kept:
+                return
 
     def forget_before(self, now_ms: int) -> None:
         """Drop buckets and sessions that are older than the ledger keeps."""
         before_ms = now_ms - self._keep_ms
-        for column in [each for each in self.columns if NO_TIME < each[1] < before_ms]:
-            self._cells -= len(self.columns.pop(column))
+        for place in [each for each in self.columns if NO_TIME < each[1] < before_ms]:
+            self._cells -= len(self.columns.pop(place))
+        for column in self.columns.values():
+            for cell in column.values():
+                if cell.arrivals and cell.last_ms < now_ms - ARRIVALS_KEPT_MS:
+                    cell.arrivals = {}
         for key in [key for key, session in self.sessions.items() if session.seen_ms < before_ms]:
             del self.sessions[key]
             self._streams.pop(key, None)
@@ -165,8 +216,17 @@ class Ledger:
         session.interval_ms = max(session.interval_ms, arrived_ms - session.seen_ms)
         session.seen_ms = max(session.seen_ms, arrived_ms)
         session.is_closed = session.is_closed or message.is_last
-        if message.topic:
-            session.topics.add(message.topic)
+        session.messages = max(session.messages, message.end)
+        if message.topic and message.entries:
+            buckets = [entry.bucket_ms for entry in message.entries]
+            counted = sum(entry.tally.counted for entry in message.entries)
+            before = session.topics.get(message.topic)
+            session.topics[message.topic] = Doubt(
+                min(buckets),
+                max(buckets),
+                message.width_ms,
+                max(counted, before.most if before is not None else 0),
+            )
 
     # -- questions -----------------------------------------------------------------------------------
 

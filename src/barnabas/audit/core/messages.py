@@ -14,11 +14,14 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, bucket_of
+from barnabas.audit.core.contents import MODULUS_MASK
 from barnabas.audit.core.delays import Delays
 
 VERSION = 1
 ENTRIES_MAX = 500  # of one message; a window with more takes several
 NO_PARTITION = -1
+NO_EPOCH = -1
+NO_CORRECTION = -1
 TEXT_MAX = 1_000
 OTHERS = ("dropped", "aborted", "failed")  # numbers that most messages do not have
 
@@ -40,9 +43,12 @@ class Tally(NamedTuple):
     dropped: int = 0  # left out on purpose: by a filter, as a duplicate, into quarantine
     aborted: int = 0  # of aborted transactions
     failed: int = 0  # never acknowledged
+    summed: int = 0  # records whose contents are in the sum
+    content: int = 0  # sum of the records' contents (`contents.py`), modulo 2^64
 
     def plus(self, other: Tally, sign: int = 1) -> Tally:
-        return Tally(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+        found = Tally(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+        return found._replace(content=found.content & MODULUS_MASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,18 @@ class CountMessage:
     entries: tuple[Entry, ...] = ()
     width_ms: int = WIDTH_MS
     application: str = ""
-    expired: int = 0  # offsets that were gone from the log before they were counted
+    expired: int = 0  # offsets that were gone from the log, or damaged, before they were counted
     is_last: bool = False  # the session ends
+    epoch: int = (
+        NO_EPOCH  # of the last batch that was counted; of a correction: the first one behind the loss
+    )
+    # A correction replaces what was counted before: of offsets everything from `start` on, since an election
+    # has removed the records from this offset on; of batches the counts of its batch.
+    correction: int = NO_CORRECTION
+
+    @property
+    def is_correction(self) -> bool:
+        return self.correction != NO_CORRECTION
 
 
 def encode(message: CountMessage) -> bytes:
@@ -79,6 +95,8 @@ def encode(message: CountMessage) -> bytes:
         for name in OTHERS:
             if value := getattr(entry.tally, name):
                 one[name] = value
+        if entry.tally.summed or entry.tally.content:
+            one["summed"], one["content"] = entry.tally.summed, f"{entry.tally.content:016x}"
         delays = entry.delays
         if delays.counts:
             one["delays"] = {str(index): delays.counts[index] for index in sorted(delays.counts)}
@@ -105,6 +123,10 @@ def encode(message: CountMessage) -> bytes:
         body["expired"] = message.expired
     if message.is_last:
         body["last"] = True
+    if message.epoch != NO_EPOCH:
+        body["epoch"] = message.epoch
+    if message.is_correction:
+        body["correction"] = message.correction
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -125,7 +147,8 @@ def of_body(body: dict[str, Any]) -> CountMessage:
     if body["version"] != VERSION:
         raise MessageError(f"version {body['version']}: this program reads version {VERSION}")
     start, end = number(body["start"]), number(body["end"])
-    if not start < end or len(body["counts"]) > ENTRIES_MAX:
+    correction = number(body.get("correction", NO_CORRECTION), NO_CORRECTION)
+    if start > end or (start == end and correction == NO_CORRECTION) or len(body["counts"]) > ENTRIES_MAX:
         raise MessageError(f"the range {start} to {end} with {len(body['counts'])} counts")
     return CountMessage(
         text(body["tier"]),
@@ -141,11 +164,14 @@ def of_body(body: dict[str, Any]) -> CountMessage:
         text(body.get("application", "")),
         number(body.get("expired", 0), 0),
         body.get("last", False) is True,
+        number(body.get("epoch", NO_EPOCH), NO_EPOCH),
+        correction,
     )
 
 
 def of_entry(body: dict[str, Any]) -> Entry:
-    tally = Tally(number(body["count"], 0), *(number(body.get(name, 0), 0) for name in OTHERS))
+    tally = Tally(number(body["count"], 0), *(number(body.get(name, 0), 0) for name in (*OTHERS, "summed")))
+    tally = tally._replace(content=content_sum(body.get("content", "0")))
     counts = {int(index): number(count, 0) for index, count in body.get("delays", {}).items()}
     return Entry(
         number(body["bucket"], NO_TIME),
@@ -179,6 +205,14 @@ def number(value: object, least: int | None = None) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or (least is not None and value < least):
         raise MessageError(f"{value!r}: a whole number{f' of at least {least}' if least is not None else ''}")
     return value
+
+
+def content_sum(value: object) -> int:
+    """Hexadecimal text: numbers of 64 bits are not safe in every reader of JSON."""
+    found = int(text(value), 16)
+    if not 0 <= found <= MODULUS_MASK:
+        raise MessageError(f"{value!r} is no sum of 64 bits")
+    return found
 
 
 def text(value: object) -> str:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.audit.core.delays import Delays
-from barnabas.audit.core.ledger import Cell, Ledger
+from barnabas.audit.core.ledger import UNKNOWN, Cell, Ledger, Session
 from barnabas.audit.core.tiers import default_reference, kind_of, order_of
-from barnabas.audit.core.verdicts import PATIENCE_MS, State, Verdict, judge, percent
+from barnabas.audit.core.verdicts import PATIENCE_MS, Doubts, State, Verdict, judge, percent
 
 SESSION_PATIENCE_MS = 10 * 60_000
 
+Doubtful = dict[tuple[str, str], list[Session]]  # by tier and topic: sessions that died
 Tiers = dict[str, dict[str, int]]  # by topic: the tiers that count it, with the first bucket of each
 
 
@@ -120,6 +121,8 @@ def alarm_text(row: Row) -> str:
         what.append(f"{verdict.missing} of {verdict.expected} records are missing")
     if verdict.extra:
         what.append(f"{verdict.extra} records are too many")
+    if not what:
+        what.append(f"the contents of {verdict.expected} records differ")
     where = f", partitions {', '.join(map(str, verdict.partitions))}" if verdict.partitions else ""
     hosts = f", hosts {', '.join(row.hosts)}" if row.hosts else ", no host has counted any"
     return (
@@ -138,7 +141,10 @@ def make_report(
 ) -> Report:
     """Judge every cell; `between` compares two tiers whatever the rules say."""
     silent = ledger.silent_sessions(now_ms, SESSION_PATIENCE_MS)
-    doubtful = {(session.tier, name) for session in silent for name in session.topics}
+    doubtful: Doubtful = {}
+    for session in silent:
+        for name in session.topics:
+            doubtful.setdefault((session.tier, name), []).append(session)
     tiers: Tiers = {}
     for (name, bucket), column in ledger.columns.items():
         firsts = tiers.setdefault(name, {})
@@ -168,7 +174,7 @@ def rows_of(
     place: tuple[str, int],
     tiers: Tiers,
     between: tuple[str, str] | None,
-    doubtful: set[tuple[str, str]],
+    doubtful: Doubtful,
 ) -> Iterator[Row]:
     """A row for each tier that counts this topic at all, also if it counted nothing of this bucket."""
     topic, bucket = place
@@ -185,7 +191,10 @@ def rows_of(
         if cell is None and all(each is None for _, each in references):
             continue
         some = cell or next(each for _, each in references if each is not None)
-        is_certain = not any((name, source) in doubtful for name in names)
+        doubts = Doubts(
+            doubt(doubtful, tier, topic, bucket),
+            min(sum(doubt(doubtful, name, source, bucket) for name in names), UNKNOWN),
+        )
         verdict = judge(
             bucket,
             tier,
@@ -193,7 +202,7 @@ def rows_of(
             references,
             now_ms,
             patience_ms=rules.patience_of(tier),
-            is_certain=is_certain,
+            doubts=doubts,
             keeps_partitions=tier not in rules.repartitioned,
         )
         total = (cell or Cell(some.width_ms)).total
@@ -210,6 +219,11 @@ def rows_of(
             total.aborted,
             total.failed,
         )
+
+
+def doubt(doubtful: Doubtful, tier: str, topic: str, bucket: int) -> int:
+    """Records of a bucket that died counters of a tier may have counted last."""
+    return min(sum(each.doubt(topic, bucket) for each in doubtful.get((tier, topic), ())), UNKNOWN)
 
 
 def references_of(
@@ -234,7 +248,9 @@ def blamed_hosts(cell: Cell | None, verdict: Verdict) -> tuple[str, ...]:
 
 def notes_of(ledger: Ledger, now_ms: int) -> Iterator[str]:
     for (tier, topic), count in sorted(ledger.expired.items()):
-        yield f"{tier}: {count} offsets of {topic} were gone from the log before they were counted"
+        yield f"{tier}: {count} offsets of {topic} were gone, or damaged, before they were counted"
+    for (tier, topic), count in sorted(ledger.lost.items()):
+        yield f"{tier}: {count} records of {topic} were counted and then lost in an unclean leader election"
     for tier, stream, size in sorted(ledger.gaps()):
         yield f"{tier}: counts of {size} steps of the stream {stream} are missing: sums may be too small"
     for session in ledger.silent_sessions(now_ms, SESSION_PATIENCE_MS):

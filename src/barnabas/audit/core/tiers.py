@@ -19,7 +19,7 @@ SINK = "sink"
 RAW, STAGING, TRUSTED = "raw", "staging", "trusted"
 KINDS = (PRODUCER, CLUSTER, MIRROR, CONSUMER, ZONE, SINK)
 # Tiers that see the same partitions: they can be compared partition by partition. Mirrors keep partitions.
-SAME_PARTITIONS = frozenset({PRODUCER, CLUSTER, MIRROR, CONSUMER, ZONE})
+SAME_PARTITIONS = frozenset({PRODUCER, CLUSTER, MIRROR, CONSUMER, ZONE, SINK})
 
 
 def mirror(cluster: str) -> str:

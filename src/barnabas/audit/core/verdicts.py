@@ -7,15 +7,17 @@ Does not know: where counts come from, which tiers belong together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from barnabas.audit.core.buckets import NO_TIME, bucket_end
 from barnabas.audit.core.ledger import Cell
+from barnabas.audit.core.messages import Tally
 from barnabas.audit.core.tiers import SAME_PARTITIONS, kind_of
 
 PATIENCE_MS = 10 * 60_000
+FAR_AHEAD_MS = 86_400_000  # timestamps of the future
 
 
 class State(StrEnum):
@@ -26,12 +28,13 @@ class State(StrEnum):
     MISSING = "missing"
     DUPLICATED = "duplicated"
     MISSING_AND_DUPLICATED = "missing and duplicated"
+    DIFFERENT = "different"  # as many as expected, but not the same ones: sums of their contents differ
     UNCERTAIN = "uncertain"  # a counter of the reference ended without its last counts
     NO_REFERENCE = "no reference"  # the tier before does not count this topic
 
     @property
     def is_wrong(self) -> bool:
-        return self in (State.MISSING, State.DUPLICATED, State.MISSING_AND_DUPLICATED)
+        return self in (State.MISSING, State.DUPLICATED, State.MISSING_AND_DUPLICATED, State.DIFFERENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,26 @@ class Verdict:
     completed_ms: int | None = None  # from the end of the bucket to the last count
 
 
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """Records that counters may have seen and not told, because they died: of the tier and of the tier
+    before."""
+
+    here: int = 0
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    missing: int
+    extra: int
+    partitions: tuple[int, ...] = ()
+    are_others: bool = False  # as many records somewhere, but not the same ones
+
+
+NO_DOUBTS = Doubts()
+
+
 def judge(
     bucket_ms: int,
     tier: str,
@@ -53,58 +76,104 @@ def judge(
     now_ms: int,
     *,
     patience_ms: int = PATIENCE_MS,
-    is_certain: bool = True,
+    doubts: Doubts = NO_DOUBTS,
     keeps_partitions: bool = True,
 ) -> Verdict:
     """Compare a cell with the sum of its references; both may have counted nothing yet."""
     known = [each for _, each in references if each is not None]
-    seen = cell.total.counted + cell.total.dropped if cell is not None else 0
+    seen = accounted(cell.total) if cell is not None else 0
     if not references:
         return Verdict(State.NO_REFERENCE, seen, seen, 0, 0)
     expected = sum(each.total.counted for each in known)
-    missing, extra = max(0, expected - seen), max(0, seen - expected)
-    partitions: tuple[int, ...] = ()
     kinds = {kind_of(tier), *(kind_of(name) for name, _ in references)}
-    if keeps_partitions and len(known) == 1 and cell is not None and kinds <= SAME_PARTITIONS:
-        missing, extra, partitions = by_partition(cell, known[0], missing, extra)
-    width_ms = (cell or known[0]).width_ms if cell is not None or known else 0
+    has_partitions = keeps_partitions and len(known) == 1 and kinds <= SAME_PARTITIONS
+    found = differences(cell, known, has_partitions=has_partitions)
+    both = [*known, *([cell] if cell else [])]
+    width_ms = both[0].width_ms if both else 0
+    last_ms = max((each.last_ms for each in both), default=now_ms)
     end_ms = bucket_end(bucket_ms, width_ms)
-    if bucket_ms == NO_TIME:  # it has no end: it is judged when nothing comes any more
-        end_ms = max((each.last_ms for each in [*known, *([cell] if cell else [])]), default=now_ms)
-    completed_ms = cell.last_ms - end_ms if cell is not None else None
-    state = state_of(missing, extra, now_ms, end_ms, patience_ms, completed_ms)
-    if state.is_wrong and not is_certain and not missing:
+    if bucket_ms == NO_TIME or bucket_ms > last_ms + FAR_AHEAD_MS:
+        end_ms = last_ms  # it has no end, or a far one: it is judged when nothing comes any more
+    state = state_of(found, now_ms, end_ms, patience_ms, cell, known)
+    if (
+        state.is_wrong
+        and found.missing <= doubts.here
+        and found.extra <= doubts.before
+        and not found.are_others
+    ):
         state = State.UNCERTAIN
-    return Verdict(state, expected, seen, missing, extra, partitions, completed_ms)
+    completed_ms = cell.last_ms - end_ms if cell is not None else None
+    return Verdict(state, expected, seen, found.missing, found.extra, found.partitions, completed_ms)
 
 
-def by_partition(cell: Cell, reference: Cell, missing: int, extra: int) -> tuple[int, int, tuple[int, ...]]:
+def accounted(tally: Tally) -> int:
+    return tally.counted + tally.dropped
+
+
+def differences(cell: Cell | None, known: Sequence[Cell], *, has_partitions: bool) -> Differences:
     """Losses in one partition and duplicates in another do not make up for each other."""
-    mine, theirs = cell.by_partition(), reference.by_partition(with_dropped=False)
-    if mine is None or theirs is None:
-        return missing, extra, ()
-    differences = {
-        partition: mine.get(partition, 0) - theirs.get(partition, 0) for partition in {*mine, *theirs}
-    }
-    return (
-        -sum(each for each in differences.values() if each < 0),
-        sum(each for each in differences.values() if each > 0),
-        tuple(sorted(partition for partition, each in differences.items() if each)),
+    if has_partitions:
+        mine = cell.by_partition() if cell is not None else {}
+        theirs = known[0].by_partition()
+        if mine is not None and theirs is not None:
+            return by_partition(mine, theirs)
+    here = cell.total if cell is not None else Tally()
+    before = Tally()
+    for each in known:
+        before = before.plus(each.total)
+    difference = accounted(here) - before.counted
+    return Differences(
+        max(0, -difference), max(0, difference), are_others=not difference and are_others(here, before)
     )
 
 
+def by_partition(mine: Mapping[int, Tally], theirs: Mapping[int, Tally]) -> Differences:
+    missing = extra = 0
+    others, wrong = False, []
+    for partition in sorted({*mine, *theirs}):
+        here, before = mine.get(partition, Tally()), theirs.get(partition, Tally())
+        difference = accounted(here) - before.counted  # what the tier before dropped is not expected
+        missing, extra = missing + max(0, -difference), extra + max(0, difference)
+        is_other = not difference and are_others(here, before)
+        others = others or is_other
+        if difference or is_other:
+            wrong.append(partition)
+    return Differences(missing, extra, tuple(wrong), others)
+
+
+def are_others(here: Tally, before: Tally) -> bool:
+    """Whether two tiers that summed up the contents of all of their records have different sums."""
+    has_sums = here.summed == accounted(here) and before.summed == before.counted and not before.dropped
+    return has_sums and here.content != before.content
+
+
 def state_of(
-    missing: int, extra: int, now_ms: int, end_ms: int, patience_ms: int, completed_ms: int | None
+    found: Differences,
+    now_ms: int,
+    end_ms: int,
+    patience_ms: int,
+    cell: Cell | None,
+    known: Sequence[Cell],
 ) -> State:
     if now_ms < end_ms:
         return State.OPEN
+    missing, extra = found.missing, found.extra
     is_due = now_ms >= end_ms + patience_ms
-    if extra and (is_due or not missing):
-        # Counts of the reference may still come: only after the patience are there too many.
-        return (State.MISSING_AND_DUPLICATED if missing else State.DUPLICATED) if is_due else State.IN_FLIGHT
-    if missing:
-        return State.MISSING if is_due else State.IN_FLIGHT
-    if completed_ms is not None and completed_ms > patience_ms:
+    if is_due and (missing or extra or found.are_others):
+        # Old records may be on their way now: those whose counts came a short time ago have time left too.
+        before = sum(each.arrived_after(now_ms - patience_ms) for each in known)
+        here = cell.arrived_after(now_ms - patience_ms) if cell is not None else 0
+        is_due = missing > before or extra > here or (found.are_others and not before and not here)
+    if not is_due and (missing or extra or found.are_others):
+        return State.IN_FLIGHT
+    if missing and extra:
+        return State.MISSING_AND_DUPLICATED
+    if missing or extra:
+        return State.MISSING if missing else State.DUPLICATED
+    if found.are_others:
+        return State.DIFFERENT
+    last_expected_ms = max((end_ms, *(each.last_ms for each in known)))
+    if cell is not None and cell.last_ms - last_expected_ms > patience_ms:
         return State.LATE
     return State.COMPLETE
 

@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, bucket_of
+from barnabas.audit.core.contents import MODULUS_MASK
 from barnabas.audit.core.delays import Delays
 from barnabas.audit.core.messages import ENTRIES_MAX, NO_PARTITION, Entry, Tally
 
 CELLS_MAX = 50_000
-COUNT, DROPPED, ABORTED, FAILED = range(4)  # the fields of `Tally`
+COUNT, DROPPED, ABORTED, FAILED, SUMMED, CONTENT = range(6)  # the fields of `Tally`
 
 
 class _Cell:
     __slots__ = ("delays", "numbers")
 
     def __init__(self) -> None:
-        self.numbers = [0, 0, 0, 0]
+        self.numbers = [0, 0, 0, 0, 0, 0]
         self.delays = Delays()
 
 
@@ -41,13 +42,18 @@ class Window:
         now_ms: int,
         count: int = 1,
         field: int = COUNT,
+        content: int | None = None,
     ) -> None:
-        """Count records with the same timestamp."""
+        """Count records with the same timestamp; `content` is the sum of their contents, if it is known."""
         bucket = bucket_of(timestamp_ms, self.width_ms)
         cell = self._cells.get((topic, partition, bucket))
         if cell is None:
             cell = self._new_cell(topic, partition, bucket, count)
-        cell.numbers[field] += count
+        numbers = cell.numbers
+        numbers[field] += count
+        if content is not None and field <= DROPPED:
+            numbers[SUMMED] += count
+            numbers[CONTENT] = (numbers[CONTENT] + content) & MODULUS_MASK
         if field == COUNT and timestamp_ms >= 0:
             cell.delays.add(now_ms - timestamp_ms, count)
 
@@ -64,6 +70,9 @@ class Window:
             if mine is None:
                 mine = self._new_cell(topic, partition, bucket, cell.numbers[COUNT])
             mine.numbers[field] += cell.numbers[COUNT]
+            if field <= DROPPED:
+                mine.numbers[SUMMED] += cell.numbers[SUMMED]
+                mine.numbers[CONTENT] = (mine.numbers[CONTENT] + cell.numbers[CONTENT]) & MODULUS_MASK
             if field == COUNT:
                 mine.delays.merge(cell.delays)
 

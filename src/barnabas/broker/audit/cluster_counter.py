@@ -4,7 +4,8 @@ In: the logs of led partitions, up to their last stable offset. Out: count messa
 It follows the log behind the produce path: nothing waits for it. Retries of idempotent producers are not in
 the log, aborted transactions are counted apart, control records not at all. A new leader goes on where the
 audit topic says that counting ended; two leaders that count the same range find the same counts, and readers
-take one.
+take one. If its log ends before that, or has other records there, an unclean election has removed records
+that were counted: it sends a correction.
 Does not know: requests, how counts are compared.
 """
 
@@ -14,14 +15,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.audit.core.batch_counts import BatchCounts, Opens
-from barnabas.audit.core.messages import CountMessage, StreamKind
+from barnabas.audit.core.batch_counts import BatchCounts, Disorder, Opens
+from barnabas.audit.core.messages import NO_CORRECTION, NO_EPOCH, CountMessage, StreamKind
 from barnabas.audit.counters.audit_topic import ensure_topic, is_counted
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
+from barnabas.audit.counters.counted_ranges import CountedRanges, Progress
 from barnabas.audit.counters.publisher import Publisher
 from barnabas.broker.access.own_client import own_client
 from barnabas.broker.access.retried_task import RetriedTask
-from barnabas.broker.audit.counted_positions import CountedPositions
 from barnabas.broker.audit.log_counts import count_log
 from barnabas.protocol import KafkaError, uuid
 
@@ -48,6 +49,7 @@ class ClusterCounter:
         self._opens = Opens(settings["barnabas.audit.counts.read"])
         self._host = f"broker-{broker.node_id}"
         self._next: dict[Led, int] = {}  # the offset to count next
+        self._disorders: dict[Led, Disorder] = {}
         self._task = RetriedTask(self._attempt, self._warn)
 
     def start(self) -> None:
@@ -60,15 +62,15 @@ class ClusterCounter:
         """Count until an error."""
         async with own_client(self._broker, "audit-counts") as cluster:
             await ensure_topic(cluster, self._topic)
-            positions = CountedPositions(AuditTopicReader(cluster, self._topic), self._tier)
+            reader, counted = AuditTopicReader(cluster, self._topic), CountedRanges(self._tier)
             publisher = Publisher(cluster, self._topic)
             try:
                 while True:
-                    await self._count_all(positions, publisher)
+                    await self._count_all(reader, counted, publisher)
                     self._task.succeeded()
                     await asyncio.sleep(self._interval_s)
             finally:
-                await positions.close()
+                await reader.close()
                 await publisher.close()
 
     def _warn(self, error: Exception, retry_s: float) -> None:
@@ -81,16 +83,19 @@ class ClusterCounter:
         )
         self._next.clear()  # the last messages may be stored or not: the topic tells
 
-    async def _count_all(self, positions: CountedPositions, publisher: Publisher) -> None:
+    async def _count_all(
+        self, reader: AuditTopicReader, counted: CountedRanges, publisher: Publisher
+    ) -> None:
         """Count what came since the last time in all led partitions."""
         led = await self._led_partitions()
         self._next = {key: offset for key, offset in self._next.items() if key in led}
+        self._disorders = {key: each for key, each in self._disorders.items() if key in led}
         if led.keys() - self._next.keys():
-            await positions.catch_up()
+            await reader.catch_up(counted.note)
         waiting: list[tuple[Led, CountMessage]] = []
         for key, partition in led.items():
             try:
-                message = await self._count(key, partition, positions)
+                message = await self._count(key, partition, counted)
             except KafkaError as error:
                 log.warning("%s is not counted now: %s", partition, error.message)
                 continue
@@ -109,14 +114,17 @@ class ClusterCounter:
                 await asyncio.sleep(0)
         return found
 
-    async def _count(
-        self, key: Led, partition: Partition, positions: CountedPositions
-    ) -> CountMessage | None:
+    async def _count(self, key: Led, partition: Partition, counted: CountedRanges) -> CountMessage | None:
         log_, upper_offset = partition.log, partition.last_stable_offset
         stream = f"{self._broker.cluster_id}/{uuid.to_text(partition.topic_id)}-{partition.index}"
         start = self._next.get(key)
         if start is None:
-            start = self._next[key] = positions.ends.get(stream, log_.log_start_offset)
+            progress = counted.streams.get(stream)
+            start = log_.log_start_offset if progress is None else progress.end
+            lost = lost_from(partition, progress) if progress is not None else None
+            if progress is not None and lost is not None:
+                return self._correction(key, partition, progress, stream, lost)
+            self._next[key] = start
         first = max(start, log_.log_start_offset)  # retention or DeleteRecords may have been faster
         if first >= upper_offset:
             return None
@@ -124,11 +132,44 @@ class ClusterCounter:
         if not log_.has_loaded_aborted(first):
             await threads.run(log_.load_aborted, first)
         aborted = log_.aborted_transactions(first, upper_offset)
-        now_ms = self._broker.clock.now_ms()
-        counts = BatchCounts(first, self._width_ms, now_ms, self._opens)
+        disorder = self._disorders.setdefault(key, Disorder(self._width_ms))
+        counts = BatchCounts(first, self._width_ms, self._broker.clock.now_ms(), self._opens, disorder)
         await threads.run(count_log, log_, counts, upper_offset, aborted, PARTITION_BYTES_MAX, threads.pause)
         if counts.end <= first:
             return None
+        return self._message(partition, stream, start, counts)
+
+    def _correction(
+        self, key: Led, partition: Partition, progress: Progress, stream: str, lost: int
+    ) -> CountMessage | None:
+        """Take back all counts from the last known cut before the loss on. What the log has there is counted
+        again by the messages behind the correction."""
+        cut = progress.cut_before(lost)
+        is_known = cut is not None and cut >= partition.log.log_start_offset
+        log.warning(
+            "an unclean election has removed records of %s from offset %d on, counted up to %d: %s",
+            partition,
+            lost,
+            progress.end,
+            "their counts are taken back"
+            if is_known
+            else "nothing tells the counts up to there, so they stay",
+        )
+        if cut is None or not is_known:
+            self._next[key] = max(lost, partition.log.log_start_offset)
+            return None
+        counts = BatchCounts(cut, self._width_ms, self._broker.clock.now_ms())
+        counts.epoch = progress.epoch + 1
+        return self._message(partition, stream, cut, counts, lost)
+
+    def _message(
+        self,
+        partition: Partition,
+        stream: str,
+        start: int,
+        counts: BatchCounts,
+        correction: int = NO_CORRECTION,
+    ) -> CountMessage:
         return CountMessage(
             self._tier,
             partition.topic,
@@ -137,10 +178,12 @@ class ClusterCounter:
             StreamKind.OFFSETS,
             start,
             counts.end,
-            now_ms,
+            self._broker.clock.now_ms(),
             counts.entries(partition.index),
             self._width_ms,
-            expired=first - start,
+            expired=counts.start - start + counts.damaged,
+            epoch=counts.epoch,
+            correction=correction,
         )
 
     async def _send(self, publisher: Publisher, waiting: list[tuple[Led, CountMessage]]) -> None:
@@ -150,3 +193,13 @@ class ClusterCounter:
         for key, message in waiting:
             self._next[key] = message.end
         waiting.clear()
+
+
+def lost_from(partition: Partition, progress: Progress) -> int | None:
+    """The offset from which on the log has other records than those that were counted, or none."""
+    end = partition.log.end_offset
+    if progress.epoch != NO_EPOCH:
+        known, epoch_end = partition.epoch_end(progress.epoch)
+        if known >= 0:
+            end = min(end, epoch_end)
+    return end if end < progress.end else None

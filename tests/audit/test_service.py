@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.counted import LATER, T0, WIDTH, counts
+from audit.counted import T0, WIDTH, counts
 from barnabas.audit import PRODUCER, AuditCounter, AuditSettings, consumer
 from barnabas.audit.core.buckets import bucket_of
 from barnabas.audit.core.report import Rules
@@ -99,7 +99,7 @@ def test_alarms_come_change_and_end(counting: Broker, topic: str) -> None:
     async def follow() -> list[tuple[bool, int, int]]:
         found: list[AlarmChange] = []
         async with Cluster(parse_bootstrap(bootstrap)) as cluster:
-            auditor = Auditor(cluster, rules=Rules(default_patience_ms=0), now_ms=lambda: LATER)
+            auditor = Auditor(cluster, rules=Rules(default_patience_ms=0))
             auditor.ledger._keep_ms = 2**60
             changes = auditor.alarms()
             for number in (5, 4, 1):

@@ -17,7 +17,9 @@ from barnabas.audit import PRODUCER, AuditCounter, AuditSettings, consumer
 from barnabas.audit.clients import aiokafka, confluent, kafka_python
 from barnabas.audit.clients.interceptors import AuditConsumer, AuditProducer
 from barnabas.audit.core.buckets import NO_TIME
+from barnabas.audit.core.contents import content_of
 from barnabas.audit.core.messages import Tally
+from barnabas.cli.main import main
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
@@ -26,6 +28,7 @@ from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.groups.membership import GroupSettings
 from barnabas.client.producer import Producer
+from barnabas.testing.waiting import wait_until
 
 TIMES = [T0, T0 + 1, T0 + WIDTH, T0 + WIDTH + 5, T0 + WIDTH + 6]
 EXPECTED = {T0: 2, T0 + WIDTH: 3}
@@ -271,6 +274,92 @@ def test_interceptors_of_our_own_client_count(broker: str, topic: str) -> None:
     asyncio.run(work())
     check(broker, topic, group)
     assert counts(broker, topic, consumer("plain")) == EXPECTED
+
+
+@pytest.mark.parametrize("library", ["confluent", "kafka-python", "aiokafka"])
+def test_contents_are_summed_by_clients_as_the_log_has_them(broker: str, topic: str, library: str) -> None:
+    """The cluster is counted from outside, with the sums of what its batches hold."""
+    create(broker, topic, 1)
+    settings = AuditSettings(broker, sums=True)
+    records = [(None, b"a"), (b"k", None), (b"k", b"\xff"), (b"", b""), (b"k", b"b" * 50)]
+    with AuditCounter(settings, PRODUCER) as audit, AuditCounter(settings, consumer("g")) as read:
+        if library == "confluent":
+            producer = confluent.Producer({"bootstrap.servers": broker}, audit=audit)
+            for key, value in records:
+                producer.produce(topic, value, key, timestamp=T0)
+            producer.flush(30)
+            reader = confluent.Consumer(
+                {"bootstrap.servers": broker, "group.id": "g", "auto.offset.reset": "earliest"}, audit=read
+            )
+            reader.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+            seen = 0
+            while seen < len(records):
+                seen += len(reader.consume(10, 1))
+            reader.close()
+        elif library == "kafka-python":
+            sender = kafka_python.KafkaProducer(bootstrap_servers=broker, audit=audit)
+            for key, value in records:
+                sender.send(topic, value, key, timestamp_ms=T0)
+            sender.close()
+            python = kafka_python.KafkaConsumer(bootstrap_servers=broker, group_id=None, audit=read)
+            python.assign([place := kafka_python.kafka.TopicPartition(topic, 0)])
+            python.seek_to_beginning(place)
+            seen = 0
+            while seen < len(records):
+                seen += sum(map(len, python.poll(1_000).values()))
+            python.close()
+        else:
+
+            async def run() -> None:
+                sender = aiokafka.AIOKafkaProducer(bootstrap_servers=broker, audit=audit)
+                await sender.start()
+                for key, value in records:
+                    await sender.send_and_wait(topic, value, key, timestamp_ms=T0)
+                await sender.stop()
+                own = aiokafka.AIOKafkaConsumer(
+                    topic, bootstrap_servers=broker, audit=read, auto_offset_reset="earliest"
+                )
+                await own.start()
+                for _ in records:
+                    await own.getone()
+                await own.stop()
+
+            asyncio.run(run())
+    assert (
+        main(
+            ["audit", "count", "--once", "--bootstrap-server", broker, "--topic", topic, "--read", "contents"]
+        )
+        == 0
+    )
+    column = ledger_of(broker).columns[topic, T0]
+    expected = sum(content_of(key, value, T0) for key, value in records) % 2**64
+    found = {tier: (cell.total.summed, cell.total.content) for tier, cell in column.items()}
+    assert found == dict.fromkeys((PRODUCER, "cluster", consumer("g")), (5, expected))
+
+
+def test_counts_are_stored_soon_after_a_flush_and_a_commit(broker: str, topic: str) -> None:
+    """The counters are never closed, as if their process was killed."""
+    create(broker, topic, 1)
+    audit, read = counter_of_an_hour(broker, PRODUCER), counter_of_an_hour(broker, consumer("g"))
+    producer = confluent.Producer({"bootstrap.servers": broker}, audit=audit)
+    reader = confluent.Consumer(
+        {"bootstrap.servers": broker, "group.id": topic, "enable.auto.commit": False}, audit=read
+    )
+    reader.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+    for number in range(1, 4):
+        producer.produce(topic, b"v", timestamp=T0)
+        producer.flush(30)
+        wait_until(lambda number=number: counts(broker, topic, PRODUCER) == {T0: number}, 20)  # type: ignore[misc]
+        message = reader.poll(20)
+        assert message is not None
+        reader.commit(message, asynchronous=False)
+        wait_until(lambda number=number: counts(broker, topic, consumer("g")) == {T0: number}, 20)  # type: ignore[misc]
+    producer.audit.close()
+    reader.close()
+
+
+def counter_of_an_hour(bootstrap: str, tier: str) -> AuditCounter:
+    return AuditCounter(AuditSettings(bootstrap, window_ms=3_600_000), tier)
 
 
 def test_an_interceptor_that_fails_does_not_disturb_the_client(broker: str, topic: str) -> None:

@@ -45,7 +45,9 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
         ):  # aiokafka would take the same time, and tell it only with an acknowledgement
             timestamp_ms = time.time_ns() // NS_A_MS
         future = await super().send(topic, value, key, partition, timestamp_ms, headers)
-        self._count_when_done(future, topic, [timestamp_ms], partition)
+        has_serializer = self._key_serializer is not None or self._value_serializer is not None
+        parts = None if has_serializer else (key, value)
+        self._count_when_done(future, topic, [timestamp_ms], partition, parts=parts)
         return future
 
     def create_batch(self) -> Any:
@@ -74,6 +76,7 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
         sent_to: int | None,
         *,
         is_batch: bool = False,
+        parts: tuple[Any, Any] | None = None,
     ) -> None:
         counts = self._in_transaction or self.audit
 
@@ -90,9 +93,14 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
                 keeps = is_batch and not has_append_time
                 written_ms = sent_ms if keeps else [written.timestamp] * len(sent_ms)
             for each in written_ms:
-                counts.count(topic, each, partition)
+                content = self.audit.content(*parts, each) if parts is not None else None
+                counts.count(topic, each, partition, content=content)
 
         future.add_done_callback(done)
+
+    async def flush(self) -> None:
+        await super().flush()
+        self.audit.send_soon()
 
     async def begin_transaction(self) -> None:
         await super().begin_transaction()
@@ -131,14 +139,22 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
     async def getone(self, *partitions: Any) -> Any:
         record = await super().getone(*partitions)
-        self.audit.count(record.topic, record.timestamp, record.partition)
+        self._count(record)
         return record
+
+    def _count(self, record: Any) -> None:
+        content = self.audit.content(record.key, record.value, record.timestamp)
+        self.audit.count(record.topic, record.timestamp, record.partition, content=content)
+
+    async def commit(self, *arguments: Any, **named: Any) -> None:
+        await super().commit(*arguments, **named)
+        self.audit.send_soon()
 
     async def getmany(self, *partitions: Any, **named: Any) -> Any:
         found = await super().getmany(*partitions, **named)
         for records in found.values():
             for record in records:
-                self.audit.count(record.topic, record.timestamp, record.partition)
+                self._count(record)
         return found
 
     async def stop(self) -> None:

@@ -63,13 +63,20 @@ class AuditedProducer:
 
         def delivered(error: Any, message: Any) -> None:
             if error is None:
-                counts.count(message.topic(), message.timestamp()[1], message.partition())
+                stamp = message.timestamp()[1]
+                content = self.audit.content(message.key(), message.value(), stamp)
+                counts.count(message.topic(), stamp, message.partition(), content=content)
             else:
                 self.audit.failed(message.topic(), message.timestamp()[1], message.partition())
             if callback is not None:
                 callback(error, message)
 
         return delivered
+
+    def flush(self, *arguments: Any, **named: Any) -> Any:
+        left = super().flush(*arguments, **named)  # type: ignore[misc]
+        self.audit.send_soon()
+        return left
 
     def begin_transaction(self, *arguments: Any) -> None:
         super().begin_transaction(*arguments)  # type: ignore[misc]
@@ -114,7 +121,14 @@ class AuditedConsumer:
 
     def _count(self, message: Any) -> None:
         if message is not None and message.error() is None:
-            self.audit.count(message.topic(), message.timestamp()[1], message.partition())
+            stamp = message.timestamp()[1]
+            content = self.audit.content(message.key(), message.value(), stamp)
+            self.audit.count(message.topic(), stamp, message.partition(), content=content)
+
+    def commit(self, *arguments: Any, **named: Any) -> Any:
+        done = super().commit(*arguments, **named)  # type: ignore[misc]
+        self.audit.send_soon()
+        return done
 
     def close(self) -> None:
         super().close()  # type: ignore[misc]

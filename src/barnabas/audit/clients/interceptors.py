@@ -25,11 +25,18 @@ class AuditProducer:
     def on_acknowledgement(self, batch: SettledBatch, error: KafkaError | ClientError | None) -> None:
         topic, partition = batch.where
         note = self.audit.count if error is None else self.audit.failed
-        if batch.append_time_ms >= 0:
+        has_append_time = batch.append_time_ms >= 0
+        if has_append_time and not self.audit.settings.sums:
             note(topic, batch.append_time_ms, partition, len(batch.records))
             return
         for record in batch.records:
-            note(topic, record.timestamp, partition)
+            stamp = batch.append_time_ms if has_append_time else record.timestamp
+            if error is None:
+                self.audit.count(
+                    topic, stamp, partition, content=self.audit.content(record.key, record.value, stamp)
+                )
+            else:
+                self.audit.failed(topic, stamp, partition)
 
 
 class AuditConsumer:
@@ -40,4 +47,6 @@ class AuditConsumer:
 
     def on_consume(self, records: Sequence[ConsumerRecord]) -> None:
         for record in records:
-            self.audit.count(record.topic, record.timestamp, record.partition)
+            stamp = record.timestamp
+            content = self.audit.content(record.key, record.value, stamp)
+            self.audit.count(record.topic, stamp, record.partition, content=content)

@@ -30,9 +30,28 @@ class KafkaProducer(kafka.KafkaProducer):  # type: ignore[misc]
         future = super().send(topic, *arguments, **named)
         counts = self._in_transaction or self.audit
         sent_ms = named.get("timestamp_ms") or (arguments[4] if len(arguments) > 4 else None)
-        future.add_callback(lambda written: counts.count(written.topic, written.timestamp, written.partition))
+        parts = self._parts(arguments, named)
+
+        def acknowledged(written: Any) -> None:
+            stamp = written.timestamp
+            content = self.audit.content(*parts, stamp) if parts is not None else None
+            counts.count(written.topic, stamp, written.partition, content=content)
+
+        future.add_callback(acknowledged)
         future.add_errback(lambda error: self.audit.failed(topic, sent_ms or NO_TIMESTAMP))
         return future
+
+    def _parts(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
+        """Key and value as they are sent; None if a serializer changes them."""
+        if self.config["key_serializer"] is not None or self.config["value_serializer"] is not None:
+            return None
+        value, key = (*arguments, None, None)[:2]
+        return named.get("key", key), named.get("value", value)
+
+    def flush(self, *arguments: Any, **named: Any) -> Any:
+        done = super().flush(*arguments, **named)
+        self.audit.send_soon()
+        return done
 
     def begin_transaction(self) -> Any:
         result = super().begin_transaction()
@@ -75,13 +94,22 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
         if update_offsets:  # otherwise the iterator asks: it counts what it hands out
             for records in found.values():
                 for record in records:
-                    self.audit.count(record.topic, record.timestamp, record.partition)
+                    self._count(record)
         return found
 
     def __next__(self) -> Any:
         record = super().__next__()
-        self.audit.count(record.topic, record.timestamp, record.partition)
+        self._count(record)
         return record
+
+    def _count(self, record: Any) -> None:
+        content = self.audit.content(record.key, record.value, record.timestamp)
+        self.audit.count(record.topic, record.timestamp, record.partition, content=content)
+
+    def commit(self, *arguments: Any, **named: Any) -> Any:
+        done = super().commit(*arguments, **named)
+        self.audit.send_soon()
+        return done
 
     def close(self, *arguments: Any, **named: Any) -> Any:
         result = super().close(*arguments, **named)

@@ -27,8 +27,11 @@ def content_of(key: bytes | memoryview | None, value: bytes | memoryview | None,
     return mixed ^ mixed >> 31
 
 
-def key_bytes(part: object) -> bytes | None:
-    """A key or value as the log has it: text is UTF-8, as clients without a serializer write it."""
-    if part is None or isinstance(part, bytes):
-        return part
-    return part.encode() if isinstance(part, str) else bytes(part)  # type: ignore[call-overload]
+def is_plain(part: object) -> bool:
+    """Whether a client has it as the log has it: objects that a deserializer made are something else."""
+    return part is None or isinstance(part, (bytes, str))
+
+
+def plain_bytes(part: object) -> bytes | None:
+    """Text is UTF-8, as clients write it without a serializer."""
+    return part.encode() if isinstance(part, str) else part  # type: ignore[return-value]

@@ -85,7 +85,7 @@ class Cell:
 
 @dataclass(slots=True)
 class Doubt:
-    """What a counter counted of a topic in one message: what it lost, if it died, is not far from it."""
+    """Counts of one topic in a message of a counter. If the counter died, its lost counts are not far off."""
 
     low_ms: int
     high_ms: int

@@ -218,7 +218,7 @@ def minus(counts: Counts, other: Counts) -> Counts:
 
 
 def exact_difference(counts: Counts, other: Counts) -> Counts:
-    """What a correction adds, and with a negative sign what it takes back."""
+    """The counts that a correction adds, and with a negative sign those that it takes back."""
     found = dict(counts)
     for place, tally in other.items():
         found[place] = found.get(place, Tally()).plus(tally, -1)

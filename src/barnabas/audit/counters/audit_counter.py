@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from barnabas.audit.core.buckets import WIDTH_MS, check_width
+from barnabas.audit.core.contents import content_of, is_plain, plain_bytes
 from barnabas.audit.core.messages import NO_PARTITION, CountMessage, StreamKind
 from barnabas.audit.core.window import ABORTED, COUNT, DROPPED, FAILED, Window
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, is_counted
@@ -37,6 +38,7 @@ log = logging.getLogger("barnabas.audit")
 WINDOW_MS = 10_000
 CLOSE_S = 10.0
 WARN_AGAIN_S = 30.0
+SOON_S = 1.0  # between messages of a client that commits often
 SECURITY_PREFIXES = ("sasl.", "ssl.", "security.")
 
 
@@ -51,6 +53,7 @@ class AuditSettings:
     host: str = field(default_factory=socket.gethostname)
     application: str = ""
     security: ClientSecurity | None = None
+    sums: bool = False  # also of what records hold
 
     def __post_init__(self) -> None:
         check_width(self.width_ms)
@@ -92,6 +95,7 @@ class AuditCounter:
         self._flushed: list[threading.Event] = []
         self._thread: threading.Thread | None = None
         self._warn_again_at = 0.0
+        self._is_asked = False
 
     def __enter__(self) -> AuditCounter:
         return self
@@ -101,13 +105,35 @@ class AuditCounter:
 
     # -- counting, from any thread ---------------------------------------------------------------------
 
-    def count(self, topic: str, timestamp_ms: int, partition: int = NO_PARTITION, count: int = 1) -> None:
-        """Records that passed this tier, with their own timestamp; -1 for none."""
-        self._add(topic, timestamp_ms, partition, count, COUNT)
+    def count(
+        self,
+        topic: str,
+        timestamp_ms: int,
+        partition: int = NO_PARTITION,
+        count: int = 1,
+        content: int | None = None,
+    ) -> None:
+        """Records that passed this tier, with their own timestamp; -1 for none. `content`: the sum of
+        `content_of` of each of them."""
+        self._add(topic, timestamp_ms, partition, count, COUNT, content)
 
-    def dropped(self, topic: str, timestamp_ms: int, partition: int = NO_PARTITION, count: int = 1) -> None:
+    def dropped(
+        self,
+        topic: str,
+        timestamp_ms: int,
+        partition: int = NO_PARTITION,
+        count: int = 1,
+        content: int | None = None,
+    ) -> None:
         """Records that this tier leaves out on purpose: they are accounted for, not lost."""
-        self._add(topic, timestamp_ms, partition, count, DROPPED)
+        self._add(topic, timestamp_ms, partition, count, DROPPED, content)
+
+    def content(self, key: object, value: object, timestamp_ms: int) -> int | None:
+        """The number of a record's content; None if this counter does not sum them up (`AuditSettings.sums`),
+        or if a serializer hides it."""
+        if not self.settings.sums or not (is_plain(key) and is_plain(value)):
+            return None
+        return content_of(plain_bytes(key), plain_bytes(value), timestamp_ms)
 
     def failed(self, topic: str, timestamp_ms: int, partition: int = NO_PARTITION, count: int = 1) -> None:
         """Records that were never acknowledged: nobody expects them behind this tier."""
@@ -121,14 +147,22 @@ class AuditCounter:
         """Counts that are kept until the transaction ends."""
         return TransactionCounts(self)
 
-    def _add(self, topic: str, timestamp_ms: int, partition: int, count: int, kind: int) -> None:
+    def _add(
+        self,
+        topic: str,
+        timestamp_ms: int,
+        partition: int,
+        count: int,
+        kind: int,
+        content: int | None = None,
+    ) -> None:
         if not is_counted(topic, self.settings.topic):
             return
         now_ms = int(time.time() * 1000)
         with self._lock:
             if self._thread is None:
                 self._start()
-            self._window.add(topic, partition, timestamp_ms, now_ms, count, kind)
+            self._window.add(topic, partition, timestamp_ms, now_ms, count, kind, content)
 
     def add_window(self, window: Window, field: int) -> None:
         """Add what was counted apart, as another kind."""
@@ -155,6 +189,12 @@ class AuditCounter:
             self._flushed.append(done)
         self._wake_up()
         return done.wait(timeout_s)
+
+    def send_soon(self) -> None:
+        """Send what was counted so far, without waiting: the client has flushed or committed, so a crash from
+        here on loses no record. Calls within a second of the last one wait for that second."""
+        self._is_asked = True
+        self._wake_up()
 
     def close(self, timeout_s: float = CLOSE_S) -> bool:
         """Send the last counts and end the session. False if they are not stored in time."""
@@ -199,12 +239,24 @@ class AuditCounter:
                     if self._stop.is_set() or self._flushed:
                         await asyncio.sleep(0 if is_sent else 0.1)
                         continue
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(settings.window_ms / 1000):
-                            await self._wake.wait()
-                    self._wake.clear()
+                    await self._wait(self._wake, self._loop.time())
             finally:
                 await publisher.close()
+
+    async def _wait(self, wake: asyncio.Event, since: float) -> None:
+        """Wait until the window is over, or until somebody asks for its counts."""
+        assert self._loop is not None
+        until = since + self.settings.window_ms / 1000
+        while (left := until - self._loop.time()) > 0 and not (self._stop.is_set() or self._flushed):
+            if self._is_asked:
+                left = min(until, since + SOON_S) - self._loop.time()
+                if left <= 0:
+                    break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await wake.wait()
+            wake.clear()
+        self._is_asked = False
 
     async def _send(self, publisher: Publisher, *, is_last: bool) -> bool:
         """Send the window, or that of before if it could not be sent. Whether everything is stored."""
@@ -273,9 +325,17 @@ class TransactionCounts:
         self._counter = counter
         self._window = Window(counter.settings.width_ms)
 
-    def count(self, topic: str, timestamp_ms: int, partition: int = NO_PARTITION, count: int = 1) -> None:
+    def count(
+        self,
+        topic: str,
+        timestamp_ms: int,
+        partition: int = NO_PARTITION,
+        count: int = 1,
+        content: int | None = None,
+    ) -> None:
         if is_counted(topic, self._counter.settings.topic):
-            self._window.add(topic, partition, timestamp_ms, int(time.time() * 1000), count)
+            now_ms = int(time.time() * 1000)
+            self._window.add(topic, partition, timestamp_ms, now_ms, count, COUNT, content)
 
     def commit(self) -> None:
         self._counter.add_window(self._window, COUNT)

@@ -53,7 +53,12 @@ def add_arguments(parser: ToolParser) -> None:
     count.add_argument("--tier", default="cluster", metavar="TIER", help="cluster, or mirror/NAME (cluster)")
     count.add_argument("--topic", action="append", metavar="NAME", help="only this topic; may be repeated")
     count.add_argument("--once", action="store_true", help="count what is there, and end")
-    count.add_argument("--read", choices=("headers", "records"), default="headers", help="(headers)")
+    count.add_argument(
+        "--read",
+        choices=("headers", "records", "contents"),
+        default="headers",
+        help="contents: sum up what records hold too (headers)",
+    )
     verify = commands.add_parser("verify", help="compare two topics record by record, on Spark")
     verify.add_argument("source", metavar="HOST:PORT/TOPIC", help="the topic that was copied")
     verify.add_argument("target", metavar="HOST:PORT/TOPIC", help="the copy")

@@ -13,8 +13,9 @@ SETTINGS: tuple[Row, ...] = (
      "Whether this broker counts the records of the partitions that it leads, for `barnabas audit`."),
     ("barnabas.audit.counts.interval.ms", "int", 10000, "[100,...]", "low", "read-only",
      "How often new records are counted."),
-    ("barnabas.audit.counts.read", "string", "headers", "[headers, records]", "low", "read-only",
-     "What is read to count a batch: its header if its timestamps lie in one bucket, or all its records."),
+    ("barnabas.audit.counts.read", "string", "headers", "[headers, records, contents]", "low", "read-only",
+     "What is read to count a batch: its header if its timestamps lie in one bucket, or all its records. "
+     "With contents, sums of what records hold are made too."),
     ("barnabas.audit.counts.tier", "string", "cluster", "non-empty string", "low", "read-only",
      "The tier that this cluster is in the audit; mirror/NAME for a cluster that a mirror fills."),
     ("barnabas.audit.counts.topic", "string", "_barnabas_audit", "non-empty string", "low", "read-only",

@@ -151,7 +151,7 @@ def test_transactions_messages_masks_overrides_and_truncate(server: postgres.Pos
     ) | {
         "snapshot.select.statement.overrides.public.all_a": "SELECT * FROM all_a WHERE id > 1",
         "column.mask.with.6.chars": "public.all_a.card",
-        "column.mask.hash.SHA-256.with.salt.pepper": r"public\..*\.mail",
+        "column.mask.hash.v2.SHA-256.with.salt.pepper": r"public\..*\.mail",
     }  # fmt: skip
     capture = Capture(given)
     capture.drain(1)
@@ -173,10 +173,13 @@ def test_transactions_messages_masks_overrides_and_truncate(server: postgres.Pos
     assert [each["data_collection_order"] for each in orders] == [1, 1, 2, 3, 4]
     edges = [each.value for each in found if each.topic == "all.transaction"]
     assert [each["status"] for each in edges] == ["BEGIN", "END", "BEGIN", "END"]
-    assert edges[0]["id"] == edges[1]["id"] == orders[0]["id"] and edges[1]["event_count"] == 5
+    assert edges[0]["id"] == orders[0]["id"] and edges[1]["event_count"] == 6
+    ids = [each["id"].partition(":")[0] for each in (*edges[:2], *orders)]
+    assert len(set(ids)) == 1, "the part before the LSN names the transaction"
     assert edges[1]["data_collections"] == [
         {"data_collection": "public.all_a", "event_count": 1},
         {"data_collection": "public.all_b", "event_count": 4},
+        {"data_collection": "message", "event_count": 1},
     ]
     messages = [each for each in found if each.topic == "all.message"]
     assert [each.value["message"]["content"] for each in messages] == [b"inside", b"alone"]

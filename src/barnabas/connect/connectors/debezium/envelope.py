@@ -6,8 +6,8 @@ after, source, transaction, op, ts_ms, ts_us, ts_ns. A delete is followed by a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ TRANSACTION = struct(
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 UNKEYED = "t"  # a truncated table has no key
 Row = tuple[Any, ...]
+Apply = Callable[[Any], Any]
 
 
 class Change(NamedTuple):
@@ -67,17 +68,38 @@ class TableSchemas:
     keys: tuple[str, ...]
     source: Schema
     tombstones: bool = True
-    _cache: dict[str, Any] = field(default_factory=dict, compare=False)
+    headers: Headers = ()  # of all events
+    told: tuple[tuple[Schema, Apply | None], ...] = ()  # of each field as rows show it; none: as it is
+    schema_name: Callable[[str], str] = str
+    field_name: Callable[[str], str] = str
 
     @cached_property
     def row(self) -> Schema:
-        return Schema(type=Type.STRUCT, name=f"{self.topic}.Value", fields=self.fields, optional=True)
+        shown = [each for each, _ in self.told] or [one.schema for one in self.fields]
+        parts = tuple(
+            Field(self.field_name(one.name), each) for one, each in zip(self.fields, shown, strict=True)
+        )
+        return Schema(type=Type.STRUCT, name=self._named("Value"), fields=parts, optional=True)
 
     @cached_property
     def key(self) -> Schema | None:
         by_name = dict(self.fields)
-        parts = tuple(Field(each, by_name[each]) for each in self.keys)
-        return Schema(type=Type.STRUCT, name=f"{self.topic}.Key", fields=parts) if parts else None
+        parts = tuple(Field(self.field_name(each), by_name[each]) for each in self.keys)
+        return Schema(type=Type.STRUCT, name=self._named("Key"), fields=parts) if parts else None
+
+    def _named(self, part: str) -> str:
+        return self.schema_name(f"{self.topic}.{part}")
+
+    def shown(self, row: Row | None) -> Row | None:
+        """A row behind its masks."""
+        if row is None or not self.is_masked:
+            return row
+        pairs = zip(row, self.told, strict=True)
+        return tuple(value if apply is None else apply(value) for value, (_, apply) in pairs)
+
+    @cached_property
+    def is_masked(self) -> bool:
+        return any(apply is not None for _, apply in self.told)
 
     @cached_property
     def envelope(self) -> Schema:
@@ -91,7 +113,7 @@ class TableSchemas:
             "ts_us": OPTIONAL_INT64,
             "ts_ns": OPTIONAL_INT64,
         }
-        return struct(parts, name=f"{self.topic}.Envelope", version=2)
+        return struct(parts, name=self._named("Envelope"), version=2)
 
     @cached_property
     def key_places(self) -> tuple[int, ...]:
@@ -116,7 +138,8 @@ class TableSchemas:
         ]
 
     def _header(self, name: str, key: Row) -> Header:
-        return Header(name, dict(zip(self.keys, key, strict=True)), self.key)
+        names = [self.field_name(each) for each in self.keys]
+        return Header(name, dict(zip(names, key, strict=True)), self.key)
 
     def records(self, changes: Sequence[Change], now_ns: int, positions: Sequence[Any]) -> Records:
         """Changes as records, tombstones in their places."""
@@ -124,11 +147,11 @@ class TableSchemas:
         indices: list[int | None] = []
         for index, change in enumerate(full):
             indices.append(index)
-            if change.op == "d" and self.tombstones and self.key is not None:
+            if change.op == "d" and self.tombstones:
                 indices.append(None)
         data = self._envelopes(full, now_ns).take(pa.array(indices, pa.int64()))
         owners = [each if each is not None else indices[place - 1] for place, each in enumerate(indices)]
-        headers = [full[each or 0].headers for each in owners]
+        headers = [full[each or 0].headers + self.headers for each in owners]
         return Records.of(
             self.topic,
             Column(self.envelope, data),
@@ -149,8 +172,8 @@ class TableSchemas:
         kind = self.envelope.arrow
         now = [pa.repeat(pa.scalar(now_ns // unit, pa.int64()), count) for unit in (1_000_000, 1000, 1)]
         parts = [
-            structs([each.before for each in changes], self.row),
-            structs([each.after for each in changes], self.row),
+            structs([self.shown(each.before) for each in changes], self.row),
+            structs([self.shown(each.after) for each in changes], self.row),
             pa.array([each.source for each in changes], self.source.arrow),
             pa.array([each.transaction for each in changes], TRANSACTION.arrow),
             pa.array([each.op for each in changes], pa.string()),

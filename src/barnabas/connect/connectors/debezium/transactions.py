@@ -6,7 +6,6 @@ With `provide.transaction.metadata` each event names its transaction and its pla
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,12 +27,13 @@ VALUE = struct(
         "status": STRING,
         "id": STRING,
         "event_count": OPTIONAL_INT64,
-        "data_collections": array(COUNT, optional=True),
+        "data_collections": array(COUNT.as_optional(), optional=True),
         "ts_ms": INT64,
     },
     name="io.debezium.connector.common.TransactionMetadataValue",
     version=1,
 )
+ORDER = "transaction_data_collection_order_"
 Position = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -44,13 +44,16 @@ class Transactions:
     def __init__(self, topic: str, offset: Mapping[str, Any]) -> None:
         self._topic = topic
         self.id: str | None = offset.get("transaction_id")
-        self._counts: dict[str, int] = json.loads(offset.get("transaction_counts") or "{}")
+        self._counts: dict[str, int] = {
+            name.removeprefix(ORDER): int(count) for name, count in offset.items() if name.startswith(ORDER)
+        }
 
     @property
     def offset(self) -> tuple[tuple[str, Any], ...]:
         if self.id is None:
             return ()
-        return (("transaction_counts", json.dumps(self._counts)), ("transaction_id", self.id))
+        orders = tuple((ORDER + name, count) for name, count in self._counts.items())
+        return (*orders, ("transaction_id", self.id))
 
     def begins(self, name: str) -> bool:
         """Whether this is the first event of a transaction."""
@@ -59,15 +62,15 @@ class Transactions:
         self.id, self._counts = name, {}
         return True
 
-    def counted(self, table: str, changes: Sequence[Change]) -> list[Change]:
-        """The next changes of a table, each with its block `transaction`."""
-        found = []
-        for each in changes:
-            self._counts[table] = self._counts.get(table, 0) + 1
-            total = sum(self._counts.values())
-            block = {"id": self.id, "total_order": total, "data_collection_order": self._counts[table]}
-            found.append(each._replace(transaction=block))
-        return found
+    def counted(self, table: str, changes: Sequence[Change], name: str | None = None) -> list[Change]:
+        """The next changes of a table, each with its block `transaction`, whose id may be another."""
+        return [each._replace(transaction=self.block(table, name)) for each in changes]
+
+    def block(self, name: str, other_id: str | None = None) -> dict[str, Any]:
+        """The block of the next event of a table, or of logical messages."""
+        self._counts[name] = self._counts.get(name, 0) + 1
+        total = sum(self._counts.values())
+        return {"id": other_id or self.id, "total_order": total, "data_collection_order": self._counts[name]}
 
     def begin(self, time_ms: int, position: Position) -> Records:
         row = {
@@ -79,11 +82,11 @@ class Transactions:
         }
         return self._records(row, position)
 
-    def end(self, time_ms: int) -> dict[str, Any]:
-        """The row of the end; the counts begin anew."""
+    def end(self, time_ms: int, name: str | None = None) -> dict[str, Any]:
+        """The row of the end, with the id of the transaction or another; the counts begin anew."""
         counts = [{"data_collection": each, "event_count": count} for each, count in self._counts.items()]
         row = {
-            "status": "END", "id": self.id, "event_count": sum(self._counts.values()),
+            "status": "END", "id": name or self.id, "event_count": sum(self._counts.values()),
             "data_collections": counts, "ts_ms": time_ms,
         }  # fmt: skip
         self.id, self._counts = None, {}

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 COMMON: Final[dict[str, tuple[str | None, str]]] = {
-    "column.propagate.source.type": (None, "schemas do not carry types of the database"),
-    "datatype.propagate.source.type": (None, "schemas do not carry types of the database"),
     "converters": (None, "classes of Java are not loaded"),
     "database.initial.statements": (None, "connections execute no statements of their own"),
     "errors.max.retries": ("-1", "a server that is away is asked again without end"),
     "event.processing.failure.handling.mode": ("fail", "changes that cannot be read fail the task"),
-    "field.name.adjustment.mode": ("none", "names of fields are those of the columns"),
     "include.schema.comments": ("false", "comments of columns are not read"),
     "max.queue.size": ("8192", "max.batch.size bounds what waits"),
     "max.queue.size.in.bytes": ("0", "max.batch.size bounds what waits"),
@@ -19,7 +16,6 @@ COMMON: Final[dict[str, tuple[str | None, str]]] = {
     "notification.sink.topic.name": (None, "notifications are not sent"),
     "poll.interval.ms": ("500", "the server tells changes at once"),
     "retriable.restart.connector.wait.ms": ("10000", "pauses between attempts grow by themselves"),
-    "schema.name.adjustment.mode": ("none", "names of schemas are not changed"),
     "skip.messages.without.change": ("false", "updates without a change of captured columns are sent"),
     "snapshot.isolation.mode": (None, "a snapshot is one transaction with repeatable reads"),
     "snapshot.lock.timeout.ms": ("10000", "the server's own time counts"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from barnabas import __version__
 from barnabas.connect.config import Settings
-from barnabas.connect.connectors.debezium.envelope import SNAPSHOT, TableSchemas
+from barnabas.connect.connectors.debezium.envelope import SNAPSHOT, Apply, TableSchemas
 from barnabas.connect.connectors.debezium.filters import topic_name
-from barnabas.connect.connectors.debezium.masks import masked, masks_of
+from barnabas.connect.connectors.debezium.told_columns import Telling, TypeOfColumn
 from barnabas.connect.connectors.mysql_cdc.row_values import ABSENT
 from barnabas.connect.connectors.mysql_cdc.server import Wanted
 from barnabas.connect.connectors.mysql_cdc.tables import TableDef
@@ -20,6 +21,7 @@ from barnabas.connect.data import (
     OPTIONAL_STRING,
     STRING,
     Field,
+    Headers,
     Schema,
     struct,
 )
@@ -35,25 +37,37 @@ def source_schema(connector: str) -> Schema:
             "pos": INT64, "row": INT32, "thread": OPTIONAL_INT64, "query": OPTIONAL_STRING,
         },
         name=f"io.debezium.connector.{connector}.Source",
+        version=1,
     )  # fmt: skip
 
 
 class Table:
     """A table as it is at one place of the log."""
 
-    def __init__(self, definition: TableDef, settings: Settings, wanted: Wanted, source: Schema) -> None:
+    def __init__(
+        self,
+        definition: TableDef,
+        settings: Settings,
+        wanted: Wanted,
+        source: Schema,
+        telling: Telling,
+        headers: Headers,
+    ) -> None:
         self.definition = definition
-        modes, masks = Modes.of(settings), masks_of(settings.raw)
+        modes = Modes.of(settings)
         database, name = definition.database, definition.name
         self.places: list[int] = []
         self.readers: list[Read] = []
         fields: list[Field] = []
+        told: list[tuple[Schema, Apply | None]] = []
         for place, column in enumerate(definition.columns):
             if wanted.column(database, name, column.name):
                 schema, read = typed(column, modes)
                 fields.append(Field(column.name, schema))
                 self.places.append(place)
-                self.readers.append(masked(f"{database}.{name}.{column.name}", schema, read, masks))
+                self.readers.append(read)
+                source_type = TypeOfColumn(column.type_name, column.length, column.scale)
+                told.append(telling.value(f"{database}.{name}", column.name, schema, source_type))
         names = {one.name for one in fields}
         keys = own_keys(settings, f"{database}.{name}") or list(definition.keys)
         topic = topic_name(
@@ -65,6 +79,10 @@ class Table:
             tuple(each for each in keys if each in names),
             source,
             settings.flag("tombstones.on.delete"),
+            headers,
+            tuple(told),
+            telling.schema_name,
+            telling.field_name,
         )
 
     def row(self, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
@@ -93,7 +111,7 @@ class Table:
 def own_keys(settings: Settings, table: str) -> list[str]:
     for part in settings.text("message.key.columns").split(";"):
         name, _, columns = part.strip().partition(":")
-        if name == table:
+        if name and re.fullmatch(name, table, re.IGNORECASE):
             return [each.strip() for each in columns.split(",")]
     return []
 

@@ -57,7 +57,9 @@ class Chunks:
             log.warning("the schema history does not know the signal table %s.%s", *self.signal_table)
             return None
         settings = self._task.settings
-        return Table(definition, settings, AllColumns(settings), self._task.source_kind)
+        return Table(
+            definition, settings, AllColumns(settings), self._task.source_kind, self._task.telling, ()
+        )
 
     def row(self, given: Mapping[str, Any]) -> tuple[Table, list[Change]] | None:
         """A row of the signal table. Out: the chunk whose window ends here, if one does."""

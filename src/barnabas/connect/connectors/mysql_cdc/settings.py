@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.connect.config import ConfigDef, at_least, one_of_any_case
+from barnabas.connect.connectors.debezium.common_settings import define_common
 from barnabas.connect.connectors.debezium.masks import mask_errors
 from barnabas.connect.connectors.debezium.signals import define_signals, signal_errors
 from barnabas.connect.connectors.debezium.without_effect import COMMON
@@ -101,7 +102,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return define_signals(found).without_effect(WITHOUT_EFFECT)
+    return define_common(define_signals(found)).without_effect(WITHOUT_EFFECT)
 
 
 CONFIG = definition()

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from barnabas.connect.connectors.debezium.context_headers import context_headers
 from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.filters import topic_name
 from barnabas.connect.connectors.debezium.heartbeat import heartbeat
 from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.signals import Channels
+from barnabas.connect.connectors.debezium.told_columns import Telling
 from barnabas.connect.connectors.debezium.transactions import Transactions
 from barnabas.connect.connectors.mysql_cdc import binlog
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of, source_schema
@@ -53,6 +55,8 @@ class MySqlTask(SourceTask):
         self.wanted = Wanted(context.settings)
         self.source_kind = source_schema(self.NAME)
         self._mode = context.settings.text("snapshot.mode").lower()
+        self.telling = Telling(context.settings)
+        self._headers = context_headers(context.settings, self.NAME, context.task)
         self._skipped = set(context.settings.entries("skipped.operations"))
         self._batch_max = context.settings.integer("max.batch.size") or 1
         self._history: History | None = None
@@ -199,7 +203,7 @@ class MySqlTask(SourceTask):
         found = self._captured.get(definition.id)
         if found is None or found.definition is not definition:
             found = self._captured[definition.id] = Table(
-                definition, self.settings, self.wanted, self.source_kind
+                definition, self.settings, self.wanted, self.source_kind, self.telling, self._headers
             )
         return found
 

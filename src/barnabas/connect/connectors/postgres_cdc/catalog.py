@@ -7,7 +7,6 @@ from typing import Any
 from barnabas.connect.config import Settings
 from barnabas.connect.connectors.debezium.filters import Lists
 from barnabas.connect.connectors.postgres_cdc.replication import lsn_of
-from barnabas.connect.connectors.postgres_cdc.types import PgColumn
 from barnabas.connect.plugins import ConnectError
 
 # Texts of values do not depend on the settings of the database or the user.
@@ -16,18 +15,8 @@ STYLE = (
 )
 TABLES = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
+WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
   AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1, 2
-"""
-COLUMNS = """
-SELECT a.attname, t.typname, a.atttypmod, a.attnotnull, e.typname,
-       (SELECT array_agg(l.enumlabel ORDER BY l.enumsortorder) FROM pg_enum l
-        WHERE l.enumtypid = coalesce(e.oid, t.oid)),
-       (SELECT array_position(i.indkey::int[], a.attnum::int) FROM pg_index i
-        WHERE i.indrelid = a.attrelid AND i.indisprimary)
-FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
-WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
 
@@ -65,19 +54,21 @@ def conninfo(settings: Settings) -> str:
     )
 
 
+def text_connection(info: str, *, autocommit: bool = False) -> Any:
+    """A connection whose values are the texts that the log has too: a cast to text may write others."""
+    import psycopg
+    from psycopg.types.string import TextLoader
+
+    connection = psycopg.connect(info, autocommit=autocommit)
+    for each in connection.adapters.types:
+        connection.adapters.register_loader(each.oid, TextLoader)
+        if each.array_oid:
+            connection.adapters.register_loader(each.array_oid, TextLoader)
+    return connection
+
+
 def tables_of(connection: Any, wanted: Wanted) -> list[tuple[str, str]]:
     return [(schema, name) for schema, name in connection.execute(TABLES) if wanted.table(schema, name)]
-
-
-def columns_of(connection: Any, schema: str, table: str) -> tuple[list[PgColumn], list[str]]:
-    """The columns of a table, and those of its primary key in order."""
-    rows = connection.execute(COLUMNS, (schema, table)).fetchall()
-    columns = [
-        PgColumn(name, kind, modifier, not required, item, tuple(labels or ()))
-        for name, kind, modifier, required, item, labels, _ in rows
-    ]
-    keys = sorted((row[6], row[0]) for row in rows if row[6] is not None)
-    return columns, [name for _, name in keys]
 
 
 def ensure_publication(connection: Any, settings: Settings, wanted: Wanted) -> None:
@@ -106,7 +97,20 @@ def ensure_publication(connection: Any, settings: Settings, wanted: Wanted) -> N
             complete(connection, name, found)
             return
         made += sql.SQL(" FOR TABLE ") + sql.SQL(", ").join(sql.Identifier(*each) for each in found)
-    connection.execute(made)
+    connection.execute(made + sql.SQL(publication_options(settings)))
+
+
+def publication_options(settings: Settings) -> str:
+    """WITH (…) of a new publication: the server leaves out what nobody reads."""
+    options = []
+    if settings.flag("publish.via.partition.root"):
+        options.append("publish_via_partition_root = true")
+    skipped = settings.entries("skipped.operations")
+    if settings.raw.get("skipped.operations") and skipped != ["none"]:
+        kinds = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+        published = [name for letter, name in kinds.items() if letter not in skipped]
+        options.append(f"publish = '{', '.join(published)}'")
+    return f" WITH ({', '.join(options)})" if options else ""
 
 
 def complete(connection: Any, name: str, tables: list[tuple[str, str]]) -> None:

@@ -89,18 +89,17 @@ class Chunks:
 
         state, keys = self.state, table.schemas.keys
         names = [one.name for one in table.schemas.fields]
-        parts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(each)) for each in names)
-        # Names with their table: `ORDER BY id` alone would order by the texts that the query returns.
+        parts = sql.SQL(", ").join(sql.Identifier(each) for each in names)
         order = sql.SQL(", ").join(sql.Identifier("chosen", each) for each in keys)
         back = sql.SQL(", ").join(sql.SQL("{} DESC").format(sql.Identifier("chosen", each)) for each in keys)
         given = sql.SQL("{} AS chosen").format(sql.Identifier(table.schema, table.name))
-        key_texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(each)) for each in keys)
+        key_texts = sql.SQL(", ").join(sql.Identifier(each) for each in keys)
         where = sql.SQL("({})").format(sql.SQL(condition)) if condition else sql.SQL("true")
         if state.maximum is None:
             query = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT 1").format(
                 key_texts, given, where, back
             )
-            found = self._task.sql.execute(query).fetchone()
+            found = self._task.texts.execute(query).fetchone()
             if found is None:
                 return False
             state.maximum = list(found)
@@ -116,7 +115,7 @@ class Chunks:
         )  # fmt: skip
         window = str(uuid4())[:36]
         self._mark(f"{window}-open", OPEN)
-        rows = self._task.sql.execute(query, values).fetchall()
+        rows = self._task.texts.execute(query, values).fetchall()
         if not rows:
             return False
         read = [table.row(names, each[len(keys) :]) for each in rows]

@@ -35,12 +35,13 @@ def message_records(
     message: LogicalMessage,
     source: Mapping[str, Any],
     position: tuple[dict[str, Any], dict[str, Any]],
+    transaction: Mapping[str, Any] | None = None,
 ) -> Records:
     row = {
         "op": "m",
         "ts_ms": time.time_ns() // 1_000_000,
         "source": dict(source),
-        "transaction": None,
+        "transaction": transaction,
         "message": {"prefix": message.prefix, "content": message.content},
     }
     return Records.of(

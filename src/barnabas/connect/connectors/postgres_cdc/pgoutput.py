@@ -54,6 +54,13 @@ class Truncate(NamedTuple):
     oids: tuple[int, ...]
 
 
+class Origin(NamedTuple):
+    """The server where the transaction was made, and its place in the log there."""
+
+    lsn: int
+    name: str
+
+
 class LogicalMessage(NamedTuple):
     is_transactional: bool
     prefix: str
@@ -72,7 +79,7 @@ class Keepalive(NamedTuple):
     wants_reply: bool
 
 
-Message = Relation | Begin | Commit | RowChange | Truncate | LogicalMessage
+Message = Relation | Origin | Begin | Commit | RowChange | Truncate | LogicalMessage
 
 
 def frame_of(data: bytes) -> Frame | Keepalive | None:
@@ -129,7 +136,7 @@ class Reader:
 
 
 def decode(payload: bytes) -> Message | None:
-    """A message; None for kinds that carry no changes (types, origins)."""
+    """A message; None for kinds that carry no changes (types)."""
     reader = Reader(payload)
     kind = payload[:1]
     if kind == b"I":
@@ -145,6 +152,8 @@ def decode(payload: bytes) -> Message | None:
         return Commit(reader.number(">q"), reader.number(">q"), reader.number(">q") + POSTGRES_EPOCH_US)
     if kind == b"R":
         return relation(reader)
+    if kind == b"O":
+        return Origin(reader.number(">q"), reader.text())
     if kind == b"T":
         count = reader.number(">i")
         reader.number(">b")

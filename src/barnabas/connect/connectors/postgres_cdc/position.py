@@ -53,6 +53,7 @@ class Place:
     seen: SeenTransactions | None = None
     snapshot: str = ""  # INITIAL while a snapshot is not complete
     more: tuple[tuple[str, Any], ...] = ()  # of an incremental snapshot, of a transaction
+    last: int = 0  # behind the last transaction; `commit` also moves without one
 
     @staticmethod
     def of(offset: dict[str, Any]) -> Place:
@@ -70,7 +71,13 @@ class Place:
             seen,
             "" if unfinished in ("", "false", "None") else unfinished,
             tuple((name, value) for name, value in sorted(offset.items()) if name.startswith(MORE)),
+            int(offset.get("lsn_commit") or 0),
         )
+
+    @property
+    def last_commit(self) -> str:
+        """The last commit as JSON: a text, or null where the stream has just begun."""
+        return f'"{self.last}"' if self.last else "null"
 
     @property
     def offset(self) -> dict[str, Any]:
@@ -88,6 +95,10 @@ class Place:
             found |= {"snapshot_seen": self.seen.text, "snapshot_lsn": self.seen.lsn}
         return found | dict(self.more)
 
+    def has(self, xid: int, commit_lsn: int) -> bool:
+        """Whether the snapshot has this transaction."""
+        return self.seen is not None and self.seen.has(xid, commit_lsn)
+
     def after_event(self, lsn: int, xid: int) -> Place:
         return replace(
             self, event=lsn, xid=xid, events=self.events + 1 if lsn == self.event and xid == self.xid else 1
@@ -95,7 +106,13 @@ class Place:
 
     def after_commit(self, end_lsn: int, time_us: int) -> Place:
         seen = self.seen if self.seen is not None and end_lsn <= self.seen.lsn else None
-        return replace(self, commit=end_lsn, event=end_lsn, events=0, time_us=time_us, seen=seen)
+        return replace(
+            self, commit=end_lsn, event=end_lsn, events=0, time_us=time_us, seen=seen, last=end_lsn
+        )
+
+    def after_quiet(self, lsn: int) -> Place:
+        """The log was read to there, and had nothing that is captured."""
+        return replace(self.after_commit(lsn, self.time_us), last=self.last)
 
 
 class Resume:

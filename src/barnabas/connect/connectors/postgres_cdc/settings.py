@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.connect.config import ConfigDef, at_least, one_of_any_case
+from barnabas.connect.connectors.debezium.common_settings import define_common
 from barnabas.connect.connectors.debezium.masks import mask_errors
 from barnabas.connect.connectors.debezium.signals import define_signals, signal_errors
 from barnabas.connect.connectors.debezium.without_effect import COMMON
@@ -64,6 +65,8 @@ NUMBERS = {
 FLAGS = {
     "provide.transaction.metadata": (False, "Send the beginnings and ends of transactions"),
     "tombstones.on.delete": (True, "Send a tombstone after each delete"),
+    "publish.via.partition.root": (False, "Publish changes of partitions as those of their table"),
+    "include.unknown.datatypes": (False, "Send columns of unknown types as bytes; else they are left out"),
     "slot.drop.on.stop": (False, "Drop the slot when the task stops: changes after that are lost"),
 }
 WITHOUT_EFFECT = {
@@ -73,8 +76,6 @@ WITHOUT_EFFECT = {
     "slot.max.retries": ("6", "a server that is away is asked again without end"),
     "slot.retry.delay.ms": ("10000", "pauses between attempts grow by themselves"),
     "slot.stream.params": (None, "pgoutput gets the publication only"),
-    "publish.via.partition.root": ("false", "a publication is made without it"),
-    "include.unknown.datatypes": ("false", "types that are not known are texts"),
     "incremental.snapshot.watermarking.strategy": ("INSERT_INSERT", "windows are two rows"),
     "read.only": ("false", "incremental snapshots write into the table of signals"),
     "flush.lsn.source": ("true", "the slot follows stored offsets"),
@@ -111,7 +112,7 @@ def definition() -> ConfigDef:
         found.define(name, "INT", number, "MEDIUM", doc, validator=at_least(0))
     for name, (flag, doc) in FLAGS.items():
         found.define(name, "BOOLEAN", flag, "MEDIUM", doc)
-    return define_signals(found).without_effect(WITHOUT_EFFECT)
+    return define_common(define_signals(found)).without_effect(WITHOUT_EFFECT)
 
 
 CONFIG = definition()

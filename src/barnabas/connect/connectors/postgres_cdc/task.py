@@ -18,18 +18,18 @@ from barnabas.connect.connectors.debezium.envelope import Change, TableSchemas
 from barnabas.connect.connectors.debezium.filters import Lists, topic_name
 from barnabas.connect.connectors.debezium.heartbeat import heartbeat, moved
 from barnabas.connect.connectors.debezium.incremental import Incremental
-from barnabas.connect.connectors.debezium.masks import masked, masks_of
 from barnabas.connect.connectors.debezium.signals import Channels
 from barnabas.connect.connectors.debezium.transactions import Transactions
 from barnabas.connect.connectors.postgres_cdc import catalog, pgoutput
 from barnabas.connect.connectors.postgres_cdc.capture import SOURCE, Table
+from barnabas.connect.connectors.postgres_cdc.capturing import Capturing
 from barnabas.connect.connectors.postgres_cdc.chunks import Chunks
+from barnabas.connect.connectors.postgres_cdc.columns import columns_of, columns_of_relation
 from barnabas.connect.connectors.postgres_cdc.messages import message_records
 from barnabas.connect.connectors.postgres_cdc.position import Place, Resume
 from barnabas.connect.connectors.postgres_cdc.replication import ReplicationStream
 from barnabas.connect.connectors.postgres_cdc.snapshot import Snapshot
-from barnabas.connect.connectors.postgres_cdc.types import Modes, typed
-from barnabas.connect.data import Field, Records
+from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, Positions, RetriableError, SourceContext, SourceTask
 
 log = logging.getLogger(__name__)
@@ -42,13 +42,13 @@ class PostgresTask(SourceTask):
         self.prefix = context.settings.text("topic.prefix")
         self.partition = {"server": self.prefix}
         self.wanted = catalog.Wanted(context.settings)
-        self._modes = Modes.of(context.settings)
-        self._masks = masks_of(context.settings.raw)
+        self._capturing = Capturing(context.settings, self.wanted, context.task)
         self._messages = Lists.of(context.settings, "message.prefix")
         self._channels: Channels | None = None
         self._skipped = set(context.settings.entries("skipped.operations"))
         self.conninfo = catalog.conninfo(context.settings)
         self.sql: Any = None
+        self._texts: Any = None
         self._stream: ReplicationStream | None = None
         self._snapshot: Iterator[tuple[Records, Place]] | None = None
         self._was_always = False
@@ -115,6 +115,7 @@ class PostgresTask(SourceTask):
         self._relations: dict[int, pgoutput.Relation] = {}
         self._run_table: Table | None = None
         self._begin: pgoutput.Begin | None = None
+        self._origin: pgoutput.Origin | None = None
         if self._channels is None:
             self._channels = Channels(self.settings)
         more = dict(self._place.more) if self._place is not None else {}
@@ -155,6 +156,13 @@ class PostgresTask(SourceTask):
             raise ConnectError(f"{text}; take a new snapshot, or offset.mismatch.strategy=trust_slot")
         log.warning("%s: %s, unless nothing was captured there", self._shown(), text)
 
+    @property
+    def texts(self) -> Any:
+        """A connection for rows of tables, as texts."""
+        if self._texts is None:
+            self._texts = catalog.text_connection(self.conninfo, autocommit=True)
+        return self._texts
+
     def set_place(self, place: Place) -> None:
         """A snapshot says where the stream goes on."""
         self._place = place
@@ -175,45 +183,25 @@ class PostgresTask(SourceTask):
 
     # -- tables ------------------------------------------------------------------------------------
 
-    def table(self, schema: str, name: str) -> Table | None:
-        """A table as it is now; None if it is not captured."""
+    def table(self, schema: str, name: str, relation: pgoutput.Relation | None = None) -> Table | None:
+        """A table as it is now, or as the log had it; None if it is not captured."""
         if not self.wanted.table(schema, name):
             return None
-        columns, keys = catalog.columns_of(self.sql, schema, name)
-        found = {
-            each.name: typed(each, self._modes)
-            for each in columns
-            if self.wanted.column(schema, name, each.name)
-        }
-        keys = self._own_keys(f"{schema}.{name}") or keys
-        fields = tuple(Field(each, kind) for each, (kind, _) in found.items())
-        schemas = TableSchemas(
-            topic_name(self.prefix, schema, name, delimiter=self.settings.text("topic.delimiter")),
-            fields,
-            tuple(each for each in keys if each in found),
-            SOURCE,
-            self.settings.flag("tombstones.on.delete"),
-        )
-        readers = {
-            each: masked(f"{schema}.{name}.{each}", kind, read, self._masks)
-            for each, (kind, read) in found.items()
-        }
-        return Table(schema, name, schemas, readers, self.settings.text("unavailable.value.placeholder"))
-
-    def _own_keys(self, table: str) -> list[str]:
-        for part in self.settings.text("message.key.columns").split(";"):
-            name, _, columns = part.strip().partition(":")
-            if name == table:
-                return [each.strip() for each in columns.split(",")]
-        return []
+        if relation is None:
+            columns, keys = columns_of(self.sql, schema, name)
+        else:
+            columns, keys = columns_of_relation(self.sql, relation)
+        return self._capturing.table(schema, name, columns, keys, is_streamed=relation is not None)
 
     def source(self, table: Table, time_us: int, lsn: int, xid: int | None, snapshot: str) -> dict[str, Any]:
         assert self._place is not None
         return {
             "version": __version__, "connector": "postgresql", "name": self.prefix, "ts_ms": time_us // 1000,
             "snapshot": snapshot, "db": self.settings.text("database.dbname"),
-            "sequence": f'["{self._place.commit}","{lsn}"]', "ts_us": time_us, "ts_ns": time_us * 1000,
+            "sequence": f'[{self._place.last_commit},"{lsn}"]', "ts_us": time_us, "ts_ns": time_us * 1000,
             "schema": table.schema, "table": table.name, "txId": xid, "lsn": lsn, "xmin": None,
+            "origin": self._origin.name if self._origin else None,
+            "origin_lsn": self._origin.lsn if self._origin else None,
         }  # fmt: skip
 
     # -- stream ------------------------------------------------------------------------------------
@@ -252,22 +240,25 @@ class PostgresTask(SourceTask):
         place = self._place
         assert place is not None
         if isinstance(message, pgoutput.Begin):
-            self._begin = message
+            self._begin, self._origin = message, None
+            self._begun(message, frame.lsn)
         elif isinstance(message, pgoutput.Commit):
-            self._begin = None
+            begin, self._begin = self._begin, None
             self._resume.committed()
-            self._end(message)
+            self._end(message, frame.lsn, 0 if begin is None else begin.xid)
         elif isinstance(message, pgoutput.Relation):
             self._flush()
             self._relations[message.oid] = message
-            self._tables[message.oid] = self.table(message.schema, message.table)
+            self._tables[message.oid] = self.table(message.schema, message.table, message)
+        elif isinstance(message, pgoutput.Origin):
+            self._origin = message
         elif isinstance(message, pgoutput.LogicalMessage):
             self._message(message, frame.lsn)
         elif isinstance(message, pgoutput.RowChange | pgoutput.Truncate):
             begin = self._begin
             assert begin is not None, "changes are inside of transactions"
             was_sent = self._resume.was_sent(begin.xid, frame.lsn)
-            if was_sent or (place.seen is not None and place.seen.has(begin.xid, begin.final_lsn)):
+            if was_sent or place.has(begin.xid, begin.final_lsn):
                 return
             if isinstance(message, pgoutput.RowChange) and self._is_signal(message):
                 self._signal(message, frame.lsn, begin)
@@ -277,12 +268,23 @@ class PostgresTask(SourceTask):
                 self._change(oid, message, frame.lsn, begin)
             self._place = place.after_event(frame.lsn, begin.xid)
 
-    def _end(self, commit: pgoutput.Commit) -> None:
+    def _begun(self, begin: pgoutput.Begin, lsn: int) -> None:
+        """Tell the beginning of a transaction, unless the snapshot has it or it was told before."""
+        place = self._place
+        if self._transactions is None or (place is not None and place.has(begin.xid, begin.final_lsn)):
+            return
+        if self._transactions.begins(f"{begin.xid}:{lsn}"):
+            self._flush()
+            place = self._at()
+            started = self._transactions.begin(begin.time_us // 1000, (self.partition, place.offset))
+            self._queue.append((started, place))
+
+    def _end(self, commit: pgoutput.Commit, lsn: int, xid: int) -> None:
         assert self._place is not None
         row = None
         if self._transactions is not None and self._transactions.id is not None:
             self._flush()
-            row = self._transactions.end(commit.time_us // 1000)
+            row = self._transactions.end(commit.time_us // 1000, f"{xid}:{lsn}")
         self._place = self._place.after_commit(commit.end_lsn, commit.time_us)
         if row is not None and self._transactions is not None:
             place = self._at()
@@ -316,10 +318,15 @@ class PostgresTask(SourceTask):
         begin = self._begin
         if "m" in self._skipped or not self._messages.wants(message.prefix):
             return
-        if begin is not None and self._resume.was_sent(begin.xid, lsn):
+        if begin is not None and (
+            self._resume.was_sent(begin.xid, lsn) or self._place.has(begin.xid, begin.final_lsn)
+        ):
             return
         self._flush()
-        nowhere = Table("", "", TableSchemas("", (), (), SOURCE), {}, "")
+        block = None
+        if begin is not None and self._transactions is not None:
+            block = self._transactions.block("message", f"{begin.xid}:{lsn}")
+        nowhere = Table("", "", TableSchemas("", (), (), SOURCE), {}, {})
         time_us = begin.time_us if begin is not None else time.time_ns() // 1000
         source = self.source(nowhere, time_us, lsn, begin.xid if begin is not None else None, "false")
         if begin is not None:
@@ -330,14 +337,15 @@ class PostgresTask(SourceTask):
             )
         place = self._at()
         topic = topic_name(self.prefix, "message")
-        self._queue.append((message_records(topic, message, source, (self.partition, place.offset)), place))
+        made = message_records(topic, message, source, (self.partition, place.offset), block)
+        self._queue.append((made, place))
 
     def _change(
         self, oid: int, message: pgoutput.RowChange | pgoutput.Truncate, lsn: int, begin: pgoutput.Begin
     ) -> None:
         table = self._tables.get(oid)
         op = "t" if isinstance(message, pgoutput.Truncate) else message.op
-        if table is None or op in self._skipped:
+        if table is None:
             return
         if self._run and (
             table is not self._run_table or len(self._run) >= self.settings.integer("max.batch.size")
@@ -353,21 +361,21 @@ class PostgresTask(SourceTask):
                 old = None if message.old_is_key else message.old
                 after = table.row(names, message.new, old)
         source = self.source(table, begin.time_us, lsn, begin.xid, "false")
+        changes = [
+            each
+            for each in table.schemas.expanded(Change(op, before, after, source))
+            if each.op not in self._skipped
+        ]
+        if not changes:
+            return
         full = f"{table.schema}.{table.name}"
         for row in (before, after):
             if row is not None:
                 self._chunks.state.touched(full, table.schemas.key_of(row))
-        self._run += self._counted(table, Change(op, before, after, source), begin)
-
-    def _counted(self, table: Table, change: Change, begin: pgoutput.Begin) -> list[Change]:
-        """A change with its place in its transaction, which begins with the first one."""
-        if self._transactions is None:
-            return [change]
-        if self._transactions.begins(f"{begin.xid}:{begin.final_lsn}"):
-            place = self._at()
-            started = self._transactions.begin(begin.time_us // 1000, (self.partition, place.offset))
-            self._queue.append((started, place))
-        return self._transactions.counted(f"{table.schema}.{table.name}", table.schemas.expanded(change))
+        if self._transactions is not None:
+            name = f"{begin.xid}:{lsn}"  # events of one transaction have ids of their own, as with Debezium
+            changes = self._transactions.counted(f"{table.schema}.{table.name}", changes, name)
+        self._run += changes
 
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
@@ -393,7 +401,7 @@ class PostgresTask(SourceTask):
             and time.monotonic() >= self._next_move_s
         ):
             self._next_move_s = time.monotonic() + self._report_s
-            self._place = place.after_commit(frame.lsn, place.time_us)
+            self._place = place.after_quiet(frame.lsn)
             self._queue.append((moved((self.partition, self._at().offset)), self._at()))
         self._report(now=frame.wants_reply)
         self._beat()
@@ -428,10 +436,10 @@ class PostgresTask(SourceTask):
         """Close connections. Changes that were not returned are read again."""
         if self._snapshot is not None:
             self._snapshot.close()  # type: ignore[attr-defined]  # a generator
-        for each in (self._stream, self.sql):
+        for each in (self._stream, self.sql, self._texts):
             if each is not None:
                 each.close()
         self._queue.clear()
         self._run = []
         self._place = self._returned
-        self._stream = self.sql = self._snapshot = None
+        self._stream = self.sql = self._texts = self._snapshot = None

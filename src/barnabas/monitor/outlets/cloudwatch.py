@@ -21,6 +21,8 @@ from barnabas.monitor.outlets.points import Deltas, Point, points, with_labels
 
 METRICS_A_LINE = 100  # the format's limit
 DIMENSIONS_MAX = 30  # the format's limit
+DIMENSION_CHARS_MAX = 1024  # the format's limit
+BLANK = "(blank)"
 AGENT_PORT = 25888
 TARGETS = "stdout, file:PATH, or tcp://HOST:PORT"
 
@@ -92,13 +94,21 @@ def documents(
     for point in given:
         if not math.isfinite(point.value):
             continue
-        labels = tuple(sorted((k, v) for k, v in with_labels(point, snapshot.labels).items() if v))
+        labels = tuple(sorted((k, dimension(v)) for k, v in with_labels(point, snapshot.labels).items() if v))
         by_labels.setdefault(labels[:DIMENSIONS_MAX], []).append(point)
     for labels, found in by_labels.items():
         for start in range(0, len(found), METRICS_A_LINE):
             yield document(
                 found[start : start + METRICS_A_LINE], dict(labels), snapshot.time_s, namespace, group
             )
+
+
+def dimension(text: str) -> str:
+    """CloudWatch takes ASCII without control characters, and drops the values of others."""
+    if not (text.isascii() and text.isprintable()):
+        text = text.encode("ascii", "backslashreplace").decode()
+        text = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
+    return text[:DIMENSION_CHARS_MAX] if text.strip() else BLANK
 
 
 def document(

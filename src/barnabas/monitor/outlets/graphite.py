@@ -8,6 +8,7 @@ Prometheus sees, followed by `;label=value`. Does not know: threads. A receiver 
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 import struct
@@ -21,7 +22,7 @@ from barnabas.monitor.outlets.connections import TcpConnection
 from barnabas.monitor.outlets.points import points, with_labels
 
 NOT_IN_A_PART = re.compile(r"[^A-Za-z0-9_\-]")
-NOT_IN_A_TAG = re.compile(r"[;~\s]")
+NOT_IN_A_TAG = re.compile(r"[;~\s\x00-\x1f\x7f]")
 PICKLES_A_MESSAGE = 500
 LINES_A_WRITE = 500
 PICKLE_PROTOCOL = 2  # the newest that Graphite's receivers read
@@ -41,7 +42,8 @@ class GraphiteOutlet:
 
     def report(self, snapshot: Snapshot) -> None:
         prefix = self._prefix
-        values = tagged(snapshot, prefix, self._dialect) if self._has_tags else paths(snapshot, prefix)
+        named = tagged(snapshot, prefix, self._dialect) if self._has_tags else paths(snapshot, prefix)
+        values = ((path, value) for path, value in named if math.isfinite(value))
         time_s = int(snapshot.time_s)
         encode = pickled if self._is_pickled else as_lines
         for batch in batches(values, PICKLES_A_MESSAGE if self._is_pickled else LINES_A_WRITE):
@@ -53,7 +55,7 @@ class GraphiteOutlet:
 
 def paths(snapshot: Snapshot, prefix: str) -> Iterator[Value]:
     """Values by the parts of their MBean's name."""
-    front = ".".join(part(each) for each in (prefix, *snapshot.labels.values()) if each)
+    front = ".".join((*parts_of(prefix), *(part(each) for each in snapshot.labels.values() if each)))
     for sample in snapshot.samples:
         path = f"{front}.{path_of(sample)}" if front else path_of(sample)
         value = sample.value
@@ -75,13 +77,19 @@ def part(text: str) -> str:
     return NOT_IN_A_PART.sub("_", text)
 
 
+def parts_of(prefix: str) -> list[str]:
+    """A prefix may have several parts, such as `production.kafka`."""
+    return [part(each) for each in prefix.split(".") if each]
+
+
 def tagged(snapshot: Snapshot, prefix: str, dialect: str) -> Iterator[Value]:
+    front = "".join(f"{each}." for each in parts_of(prefix))
     for point in points(snapshot, dialect):
         labels = with_labels(point, snapshot.labels)
         tags = "".join(
             f";{name}={NOT_IN_A_TAG.sub('_', text)}" for name, text in sorted(labels.items()) if text
         )
-        yield f"{part(prefix)}.{point.name}{tags}" if prefix else f"{point.name}{tags}", point.value
+        yield f"{front}{point.name}{tags}", point.value
 
 
 def as_lines(values: Sequence[Value], time_s: int) -> bytes:

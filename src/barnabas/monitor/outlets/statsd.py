@@ -6,6 +6,7 @@ Prometheus sees. Plain StatsD has no labels: they become parts of the name. Does
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,8 +15,8 @@ from barnabas.broker.reporters.reporter import Snapshot
 from barnabas.monitor.outlets.connections import Datagrams
 from barnabas.monitor.outlets.points import Deltas, Point, points, with_labels
 
-NOT_IN_A_TAG = re.compile(r"[,|#\s]")
-NOT_IN_A_NAME = re.compile(r"[:|@#,\s.]")
+NOT_IN_A_TAG = re.compile(r"[,|#\s\x00-\x1f\x7f]")
+NOT_IN_A_NAME = re.compile(r"[:|@#,\s.\x00-\x1f\x7f]")
 
 
 class StatsdOutlet:
@@ -31,9 +32,7 @@ class StatsdOutlet:
 
     def _lines(self, snapshot: Snapshot) -> Iterator[bytes]:
         for point in self._deltas.grown(points(snapshot, self._dialect)):
-            if point.value == point.value and (
-                point.value or not point.is_counter
-            ):  # neither NaN nor no growth
+            if math.isfinite(point.value) and (point.value or not point.is_counter):  # no growth
                 for line in self._encode(point, snapshot.labels, self._prefix):
                     yield line.encode()
 

@@ -142,10 +142,15 @@ keyfile="{tmp_path}/client.key"
     assert watch.security.tls is not None
 
 
+def test_notifiers_are_left_to_the_alert_service(tmp_path: Path) -> None:
+    text = BURROW.replace("[evaluator.default]", "[notifier.web]")
+    _, notes = read_settings(written(tmp_path, "burrow.toml", text))
+    assert any("barnabas alerts serve FILE" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("[evaluator.default]", "[notifier.slack]"), "notifier.slack is not supported: alerts"),
         (('class-name="kafka"\ncluster', 'class-name="kafka_zk"\ncluster'), "groups in Zookeeper"),
         (('client-profile="test"\ntopic', 'client-profile="none"\ntopic'), "client-profile.none"),
         (('cluster="local"', 'cluster="other"'), "'other', which has no section"),

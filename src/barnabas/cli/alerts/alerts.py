@@ -280,11 +280,12 @@ def send_test(options: argparse.Namespace, out: Output) -> int:
 
 
 def file_of(path: str | None) -> Any:
-    from barnabas.monitor.alert_service.file import alerts_file, read_file
+    from barnabas.monitor.alert_service.burrow_alerts import read_any
+    from barnabas.monitor.alert_service.file import alerts_file
     from barnabas.settings.errors import SettingsError
 
     try:
-        return read_file(Path(path)) if path is not None else alerts_file({}, "defaults")
+        return read_any(Path(path)) if path is not None else alerts_file({}, "defaults")
     except SettingsError as error:
         raise ToolError(str(error)) from None
 

@@ -23,14 +23,14 @@ from barnabas.monitor.alerts.rule import Severity
 
 async def run_file(options: argparse.Namespace, out: Output) -> int:
     try:
-        from barnabas.monitor.alert_service.file import read_file
+        from barnabas.monitor.alert_service.burrow_alerts import read_any
         from barnabas.monitor.alert_service.measuring import BLIND, Measuring, findings_for, place_text
     except ModuleNotFoundError as error:
         raise ToolError(f"{error.name} is not installed: pip install 'barnabas[alerts]'") from None
     from barnabas.settings.errors import SettingsError
 
     try:
-        file = read_file(Path(options.file))
+        file = read_any(Path(options.file))
     except SettingsError as error:
         raise ToolError(str(error)) from None
     measuring = Measuring(file, with_groups=False)

@@ -18,6 +18,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 from barnabas.client.core.errors import ClientError
@@ -86,7 +87,7 @@ class Evaluator:
         refreshed_s = {
             name: REFRESH_S for name, target in file.targets.items() if isinstance(target, Alertmanager)
         }
-        self._notices = Notices(file.grouping, file.routes, refreshed_s)
+        self._notices = Notices(file.grouping, file.routes, {**refreshed_s, **file.refreshed_s})
         self._unstored: deque[tuple[Alert, int]] = deque(maxlen=UNSTORED_MAX)
         self._told: dict[str, set[str]] = {}  # by target: what it takes for firing
         self._follows_since_ms: int | None = None
@@ -225,8 +226,13 @@ class Evaluator:
         """Begin the deliveries that are due. Only the leader tells; the others keep what is due."""
         if not self._is_leader():
             return
-        for notice in self._notices.due(self._clock(), self.is_silent):
-            task = asyncio.create_task(self._deliver(notice))
+        due = self._notices.due(self._clock(), self.is_silent)
+        if not due:
+            return
+        present = {each.fingerprint: each for each in self.book.alerts() if each.state is State.FIRING}
+        for notice in due:  # with the present values: the alerts may have begun long ago
+            firing = tuple(present.get(each.fingerprint, each) for each in notice.firing)
+            task = asyncio.create_task(self._deliver(replace(notice, firing=firing)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

@@ -25,6 +25,7 @@ from barnabas.monitor.alerts.notices import Grouping, Route
 from barnabas.monitor.alerts.rule import Rule, Severity, check_rule
 from barnabas.monitor.alerts.silences import DAYS, MaintenanceWindow, Matcher, parse_matcher
 from barnabas.monitor.checks.names import CHECK_NAMES
+from barnabas.monitor.lag.cluster_lag import LagRules
 from barnabas.monitor.targets.making import NotEmpty, Strict, TargetSettings, make_target
 from barnabas.monitor.targets.target import Target
 from barnabas.security.clients.client_security import ClientSecurity, client_security
@@ -177,6 +178,10 @@ class AlertsFile:
     external_url: str = ""
     groups_allowed: re.Pattern[str] | None = None
     groups_denied: re.Pattern[str] | None = None
+    lag_rules: LagRules | None = None  # how groups are judged; None: by default, with the patterns above
+    refreshed_s: Mapping[str, float] = field(
+        default_factory=dict
+    )  # how often targets hear of what still fires
 
     def admits(self, group_id: str) -> bool:
         """Whether the group is watched."""

@@ -179,7 +179,9 @@ class Measuring:
         checks = {rule.check for rule in file.rules}
         rules = None
         if with_groups and not checks.isdisjoint(GROUP_CHECKS):
-            rules = LagRules(group_allowed=file.groups_allowed, group_denied=file.groups_denied)
+            rules = file.lag_rules or LagRules(
+                group_allowed=file.groups_allowed, group_denied=file.groups_denied
+            )
         self.clusters = [WatchedCluster(each, pieces, rules, file.certificates) for each in file.clusters]
         self._names = sorted(
             {str(rule.options["metric"]) for rule in file.rules if rule.check in METRIC_CHECKS}
@@ -291,7 +293,8 @@ def findings_for(measured: Measurements, rule: Rule) -> list[Finding]:
             for (check, labels), reason in measured.unknown.items()
         ]
     if rule.check not in METRIC_CHECKS:
-        return measured.findings.get(rule.check, [])
+        found = measured.findings.get(rule.check, [])
+        return [each for each in found if rule.admits(each)] if rule.has_patterns else found
     match = rule.options.get("match")
     wanted = dict(match) if isinstance(match, Mapping) else {}
     return [

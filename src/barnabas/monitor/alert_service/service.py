@@ -24,8 +24,9 @@ from barnabas.client.groups.leadership import Leadership
 from barnabas.client.groups.membership import GroupSettings
 from barnabas.monitor.alert_service.alert_topics import AlertTopics, StateFollower
 from barnabas.monitor.alert_service.api import AlertsApi
+from barnabas.monitor.alert_service.burrow_alerts import read_any
 from barnabas.monitor.alert_service.evaluator import HOST, Evaluator, now_ms
-from barnabas.monitor.alert_service.file import BOOTSTRAP, AlertsFile, alerts_file, read_file
+from barnabas.monitor.alert_service.file import BOOTSTRAP, AlertsFile, alerts_file
 from barnabas.monitor.alert_service.measuring import Measuring, place_text
 from barnabas.monitor.targets.texts import iso
 from barnabas.protocol import KafkaError
@@ -52,7 +53,7 @@ def service(settings: ServiceSettings) -> Service:
 
 def file_of(settings: ServiceSettings) -> AlertsFile:
     if settings["alerts.file"]:
-        found = read_file(Path(settings["alerts.file"]))
+        found = read_any(Path(settings["alerts.file"]))
         if found.clusters:
             return found
     properties = {**settings.below("client."), BOOTSTRAP: settings[BOOTSTRAP]}

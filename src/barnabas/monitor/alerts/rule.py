@@ -8,6 +8,7 @@ again and again. Does not know: time, who is told.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -33,6 +34,7 @@ class Finding:
     labels: Labels = ()
     detail: str = ""
     words: Labels = ()
+    subject: object = field(default=None, compare=False, repr=False)  # what was measured, for templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,18 @@ class Rule:
     labels: Mapping[str, str] = field(default_factory=dict)
     targets: tuple[str, ...] = ()  # empty: as the routes say
     options: Mapping[str, object] = field(default_factory=dict)  # of the check
+    groups_allowed: re.Pattern[str] | None = None  # patterns that group ids contain
+    groups_denied: re.Pattern[str] | None = None
+
+    @property
+    def has_patterns(self) -> bool:
+        return self.groups_allowed is not None or self.groups_denied is not None
+
+    def admits(self, finding: Finding) -> bool:
+        group = dict(finding.labels).get("group", "")
+        if self.groups_allowed is not None and self.groups_allowed.search(group) is None:
+            return False
+        return self.groups_denied is None or self.groups_denied.search(group) is None
 
     def is_violated(self, value: float, *, is_firing: bool) -> bool:
         if is_firing and self.good_at is not None:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -46,6 +46,7 @@ class Alert:
     fired_ms: int = 0
     ended_ms: int = 0
     targets: tuple[str, ...] = ()
+    subject: object = field(default=None, compare=False, repr=False)  # is not kept
 
     @property
     def fingerprint(self) -> str:
@@ -56,8 +57,9 @@ class Alert:
         return {"alertname": self.rule, "severity": self.severity, **dict(self.labels)}
 
     def to_json(self) -> dict[str, Any]:
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "subject"}
         value = self.value if math.isfinite(self.value) else str(self.value)  # JSON has no infinity
-        return {**asdict(self), "value": value, "labels": dict(self.labels), "fingerprint": self.fingerprint}
+        return {**found, "value": value, "labels": dict(self.labels), "fingerprint": self.fingerprint}
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Alert:
@@ -198,4 +200,5 @@ class AlertBook:
             state.fired_ms or 0,
             ended_ms,
             rule.targets,
+            finding.subject,
         )

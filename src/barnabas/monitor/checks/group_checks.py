@@ -36,7 +36,7 @@ def group_findings(cluster: ClusterLag, now_ms: int) -> Steps[Mapping[str, list[
             continue
         judged = yield from status_of(cluster, group, now_ms)
         labels = labels_of(group=group.group_id)
-        status.append(Finding(float(judged.status), labels, status_text(judged)))
+        status.append(Finding(float(judged.status), labels, status_text(judged), subject=judged))
         lag.append(Finding(float(judged.lag), labels))
         if judged.seconds is not None:
             seconds.append(Finding(judged.seconds, labels))

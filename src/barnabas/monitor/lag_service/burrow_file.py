@@ -1,7 +1,7 @@
 """Burrow's configuration, turned into settings of the lag service.
 
 In: the tables of a `burrow.toml`. Out: properties, and notes on what has no effect here. Sections without a
-counterpart are refused or noted with what to use instead: Zookeeper is not needed, notifiers are alerts.
+counterpart are refused or noted with what to use instead: Zookeeper is not needed, notifiers are of alerts.
 Does not know: files.
 """
 
@@ -35,18 +35,15 @@ MECHANISMS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
 }
 ZOOKEEPER = "Burrow's lock in Zookeeper is not needed: several lag services may run side by side."
-NOTIFIER = (
-    "notifier.{name} is not supported: alerts on groups are sent by the alerts service, or by Prometheus' "
-    "Alertmanager from burrow_kafka_consumer_status; remove the section to start"
-)
+NOTIFIER = "The lag service tells nobody: `barnabas alerts serve FILE` does what this file's notifiers say."
 
 
 def burrow_properties(tables: Table) -> tuple[dict[str, str], list[str]]:
     """SettingsError for a section that would be missed."""
     found: dict[str, str] = {}
     notes: list[str] = []
-    for name in tables.get("notifier", {}):
-        raise SettingsError(NOTIFIER.format(name=name), name="notifier")
+    if "notifier" in tables:
+        notes.append(NOTIFIER)
     if "zookeeper" in tables:
         notes.append(ZOOKEEPER)
     if "logging" in tables or "general" in tables:

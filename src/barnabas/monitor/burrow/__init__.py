@@ -1,0 +1,1 @@
+"""Burrow's notifiers: its templates and what they send, for the alert service."""

@@ -1,4 +1,4 @@
-"""Single records that a Delta table cannot hold are found over columns, and the others are kept."""
+"""Single records that Delta and Iceberg tables cannot hold are found over columns, the others are kept."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
+from barnabas.connect.connectors.lake.iceberg_check import IcebergCheck, TableColumns
 from barnabas.connect.connectors.lake.lake_check import LakeCheck
 from barnabas.connect.data import Column, Field, Records, Schema, Type
 from barnabas.connect.data.schema import OPTIONAL_STRING
@@ -133,3 +134,80 @@ def test_a_value_without_one_type_is_refused_and_types_that_no_table_decides_are
     kept, refused = judged(check(), "t", records(values))
     assert list(refused) == [0] and "no one type" in refused[0]
     assert [each.records.offsets.to_pylist() for each in kept] == [[1], [2, 3]]
+
+
+def iceberg(schema: pa.Schema | None, *keys: str, **more: Any) -> IcebergCheck:
+    return IcebergCheck({"db.t": TableColumns("db.t", schema, keys)}, upserts=bool(keys), **more)
+
+
+def test_iceberg_columns_take_what_they_can_hold() -> None:
+    table = pa.schema(
+        [
+            pa.field("id", pa.int32(), nullable=False),
+            ("f", pa.float64()),
+            ("s", pa.large_string()),
+            ("l", pa.large_list(pa.field("element", pa.int32()))),
+        ]
+    )
+    values: list[Any] = [
+        {"id": 1, "f": 2, "s": "a", "l": [1], "more": 1},
+        {"id": 2**33},
+        {"id": None, "s": "b"},
+        {"id": 3, "s": 5},
+        {"id": 4, "l": [1, 2**33]},
+        {"more": 1},
+        None,
+    ]
+    kept, refused = judged(iceberg(table), "t", records(values))
+    assert sorted(refused) == [1, 2, 3, 4, 5]
+    assert refused[1] == "id is int32 in the table, which cannot hold 8589934592"
+    assert refused[2] == "id is required in the table, and null or missing in the record"
+    assert refused[4].startswith("l[] is int32") and "none of the fields" in refused[5]
+    assert [offset for each in kept for offset in each.records.offsets.to_pylist()] == [0, 6]
+    _, refused = judged(iceberg(table, evolves=True), "t", records(values))
+    assert sorted(refused) == [2, 3, 5]  # the integers become long
+
+
+def test_iceberg_rows_that_go_need_their_key_only() -> None:
+    table = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+    values: list[Any] = [
+        {"id": 1, "n": 1, "op": "I"},
+        {"id": 1, "n": None, "op": "D"},
+        {"id": None, "n": 1, "op": "U"},
+        {"id": "x", "n": 1, "op": "D"},
+        None,
+        None,
+    ]
+    keys: list[Any] = [None, None, {"id": 7}, None, {"id": 1}, None]
+    _, refused = judged(iceberg(table, "id", operation=("op",)), "t", records(values, keys))
+    assert list(refused) == [3] and refused[3].startswith("id is int64")
+    _, refused = judged(iceberg(table, "id"), "t", records(values, keys))
+    assert sorted(refused) == [1, 3, 5] and "no row is deleted" in refused[5]
+    _, refused = judged(iceberg(table, "id", "other"), "t", records([{"id": 1, "n": 2}]))
+    assert refused[0] == "id-columns names other, and the record has id, n"
+
+
+def test_iceberg_records_go_where_their_field_says() -> None:
+    n, s = pa.schema([("n", pa.int64()), ("to", pa.string())]), pa.schema([("n", pa.string())])
+    tables = {"db.n": TableColumns("db.n", n, (), "n.*"), "db.s": TableColumns("db.s", s, (), "s")}
+    values: list[Any] = [
+        {"n": 1, "to": "n1"},
+        {"n": "x", "to": "n1"},
+        {"n": "x", "to": "s"},
+        {"n": 1, "to": "s"},
+    ]
+    check_routes = IcebergCheck(tables, ("to",))
+    _, refused = judged(check_routes, "t", records([*values, {"n": []}, {"n": 5, "to": "z"}]))
+    assert sorted(refused) == [1, 3]
+    named: list[Any] = [
+        {"n": 1, "to": "DB.n"},
+        {"n": "x", "to": "db.n"},
+        {"to": "n"},
+        {"to": "db.new"},
+        {"n": 1},
+    ]
+    _, refused = judged(IcebergCheck(tables, ("to",), True), "t", records(named))
+    assert sorted(refused) == [1, 2, 3]
+    assert "the name of a table is namespace.table" in refused[2] and "is not there" in refused[3]
+    _, refused = judged(IcebergCheck(tables, ("to",), True, True), "t", records(named))
+    assert sorted(refused) == [1, 2]

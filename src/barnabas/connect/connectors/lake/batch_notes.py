@@ -1,4 +1,4 @@
-"""The note of a commit about its batch: the connector, the number, the ranges of offsets. Pure."""
+"""The note of a commit about its batch: the connector, the number, the topic, the ranges of offsets. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.plugins.spark import Ranges
 
 
-def note_of(app: str, number: int, ranges: Ranges) -> str:
+def note_of(app: str, number: int, ranges: Ranges, topic: str = "") -> str:
+    """`topic` is that of the rows; topics of a batch are written in their order."""
     spans = [[where.topic, where.partition, first, end] for where, (first, end) in sorted(ranges.items())]
-    return json.dumps({"app": app, "batch": number, "ranges": spans})
+    return json.dumps({"app": app, "batch": number, "topic": topic, "ranges": spans})
 
 
 def noted_in(text: str | None) -> dict[str, Any]:

@@ -140,6 +140,13 @@ def rule_of(settings: Settings, name: str) -> TableRule:
     return TableRule(name, tuple(keys), tuple(joined(by)), branch, route)
 
 
+def named_in(settings: Settings) -> list[str]:
+    """Tables that have settings of their own."""
+    ends = tuple(f".{part}" for part in PER_TABLE)
+    found = [name for name in settings.raw if name.startswith(TABLE) and name.endswith(ends)]
+    return sorted({name.removeprefix(TABLE).rpartition(".")[0] for name in found})
+
+
 def entries(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 

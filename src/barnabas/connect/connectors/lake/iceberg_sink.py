@@ -12,13 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from barnabas.connect.config import ConfigDef, ConfigError, Settings
+from barnabas.connect.connectors.lake.iceberg_check import IcebergCheck, TableColumns
 from barnabas.connect.connectors.lake.iceberg_files import FILE_COLUMN, FileWriter
+from barnabas.connect.connectors.lake.iceberg_rewrites import (
+    REPLACED_DDL,
+    SCAN_DDL,
+    FileRewriter,
+    stream_of,
+)
 from barnabas.connect.connectors.lake.iceberg_settings import (
     INTERVAL,
     TableRule,
     catalog_properties,
     definitions,
     is_upsert,
+    named_in,
     rule_of,
     rules_of,
     table_properties,
@@ -40,15 +48,16 @@ from barnabas.connect.plugins import (
     SinkContext,
     SparkSink,
 )
-from barnabas.connect.plugins.spark import Ranges
+from barnabas.connect.plugins.spark import Ranges, RecordCheck
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from barnabas.connect.connectors.lake.iceberg_tables import Lake
 
 log = logging.getLogger("barnabas.connect")
 
+PIECES_MAX = 1000  # of a rewrite
 TABLES_MAX = 1000  # that records of one batch may name
 BATCH_INTERVAL = "barnabas.spark.batch.interval.ms"
 
@@ -62,6 +71,8 @@ class IcebergSink(SparkSink):
         self._upserts = is_upsert(self._settings)
         self._any_case = self._settings.flag("iceberg.tables.schema-case-insensitive")
         self._found: Lake | None = None
+        self._known: dict[str, TableColumns] = {}  # by name of the table
+        self._checked: dict[str, TableColumns] | None = None  # for the last check
         self._last: tuple[int, Ranges] = (-1, {})
 
     @property
@@ -85,13 +96,27 @@ class IcebergSink(SparkSink):
             self._open()
 
     def _open(self) -> None:
-        rules = self._rules or [rule_of(self._settings, name) for name in self._lake.names()]
+        names = {*self._lake.names(), *named_in(self._settings)} if not self._rules else set()
+        rules = self._rules or [rule_of(self._settings, name) for name in sorted(names)]
+        self._known = {}
         for rule in rules:
             table = self._lake.table(rule.name)
+            self._note(rule, table)
             if table is not None:
                 found = self._lake.last_batch(table, rule.branch)
                 if found[0] > self._last[0]:
                     self._last = found
+
+    def _note(self, rule: TableRule, table: Any) -> TableColumns:
+        """Remember the columns of a table for the checks of records."""
+        from barnabas.connect.connectors.lake.iceberg_tables import arrow_of
+
+        keys = rule.keys
+        if not keys and table is not None:
+            keys = tuple(table.schema().identifier_field_names())
+        columns = None if table is None else arrow_of(table)
+        found = self._known[rule.name] = TableColumns(rule.name, columns, tuple(sorted(keys)), rule.route)
+        return found
 
     def last_batch(self) -> tuple[int, Ranges] | None:
         return self._last
@@ -100,6 +125,27 @@ class IcebergSink(SparkSink):
         if getattr(self, "_found", None) is not None:
             assert self._found is not None
             self._found.close()
+
+    def record_check(self, spark: SparkSession) -> RecordCheck:
+        settings = self._settings
+        creates = settings.flag("iceberg.tables.auto-create-enabled")
+        if not self._rules and not creates:  # somebody else makes the tables
+            with lake_failures("the tables cannot be listed"):
+                for name in self._lake.names():
+                    if name not in self._known:
+                        self._note(rule_of(settings, name), self._lake.table(name))
+        self._checked = dict(self._known)
+        return IcebergCheck(
+            self._checked,
+            path_of(self._route),
+            not self._rules,
+            creates,
+            settings.flag("iceberg.tables.evolve-schema-enabled"),
+            self._any_case,
+            self._upserts,
+            path_of(settings.text("iceberg.tables.cdc-field")),
+            tuple(sorted(settings.entries("iceberg.tables.default-id-columns"))),
+        )
 
     # -- writing -------------------------------------------------------------------------------------------
 
@@ -115,9 +161,9 @@ class IcebergSink(SparkSink):
         if not self._route:
             yield from ((rule, frame) for rule in self._rules)
             return
-        column = sql.col("value")
-        for name in self._route.split("."):
-            column = column.getField(name)
+        column = nested(frame, self._route)
+        if column is None:
+            return  # as those whose field is null
         column = column.cast("string")
         if self._rules:
             yield from ((rule, frame.filter(column.rlike(f"^(?:{rule.route})$"))) for rule in self._rules)
@@ -137,7 +183,16 @@ class IcebergSink(SparkSink):
         from barnabas.connect.connectors.lake.iceberg_tables import arrow_of
 
         table = self._lake.table(rule.name)
-        if table is not None and self._is_there(rule, batch, *self._lake.last_batch(table, rule.branch)):
+        if table is not None and self._is_there(rule, batch, *self._lake.last_part(table, rule.branch)):
+            return
+        if self._checked is not None and self._note(rule, table) != self._checked.get(
+            rule.name, TableColumns(rule.name, None, tuple(sorted(rule.keys)), rule.route)
+        ):
+            raise RetriableError(
+                f"the table {rule.name} is new or has other columns: records are checked again"
+            )
+        if batch.value_schema is None:
+            self._delete(rule, frame, table, batch)
             return
         columns = value_columns(frame)
         columns.pop(self._settings.text("iceberg.tables.cdc-field"), None)
@@ -152,16 +207,15 @@ class IcebergSink(SparkSink):
             table = self._lake.created(rule, wanted, table_properties(self._settings))
         if self._settings.flag("iceberg.tables.evolve-schema-enabled"):
             table = self._lake.evolved(table, wanted, any_case=self._any_case)
+        self._note(rule, table)
         known = {name.lower() if self._any_case else name for name in arrow_of(table).names}
         chosen = [name for name in columns if (name.lower() if self._any_case else name) in known]
         if not chosen:
             raise ConnectError(f"the table {rule.name} has none of the fields {', '.join(columns)}")
-        fields = rows.select(*[f"`{name}`" for name in chosen])
-        check_types(fields, arrow_of(table), rule.name, any_case=self._any_case)
         replaced: list[Any] = []
         if self._upserts:
-            keys = rows.select(*[f"`{name}`" for name in self._keys(table, rule)])
-            replaced = self._lake.without(table, rule.branch, keys.toArrow(), any_case=self._any_case)
+            names = [f"`{name}`" for name in self._keys(table, rule)]
+            replaced = self._replaced(rows.select(*names), table, rule)
             rows = rows.filter(f"NOT `{DELETES}`")
         writer = FileWriter(
             table.metadata.model_dump_json(), self._lake.properties, table.location(), rule.name,
@@ -169,16 +223,49 @@ class IcebergSink(SparkSink):
         )  # fmt: skip
         made = rows.select(*[f"`{name}`" for name in chosen]).mapInArrow(writer, f"{FILE_COLUMN} binary")
         added = [pickle.loads(row[0]) for row in made.collect()]
-        if added or replaced:
-            self._lake.commit(table, rule.branch, batch.number, batch.ranges, added, replaced)
+        self._commit(rule, table, batch, added, replaced)
 
-    def _is_there(self, rule: TableRule, batch: Batch, number: int, ranges: Ranges) -> bool:
-        """Whether the table holds the batch. RetriableError if another task wrote on: then what is there is
-        looked at anew."""
+    def _commit(
+        self, rule: TableRule, table: Any, batch: Batch, added: list[Any], replaced: list[Any]
+    ) -> None:
+        if added or replaced:
+            self._lake.commit(table, rule.branch, batch.number, batch.ranges, added, replaced, batch.topic)
+
+    def _delete(self, rule: TableRule, frame: DataFrame, table: Any, batch: Batch) -> None:
+        """Delete the rows of the keys of a batch of tombstones."""
+        from pyspark.sql import functions as sql
+
+        if table is None or not self._upserts:
+            return
+        keys = self._keys(table, rule)
+        fields = [each.name for each in getattr(frame.schema["key"].dataType, "fields", ())]
+        if set(keys) <= set(fields):
+            rows = frame.select(*[sql.col(f"key.`{name}`").alias(name) for name in keys]).distinct()
+            self._commit(rule, table, batch, [], self._replaced(rows, table, rule))
+
+    def _replaced(self, keys: DataFrame, table: Any, rule: TableRule) -> list[Any]:
+        """Files that hold rows of these keys, each with files of its other rows, which executors wrote."""
+        fit = self._lake.fitted_keys(table, keys.toArrow(), any_case=self._any_case)
+        scans = self._lake.scans(table, rule.branch, fit)
+        if not scans:
+            return []
+        rewriter = FileRewriter(
+            table.metadata.model_dump_json(), self._lake.properties, table.location(), rule.name,
+            stream_of(fit), self._any_case,
+        )  # fmt: skip
+        files = keys.sparkSession.createDataFrame([(bytearray(each),) for each in scans], SCAN_DDL)
+        rows = files.repartition(min(len(scans), PIECES_MAX)).mapInArrow(rewriter, REPLACED_DDL).collect()
+        return [(pickle.loads(row["old"]), pickle.loads(row["new"])) for row in rows]
+
+    def _is_there(self, rule: TableRule, batch: Batch, number: int, topic: str, ranges: Ranges) -> bool:
+        """Whether the table holds the topic's rows of the batch. RetriableError if another task wrote on:
+        then what is there is looked at anew."""
         if number < batch.number:
             return False
         if number == batch.number and dict(ranges) == dict(batch.ranges):
-            log.info("%s has batch %d already", rule.name, number)
+            if topic and topic < batch.topic:  # topics of a batch are written in this order
+                return False
+            log.info("%s has batch %d of %s already", rule.name, number, batch.topic)
             return True
         raise RetriableError(f"the table {rule.name} holds batch {number}, which another task wrote")
 
@@ -201,10 +288,9 @@ class IcebergSink(SparkSink):
         given = frame if has_keys else frame.filter("value IS NOT NULL")
         deletes = sql.col("value").isNull()
         if cdc := self._settings.text("iceberg.tables.cdc-field"):
-            column = sql.col("value")
-            for name in cdc.split("."):
-                column = column.getField(name)
-            deletes = deletes | sql.coalesce(sql.upper(column).startswith("D"), sql.lit(False))
+            column = nested(frame, cdc)
+            if column is not None:
+                deletes = deletes | sql.coalesce(sql.upper(column).startswith("D"), sql.lit(False))
         rows = given.select(
             *[column.alias(name) for name, column in chosen.items()],
             deletes.alias(DELETES),
@@ -221,14 +307,21 @@ class IcebergSink(SparkSink):
         return tuple(sorted(keys))
 
 
-def check_types(frame: DataFrame, there: Any, name: str, *, any_case: bool) -> None:
-    """ConnectError here, not on executors, where values do not fit the table."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+def path_of(text: str) -> tuple[str, ...]:
+    return tuple(text.split(".")) if text else ()
 
-    from barnabas.connect.connectors.lake.iceberg_types import fitted_batch
 
-    schema: Any = to_arrow_schema(frame.schema, timezone="UTC")
-    fitted_batch(schema.empty_table(), there, name, any_case=any_case)
+def nested(frame: DataFrame, path: str) -> Column | None:
+    """The field of the value at a path; None if values have none."""
+    from pyspark.sql import functions as sql
+
+    column, kind = sql.col("value"), frame.schema["value"].dataType
+    for name in path.split("."):
+        fields = {each.name: each.dataType for each in getattr(kind, "fields", ())}
+        if name not in fields:
+            return None
+        column, kind = column.getField(name), fields[name]
+    return column
 
 
 def storable_schema(frame: DataFrame) -> Any:

@@ -6,8 +6,8 @@ snapshot that was read, so no batch is there twice, whoever else writes. Does no
 
 from __future__ import annotations
 
+import pickle
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,15 +21,14 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual
-from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
 
 from barnabas.connect.connectors.lake.batch_notes import note_of, noted_in, ranges_in
-from barnabas.connect.connectors.lake.iceberg_files import write_files
 from barnabas.connect.connectors.lake.iceberg_settings import TableRule
-from barnabas.connect.connectors.lake.iceberg_types import fitted_batch, lacks
+from barnabas.connect.connectors.lake.iceberg_types import fitted_batch, needed
 from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.connect.plugins.spark import Ranges
 
@@ -38,6 +37,7 @@ HISTORY_MAX = 1000
 FIELD = re.compile(
     r"(?P<transform>\w+)\(\s*(?P<column>[^,)]+?)\s*(?:,\s*(?P<number>\d+)\s*)?\)|(?P<plain>[^()]+)"
 )
+VALUES_MAX = 200  # of a column that files are looked up by
 RETRIES = "commit.retry.num-retries"
 
 
@@ -87,12 +87,13 @@ class Lake:
         return self._catalog.load_table(rule.name)
 
     def evolved(self, table: Table, schema: pa.Schema, *, any_case: bool) -> Table:
-        """The table with all columns of the schema."""
-        if not lacks(arrow_of(table), schema, any_case=any_case):
+        """The table with all columns of the schema. Columns of types that do not fit stay as they are."""
+        fields = needed(arrow_of(table), schema, any_case=any_case)
+        if not fields:
             return table
         try:
             with table.update_schema(case_sensitive=not any_case) as update:
-                update.union_by_name(schema)
+                update.union_by_name(pa.schema(fields))
         except CommitFailedException as error:
             raise RetriableError(f"{name_of(table)}: another writer committed first: {error}") from error
         except (ValueError, ValidationError) as error:
@@ -105,6 +106,11 @@ class Lake:
 
     def last_batch(self, table: Table, branch: str) -> tuple[int, Ranges]:
         """The last batch of this connector in the table; -1: none."""
+        number, _, ranges = self.last_part(table, branch)
+        return number, ranges
+
+    def last_part(self, table: Table, branch: str) -> tuple[int, str, Ranges]:
+        """The last batch of this connector in the table, with the topic of the rows."""
         at = table.metadata.snapshot_by_name(branch)
         for _ in range(HISTORY_MAX):
             if at is None:
@@ -112,18 +118,19 @@ class Lake:
             noted = at.summary.additional_properties.get(PROPERTY) if at.summary else None
             found = noted_in(noted)
             if found.get("app") == self._app:
-                return int(found["batch"]), ranges_in(noted)
+                return int(found["batch"]), str(found.get("topic", "")), ranges_in(noted)
             parent = at.parent_snapshot_id
             at = None if parent is None else table.metadata.snapshot_by_id(parent)
-        return -1, {}
+        return -1, "", {}
 
     def commit(
-        self, table: Table, branch: str, number: int, ranges: Ranges, added: Sequence[Any], replaced: Replaced
-    ) -> None:
+        self, table: Table, branch: str, number: int, ranges: Ranges, added: Sequence[Any],
+        replaced: Replaced, topic: str = "",
+    ) -> None:  # fmt: skip
         """Add files, and replace others, in one snapshot with the number of the batch."""
         if branch != "main" and branch not in table.metadata.refs:
             raise ConnectError(f"the table {name_of(table)} has no branch {branch}: create it")
-        noted = note_of(self._app, number, ranges)
+        noted = note_of(self._app, number, ranges, topic)
         # A commit that fails must not be put on top of another writer's: that may be this batch.
         own = {**table.metadata.properties, RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": own})
@@ -140,31 +147,22 @@ class Lake:
         except CommitFailedException as error:
             raise RetriableError(f"{name_of(table)}: another writer committed first: {error}") from error
 
-    def without(self, table: Table, branch: str, keys: pa.Table, *, any_case: bool) -> Replaced:
-        """Files that hold rows of these keys, each with the files that hold its other rows."""
+    def scans(self, table: Table, branch: str, keys: pa.Table) -> list[bytes]:
+        """Files that may hold rows of these keys, with the files of their deleted rows, to be pickled."""
+        if table.metadata.snapshot_by_name(branch) is None or not keys.num_rows:
+            return []
+        scan = table.scan(row_filter=bounds(keys))
+        scan = scan if branch == "main" else scan.use_ref(branch)
+        return [pickle.dumps((each.file, each.delete_files)) for each in scan.plan_files()]
+
+    def fitted_keys(self, table: Table, keys: pa.Table, *, any_case: bool) -> pa.Table:
+        """Keys in the types of the table."""
         there = arrow_of(table)
         key_schema = pa.schema([there.field(name) for name in keys.column_names])
         fit = fitted_batch(keys, key_schema, name_of(table), any_case=any_case)
         if any(column.null_count for column in fit.columns):
             raise ConnectError(f"{name_of(table)}: {', '.join(keys.column_names)}: the key is null")
-        if table.metadata.snapshot_by_name(branch) is None or not fit.num_rows:
-            return []
-        scan = table.scan(row_filter=bounds(fit))
-        scan = scan if branch == "main" else scan.use_ref(branch)
-        found: Replaced = []
-        for task in scan.plan_files():
-            rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table([task])
-            kept = others(rows, fit)
-            if kept.num_rows == rows.num_rows:
-                continue
-            files: list[Any] = []
-            if kept.num_rows:
-                files = write_files(
-                    table.metadata.model_dump_json(), self.properties, table.location(), kept, name_of(table),
-                    any_case=any_case,
-                )  # fmt: skip
-            found.append((task.file, files))
-        return found
+        return fit
 
 
 Replaced = list[tuple[Any, list[Any]]]
@@ -195,21 +193,16 @@ def bounds(keys: pa.Table) -> BooleanExpression:
     import pyarrow.compute as pc
 
     found: BooleanExpression = AlwaysTrue()
+    lower: Any = GreaterThanOrEqual
+    upper: Any = LessThanOrEqual
+    one_of: Any = In
     for name in keys.column_names:
         kind = keys.schema.field(name).type
         if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            ends = pc.min_max(keys.column(name)).as_py()
-            lower: Any = GreaterThanOrEqual
-            upper: Any = LessThanOrEqual
-            found = And(found, lower(name, ends["min"]), upper(name, ends["max"]))
+            values = keys.column(name).unique()
+            if len(values) <= VALUES_MAX:
+                found = And(found, one_of(name, values.to_pylist()))
+            else:
+                ends = pc.min_max(values).as_py()
+                found = And(found, And(lower(name, ends["min"]), upper(name, ends["max"])))
     return found
-
-
-def others(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """Rows whose key is not among `keys`."""
-    names = keys.column_names
-    place = f"_place_{uuid.uuid4().hex}"
-    own = rows.select(names).append_column(place, pa.array(range(rows.num_rows), pa.int64()))
-    own = own.cast(pa.schema([*(keys.schema.field(name) for name in names), own.schema.field(place)]))
-    left = own.join(keys.group_by(names).aggregate([]), names, join_type="left anti")
-    return rows.take(left.column(place).sort())

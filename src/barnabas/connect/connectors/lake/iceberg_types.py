@@ -44,26 +44,39 @@ def named(kind: Any, name: str, *, any_case: bool) -> pa.Field | None:
     return None
 
 
-def lacks(there: Any, wanted: Any, *, any_case: bool) -> bool:
-    """Whether a table must change to hold these columns: a field is missing, or a number is too narrow."""
-    if isinstance(wanted, pa.Schema) or pa.types.is_struct(wanted):
-        if not isinstance(there, pa.Schema) and not pa.types.is_struct(there):
-            return False  # fails where values are fitted
-        fields = (
-            wanted if isinstance(wanted, pa.Schema) else [wanted.field(i) for i in range(wanted.num_fields)]
-        )
-        for each in fields:
-            old = named(there, each.name, any_case=any_case)
-            if old is None or lacks(old.type, each.type, any_case=any_case):
-                return True
-        return False
+def needed(there: Any, wanted: Any, *, any_case: bool) -> list[pa.Field]:
+    """The fields that a table must get to hold these columns: new ones, and numbers that are wider."""
+    fields = (
+        list(wanted) if isinstance(wanted, pa.Schema) else [wanted.field(i) for i in range(wanted.num_fields)]
+    )
+    found = []
+    for each in fields:
+        old = named(there, each.name, any_case=any_case)
+        kind = each.type if old is None else needed_type(old.type, each.type, any_case=any_case)
+        if kind is not None:
+            found.append(pa.field(each.name if old is None else old.name, kind))
+    return found
+
+
+def needed_type(there: Any, wanted: Any, *, any_case: bool) -> Any | None:
+    """The part of a type that the table's type must get; None: nothing."""
+    if pa.types.is_struct(wanted) and pa.types.is_struct(there):
+        fields = needed(there, wanted, any_case=any_case)
+        return pa.struct(fields) if fields else None
     if is_list(wanted) and is_list(there):
-        return lacks(there.value_type, wanted.value_type, any_case=any_case)
+        item = needed_type(there.value_type, wanted.value_type, any_case=any_case)
+        return None if item is None else pa.list_(pa.field("element", item))
     if pa.types.is_map(wanted) and pa.types.is_map(there):
-        return lacks(there.item_type, wanted.item_type, any_case=any_case)
-    if pa.types.is_decimal(wanted) and pa.types.is_decimal(there):
-        return bool(there.scale == wanted.scale and there.precision < wanted.precision)
-    return wanted in WIDER.get(there, ())
+        item = needed_type(there.item_type, wanted.item_type, any_case=any_case)
+        return None if item is None else pa.map_(there.key_type, item)
+    return wanted if widens(wanted, there) else None
+
+
+def widens(mine: pa.DataType, there: pa.DataType) -> bool:
+    """Whether a column may become wide enough for such values."""
+    if pa.types.is_decimal(mine) and pa.types.is_decimal(there):
+        return bool(there.scale == mine.scale and there.precision < mine.precision)
+    return mine in WIDER.get(there, ())
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -95,6 +108,8 @@ def fitted(column: Any, there: pa.DataType, path: str, *, any_case: bool = False
         keys = fitted(column.keys, there.key_type, f"{path}{{}}", any_case=any_case)
         items = fitted(column.items, there.item_type, f"{path}{{}}", any_case=any_case)
         return pa.MapArray.from_arrays(column.offsets, keys, items, type=there, mask=column.is_null())
+    if column.null_count == len(column):
+        return pa.nulls(len(column), there)  # records with values of this type were refused
     if loses(mine, there):
         raise ConnectError(
             f"{path} is {there} in the table, and records bring {mine}: change records with the transform"
@@ -107,15 +122,16 @@ def fitted(column: Any, there: pa.DataType, path: str, *, any_case: bool = False
 
 
 def loses(mine: pa.DataType, there: pa.DataType) -> bool:
-    """Whether a cast would be more than a widening."""
+    """Whether a cast would be more than a widening. One of integers or decimals fails for values that the
+    type cannot hold."""
     kinds = pa.types
     if kinds.is_null(mine):
         return False
-    for same in (kinds.is_integer, kinds.is_floating):
+    for same in (kinds.is_integer, kinds.is_decimal):
         if same(mine) and same(there):
-            return bool(mine.bit_width > there.bit_width)
-    if kinds.is_decimal(mine) and kinds.is_decimal(there):
-        return bool(mine.precision > there.precision or mine.scale > there.scale)
+            return False
+    if kinds.is_floating(mine) and kinds.is_floating(there):
+        return bool(mine.bit_width > there.bit_width)
     for same in (kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_timestamp, kinds.is_date):
         if same(mine):
             wide = same is kinds.is_integer and (kinds.is_floating(there) or kinds.is_decimal(there))

@@ -91,7 +91,7 @@ class LakeCheck:
         there = self.tables.get(records.column("topic")[0].as_py())
         if there is None:
             return found
-        rules = Rules(takes, shown, "" if self.evolves else LACKS)
+        rules = Rules(takes, shown, missing="" if self.evolves else LACKS)
         if not has_values:  # of a row that goes only the key counts
             known = {name.lower() for name in columns}
             there = pa.schema([each for each in there if each.name.lower() in known])

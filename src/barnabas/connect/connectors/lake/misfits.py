@@ -24,7 +24,8 @@ class Rules:
 
     takes: Callable[[pa.DataType, pa.DataType], bool]  # whether values of a type may fit into another
     shown: Callable[[pa.DataType], str]
-    missing: str = ""  # why a field cannot be written that the table lacks; empty: it can, or is left out
+    widens: Callable[[pa.DataType, pa.DataType], bool] | None = None  # whether the table's type is changed
+    missing: str = ""  # why a field cannot be written that the table lacks; empty: it is added or left out
     any_case: bool = True
 
 
@@ -59,7 +60,7 @@ def misfits(column: Any, there: pa.DataType, path: str, rules: Rules) -> Misfits
             own = of_items(lists, lists.flatten(), kind, f"{path}{{}}", rules)
             add(found, {rows[row]: text for row, text in own.items()})
         return found
-    if mine == there:
+    if mine == there or (rules.widens is not None and rules.widens(mine, there)):
         return {}
     if not rules.takes(mine, there):
         text = (

@@ -10,7 +10,7 @@ import contextlib
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,11 +164,15 @@ class Hdfs:
 
 
 @contextlib.contextmanager
-def hdfs() -> Iterator[Hdfs]:
+def hdfs(more: Mapping[str, str] | None = None, flags: Sequence[str] = ()) -> Iterator[Hdfs]:
+    """`more` are settings of Hadoop, `flags` those of Java."""
     http_port, port = free_ports(2)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        flags = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        if more:
+            lines = "".join(f"{name}={value}\n" for name, value in more.items())
+            (home / "more.properties").write_text(lines)
+        flags = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *flags]
         with HDFS.running(home, http_port, flags, [folder, str(http_port), str(port)]) as process:
             wait_until(lambda: (home / "ready").exists() or process.poll() is not None, START_S_MAX)
             yield Hdfs(process, home, http_port, port)

@@ -21,6 +21,14 @@ def parse_bytes(data: bytes) -> dict[str, str]:
     return parse(data.decode("latin-1"))
 
 
+def text_of(data: bytes) -> str:
+    """The text of a file that people write: UTF-8 as editors save it, else ISO-8859-1 as Java reads it."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def parse(text: str) -> dict[str, str]:
     return dict(split_entry(line) for line in logical_lines(text))
 

@@ -27,10 +27,7 @@ DIFFERENCES: dict[str, dict[int, Difference]] = {
         13: Difference({"status", "body"}, "a null is refused: Apache stores it, and the task fails"),
     },
     "creations_that_are_refused": {2: CLASSES, 13: EARLY, 15: WORDS, 19: WORDS},
-    "offsets_of_a_source": {
-        13: CALLER,
-        17: Difference({"body"}, "Apache loses the new partition and shows the removed one as null"),
-    },
+    "offsets_of_a_source": {13: CALLER},
     "plugins": {6: Difference({"status", "body"}, "short names with $Key and $Value are understood")},
     "secrets": {3: HIDDEN, 4: HIDDEN},
     "validations": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from barnabas.connect.config import ConfigError
@@ -178,8 +179,6 @@ def test_precisions_round_towards_zero_and_saturate() -> None:
 
 
 def test_patterns_of_dates_parse_what_they_print() -> None:
-    import pyarrow as pa
-
     times = pa.array([MOMENT, None, dt.datetime(1999, 12, 1, 0, 30, tzinfo=dt.UTC)], TIMESTAMP.arrow)
     printed = {
         "yyyyMMdd'T'HHmmss.SSS": "20240229T130509.045",
@@ -197,6 +196,30 @@ def test_patterns_of_dates_parse_what_they_print() -> None:
     )
     with pytest.raises(ValueError, match="Illegal pattern character"):
         DateFormat("yyyy-QQ")
+
+
+def test_weeks_and_eras_are_written_as_java_writes_them() -> None:
+    """Each text was printed by Java 17's SimpleDateFormat in en_US."""
+    printed = {
+        "2024-12-28": "AD 2024 24 52 52 4 4 Dec",
+        "2024-12-29": "AD 2025 25 1 01 5 5 Dec",
+        "2024-12-31": "AD 2025 25 1 01 5 5 Dec",
+        "2025-01-01": "AD 2025 25 1 01 1 1 Jan",
+        "2025-01-04": "AD 2025 25 1 01 1 1 Jan",
+        "2025-01-05": "AD 2025 25 2 02 2 1 Jan",
+        "2023-01-01": "AD 2023 23 1 01 1 1 Jan",
+        "2022-12-31": "AD 2022 22 53 53 5 5 Dec",
+        "2021-08-31": "AD 2021 21 36 36 5 5 Aug",
+        "1965-02-28": "AD 1965 65 10 10 5 4 Feb",
+    }
+    times = pa.array([dt.datetime.fromisoformat(day) for day in printed], pa.timestamp("ms", "UTC"))
+    format = DateFormat("G YYYY YY w ww W F LLL")
+    assert dict(zip(printed, format.texts(times).to_pylist(), strict=True)) == printed
+    with pytest.raises(ValueError, match="has 'Y': texts cannot be read with it"):
+        format.times(pa.array(["x"]))
+    assert DateFormat("yyyy GG").times(pa.array(["2024 AD"]))[0].as_py().year == 2024
+    timed = made("TimestampRouter", topic_format="${topic}-${timestamp}", timestamp_format="YYYY-'W'ww")
+    assert applied(timed, ["a"], STRING).records.topics.to_pylist() == ["t-7-2024-W09"]
 
 
 def test_topics_are_renamed() -> None:
@@ -217,6 +240,9 @@ def test_headers_are_inserted_dropped_and_taken_from_fields() -> None:
     move = made("HeaderFrom$Value", fields="a", headers="h", operation="move")
     done = applied(move, [{"a": 1, "b": "x"}], struct(a=INT32, b=STRING)).records
     assert done.headers == [(Header("h", 1, INT32),)] and done.values.pylist() == [{"b": "x"}]
+    twice = made("HeaderFrom$Value", fields="a,a,b", headers="g,h,g", operation="move")
+    done = applied(twice, [{"a": 1, "b": "x"}], struct(a=INT32, b=STRING)).records
+    assert done.headers == [(Header("g", 1, INT32), Header("h", 1, INT32), Header("g", "x", STRING))]
 
 
 def test_a_chain_keeps_the_order_and_splits_by_schema() -> None:

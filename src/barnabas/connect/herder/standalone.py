@@ -14,7 +14,7 @@ from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.states import Target, TaskRunner
 from barnabas.connect.plugins import Plugins
-from barnabas.settings.properties import parse
+from barnabas.settings.properties import parse, text_of
 
 FILE_BYTES_MAX = 16 * 1024 * 1024
 TARGETS = {"RUNNING": Target.STARTED, "PAUSED": Target.PAUSED, "STOPPED": Target.STOPPED}
@@ -44,24 +44,34 @@ def loaded(path: Path) -> Offsets:
     return found
 
 
-def connector_file(path: Path) -> tuple[str, dict[str, str], Target | None]:
-    """The connector of a file: properties, JSON of a flat map, or JSON as POST /connectors takes it."""
+def connector_file(path: Path) -> tuple[str, dict[str, str | None], Target | None]:
+    """The connector of a file: properties, JSON of a flat map, or JSON as POST /connectors takes it.
+    Refused says what is wrong with it."""
     data = path.read_bytes()
     if len(data) > FILE_BYTES_MAX:
-        raise Refused(400, f"{path} is larger than {FILE_BYTES_MAX} bytes")
+        raise Refused(400, f"the file is larger than {FILE_BYTES_MAX} bytes")
     found: Any
     try:
         found = json.loads(data)
     except ValueError:
-        found = parse(data.decode())
+        found = parse(text_of(data))
     target = None
     if isinstance(found, dict) and isinstance(found.get("config"), dict):
         state = found.get("initial_state")
         if state is not None and str(state).upper() not in TARGETS:
-            raise Refused(400, f"{path}: initial_state must be one of {', '.join(TARGETS)}")
+            raise Refused(400, f"initial_state must be one of {', '.join(TARGETS)}")
         target = TARGETS[str(state).upper()] if state is not None else None
         found = {"name": found.get("name"), **found["config"]}
     if not isinstance(found, dict) or not found.get("name"):
-        raise Refused(400, f"{path} names no connector: it needs the property name")
-    config = {str(name): str(value) for name, value in found.items() if value is not None}
-    return config["name"], config, target
+        raise Refused(400, "the file names no connector: it needs the property name")
+    config = {name: setting_text(name, value) for name, value in found.items()}
+    return str(config["name"]), config, target
+
+
+def setting_text(name: str, value: object) -> str | None:
+    """A value of JSON as the text of a setting. A null stays, and the check of the connector refuses it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str | int | float):
+        return None if value is None else str(value)
+    raise Refused(400, f"{name} must be a text, a number or a boolean, not {json.dumps(value)[:100]}")

@@ -1,7 +1,8 @@
 """Patterns of Java's SimpleDateFormat in UTC, for whole columns: times to texts and texts to times.
 
-Letters: y M d H h k K m s S E a D u z Z X and quoted text. Parsing is lenient as Java's is: a month 13 is the
-January after, and text behind the pattern is ignored. Other letters are refused with their name.
+Letters: G y M L d H h k K m s S E a D u z Z X and quoted text, to write also Y w W F: weeks as in the United
+States, from Sunday, where the first one has the first of January. Parsing is lenient as Java's is: a month 13
+is the January after, and text behind the pattern is ignored. Other letters are refused with their name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import pyarrow.compute as pc
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")  # fmt: skip
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-KNOWN = "yMdHhkKmsSEaDuzZX"
+KNOWN = "GyYMLwWDdFEuaHkKhmsSzZX"
+WRITTEN = "YwWF"  # letters that texts are not read with
 NUMERIC = "yMdHhkKmsSDu"
 
 
@@ -26,6 +28,7 @@ class DateFormat:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.pieces = list(pieces_of(pattern))
+        self._unread = next((letter for letter, _ in self.pieces if letter and letter in WRITTEN), None)
         self._reader, self._order = self._regex()
 
     def texts(self, times: Any) -> Any:
@@ -40,6 +43,8 @@ class DateFormat:
 
     def times(self, texts: Any) -> Any:
         """`timestamp[ms, UTC]` of texts. ValueError names the first text that does not fit."""
+        if self._unread is not None:
+            raise ValueError(f"The pattern {self.pattern} has {self._unread!r}: texts cannot be read with it")
         found = pc.extract_regex(texts, self._reader)
         wrong = pc.and_(found.is_null(), texts.is_valid())
         if pc.any(wrong).as_py():
@@ -81,7 +86,7 @@ def pieces_of(pattern: str) -> list[tuple[str | None, str]]:
         elif piece[2] is not None:
             if piece[2] not in KNOWN:
                 raise ValueError(f"Illegal pattern character {piece[2]!r}; possible are {' '.join(KNOWN)}")
-            found.append((piece[2], text))
+            found.append(("M" if piece[2] == "L" else piece[2], text))
         else:
             found.append((None, text))
     return found
@@ -90,8 +95,12 @@ def pieces_of(pattern: str) -> list[tuple[str | None, str]]:
 def formatted(times: Any, letter: str, width: int) -> Any:
     if letter in "zZX":
         return {"z": "UTC", "Z": "+0000", "X": "Z"}[letter]
-    if letter == "y":
+    if letter == "G":
+        return "AD"
+    if letter in "yY":
         year = pc.year(times)
+        if letter == "Y":
+            year = pc.add(year, ends_in_first_week(times).cast(pa.int64()))
         return (
             padded(pc.subtract(year, pc.multiply(pc.divide(year, 100), 100)), 2)
             if width == 2
@@ -120,6 +129,12 @@ def number_of(times: Any, letter: str) -> Any:
         return pc.millisecond(times)
     if letter == "D":
         return pc.day_of_year(times)
+    if letter == "w":
+        return pc.if_else(ends_in_first_week(times), 1, week_since(times, pc.day_of_year(times)))
+    if letter == "W":
+        return week_since(times, pc.day(times))
+    if letter == "F":
+        return pc.add(pc.divide(pc.subtract(pc.day(times), 1), 7), 1)
     if letter == "u":
         return pc.add(pc.day_of_week(times), 1)
     hour = pc.hour(times)
@@ -128,6 +143,18 @@ def number_of(times: Any, letter: str) -> Any:
     if letter in "hk":
         hour = pc.if_else(pc.equal(hour, 0), 12 if letter == "h" else 24, hour)
     return hour
+
+
+def week_since(times: Any, day: Any) -> Any:
+    """The week in a span that began `day` - 1 days before. Weeks begin on Sunday, the first may be cut."""
+    weekday = pc.day_of_week(times, week_start=7)
+    return pc.divide(pc.add(day, pc.subtract(12, weekday)), 7)
+
+
+def ends_in_first_week(times: Any) -> Any:
+    """Whether days of December lie in the week of the first of January."""
+    saturday = pc.add(pc.day(times), pc.subtract(6, pc.day_of_week(times, week_start=7)))
+    return pc.and_(pc.equal(pc.month(times), 12), pc.greater(saturday, 31))
 
 
 def padded(numbers: Any, width: int) -> Any:
@@ -140,6 +167,8 @@ def named(numbers: Any, names: tuple[str, ...]) -> Any:
 
 def reading(letter: str, width: int, following: str | None) -> str:
     """The regular expression of a field in a text. A number next to a number has a fixed width."""
+    if letter == "G":
+        return "[Aa][Dd]"
     if letter == "E":
         return "[A-Za-z]+"
     if letter == "a":

@@ -6,6 +6,7 @@ to files (`${env:NAME}`, `${file:PATH:KEY}`), so that no file holds a password.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from barnabas.services.settings import (
 )
 from barnabas.services.settings.service_settings import ServiceSettings, SettingsTable, settings_table
 from barnabas.settings.errors import SettingsError
-from barnabas.settings.properties import parse
+from barnabas.settings.properties import parse, text_of
 
 SERVICES = {
     "alerts": alert_rows,
@@ -66,8 +67,8 @@ def from_file(path: Path) -> dict[str, str]:
             data = file.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise SettingsError(f"{path} is larger than {FILE_BYTES_MAX} bytes: it is no properties file")
-        return parse(data.decode())
+        if b"\0" in data or data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+            raise SettingsError(f"{path} is no text file")
+        return parse(text_of(data))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is no text file") from None

@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+import httpx
+
 from barnabas.connect.connectors.objects.hdfs_address import HdfsPlace
 from barnabas.connect.connectors.objects.storage import TEMPORARY, local_file
 from barnabas.connect.connectors.objects.webhdfs import ABSENT, HdfsRefused, WebHdfs
@@ -16,9 +18,11 @@ from barnabas.connect.plugins import RetriableError
 
 
 class HdfsStorage:
-    def __init__(self, place: HdfsPlace, tls: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, place: HdfsPlace, tls: Mapping[str, str] | None = None, login: httpx.Auth | None = None
+    ) -> None:
         self._root = place.root.rstrip("/")
-        self._hdfs = WebHdfs(place, tls)
+        self._hdfs = WebHdfs(place, tls, login)
         self._folders: set[str] = set()  # that are made already
 
     def put_file(self, name: str, file: Any) -> None:

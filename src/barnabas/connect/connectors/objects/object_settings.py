@@ -14,6 +14,7 @@ from barnabas.connect.connectors.objects.compatibility import LEVELS
 from barnabas.connect.connectors.objects.cutting import Rules
 from barnabas.connect.connectors.objects.formats import Format
 from barnabas.connect.connectors.objects.hdfs_address import is_hdfs, place_of
+from barnabas.connect.connectors.objects.hdfs_kerberos import Negotiate
 from barnabas.connect.connectors.objects.hdfs_storage import HdfsStorage
 from barnabas.connect.connectors.objects.storage import RETRIES, Storage, storage_at
 from barnabas.connect.connectors.stores.http_client import tls_properties
@@ -45,6 +46,8 @@ REFUSED = {
     "directory.delim": ("/", "folders are divided by / only"),
 }
 S3_WITHOUT_EFFECT = {
+    "hdfs.namenode.principal": (None, "the namenode is HTTP@host"),
+    "kerberos.ticket.renew.period.ms": ("3600000", "tickets are renewed when they expire"),
     "storage.class": ("io.confluent.connect.s3.storage.S3Storage", "it is always S3"),
     "s3.credentials.provider.class": (
         "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
@@ -68,7 +71,6 @@ HDFS_WITHOUT_EFFECT = {
 }
 HDFS_REFUSED = {
     "hive.integration": ("false", "tables of Hive are not made"),
-    "hdfs.authentication.kerberos": ("false", "the cluster must take simple logins"),
 }
 
 
@@ -193,8 +195,19 @@ def storage_of(settings: Settings) -> Storage:
             settings.text("hadoop.conf.dir"),
             settings.text("barnabas.hdfs.user"),
         )
-        return HdfsStorage(place, tls_properties(settings, "barnabas.webhdfs.ssl."))
+        return HdfsStorage(place, tls_properties(settings, "barnabas.webhdfs.ssl."), login_of(settings))
     return storage_at(url, access, part_bytes, encryption_of(settings), retries_of(settings))
+
+
+def login_of(settings: Settings) -> Negotiate | None:
+    """The login at a cluster with Kerberos."""
+    if not settings.flag("hdfs.authentication.kerberos"):
+        return None
+    if settings.text("barnabas.hdfs.user"):
+        raise ConnectError(
+            "barnabas.hdfs.user has no place beside Kerberos: connect.hdfs.principal is the user"
+        )
+    return Negotiate(settings.text("connect.hdfs.principal"), settings.text("connect.hdfs.keytab"))
 
 
 def url_of(settings: Settings) -> str:
@@ -402,6 +415,12 @@ def define_hdfs(found: ConfigDef) -> ConfigDef:
         "barnabas.webhdfs.url", "LIST", [], "MEDIUM",
         "HTTP addresses of namenodes, or of HttpFS; none: port 9870, or as hdfs-site.xml tells.",
     )  # fmt: skip
+    found.define("hdfs.authentication.kerberos", "BOOLEAN", False, "HIGH", "Log in with Kerberos.")
+    found.define(
+        "connect.hdfs.principal", "STRING", "", "HIGH",
+        "The principal, with _HOST for this host's name; none: that of the ticket cache.",
+    )  # fmt: skip
+    found.define("connect.hdfs.keytab", "STRING", "", "HIGH", "Its key table; none: the ticket cache.")
     return found.define(
         "barnabas.hdfs.user",
         "STRING",

@@ -49,14 +49,19 @@ class HdfsRefused(ConnectError):
 class WebHdfs:
     """One client of one task."""
 
-    def __init__(self, place: HdfsPlace, tls: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, place: HdfsPlace, tls: Mapping[str, str] | None = None, login: httpx.Auth | None = None
+    ) -> None:
+        """`login` proves who the user is; without it the cluster takes the name as it is given."""
         self._namenodes = list(place.namenodes)  # the one that answered last is the first
-        self._user = place.user
+        self._names = {"user.name": place.user} if login is None else {}
         try:
             verify: Any = client_tls(tls) if tls else True
         except SecuritySettingsError as error:
             raise ConnectError(f"the settings barnabas.webhdfs.ssl.* are wrong: {error}") from error
-        self._client = httpx.Client(verify=verify, timeout=TIMEOUT, trust_env=False, follow_redirects=False)
+        self._client = httpx.Client(
+            verify=verify, timeout=TIMEOUT, trust_env=False, follow_redirects=False, auth=login
+        )
 
     def create(self, path: str, file: Any) -> None:
         """Write a new file, or replace one, from the position of `file` on."""
@@ -149,7 +154,7 @@ class WebHdfs:
 
     def _asked(self, method: str, path: str, operation: str, **more: str) -> httpx.Response:
         """The response of the active namenode."""
-        params = {"op": operation, "user.name": self._user, **more}
+        params = {"op": operation, **self._names, **more}
         failure: ConnectError | None = None
         for base in list(self._namenodes):
             try:
@@ -209,7 +214,7 @@ def refusal(answer: httpx.Response, path: str) -> ConnectError:
         name, text = "", f"status {answer.status_code}"
     shown = f"HDFS refuses {answer.request.method} {path}: {f'{name}: ' if name else ''}{text}"
     if answer.status_code == 401:
-        return HdfsRefused(name, f"{shown}. Kerberos is not built: the cluster must take simple logins")
+        return HdfsRefused(name, f"{shown}. A cluster with Kerberos needs hdfs.authentication.kerberos=true")
     if name == "AccessControlException":
         shown += ". barnabas.hdfs.user names the user"
     if name == ABSENT or name in FINAL:

@@ -28,6 +28,7 @@ from barnabas.registry.service import metrics as registry_metrics
 from barnabas.registry.state.state import State
 from barnabas.rest.application.service import MEASURED
 from barnabas.services.metrics import ServiceMetrics
+from barnabas.streams.spark.batch_measures import Accesses, Ages, BatchMeasures, StoreMeasures
 from barnabas.streams.spark.task_metrics import TaskMetrics
 from barnabas.streams.spark.task_port import TaskId, TaskResult
 from connect.fakes import QuietPlugins
@@ -80,7 +81,12 @@ def of_the_engine(folder: Path) -> set[str]:
     """The page of Streams on Spark."""
     place = TopicPartition("words", 0)
     tasks = TaskMetrics()
-    tasks.add(TaskResult(TaskId(0, 0), records=5, outputs=7, seconds=0.5))
+    phases = dict.fromkeys(("poll", "process", "flush", "send", "commit", "restore"), 0.1)
+    once = {"get": Accesses(3, 3000, 1500), "put": Accesses(3, 3000, 1500)}
+    measures = BatchMeasures(
+        phases, Ages(50.0, 5, 5.0, 20.0), 9, {"KSTREAM-SOURCE": 5}, {"counts": StoreMeasures(once, 2)}
+    )
+    tasks.add(TaskResult(TaskId(0, 0), records=5, outputs=7, seconds=0.5, measures=measures))
     tasks.measure_lag({place: 9}, {place: 4})
     reporter = Reporter(FolderPlace(folder), "words", "streams", write_s=0.01)
     reporter.set_state("words-0", QueryState.RUNNING)

@@ -27,10 +27,11 @@ from barnabas.testing.waiting import wait_until
 
 from .other_pages import of_the_engine
 from .prometheus import Prometheus
+from .streams_page import Words
 
-RUNNING = {"", "lag", "pipelines"}
+RUNNING = {"", "lag", "pipelines", "streams"}
 # Parts that do not run in this test: their queries must be understood, and have no data.
-NOT_RUNNING = {"audit", "connect", "streams", "node_exporter"}
+NOT_RUNNING = {"audit", "connect", "node_exporter"}
 VARIABLES = {
     "$__rate_interval": "10s",
     "$instance": ".*",
@@ -102,20 +103,27 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> It
     ports = [node.properties["barnabas.metrics.port"] for node in cluster.nodes.values()]
     [lag_port] = free_ports(1)
     endpoint = pipeline_endpoint(folder / "timeline")
+    words = Words(cluster, folder / "streams")
     jobs = {
         "barnabas": [f"127.0.0.1:{port}" for port in ports],
         "strimzi": [f"127.0.0.1:{port}" for port in ports],
         "confluent": [f"127.0.0.1:{port}" for port in ports],
         "lag": [f"127.0.0.1:{lag_port}"],
         "pipeline": [f"127.0.0.1:{endpoint.port}"],
+        "streams": [f"127.0.0.1:{words.endpoint.port}"],
     }
     dialects = {"strimzi": "strimzi", "confluent": "confluent"}
-    with closing(endpoint), Prometheus(folder, jobs, folder / RULES, dialects) as found:
+    with (
+        closing(endpoint),
+        Prometheus(folder, jobs, folder / RULES, dialects) as found,
+        closing(words),
+    ):
         cluster.create_topic(TOPIC, partitions=3, replication_factor=3)
         load = Load(cluster.bootstrap)
+        words.start()
         with lag_service(cluster.bootstrap, lag_port):
             try:
-                wait_until(lambda: len(found.query("up == 1")) == 11, DATA_S_MAX, "all targets are scraped")
+                wait_until(lambda: len(found.query("up == 1")) == 12, DATA_S_MAX, "all targets are scraped")
                 yield found
             finally:
                 load.stop()
@@ -288,5 +296,5 @@ def test_the_dashboard_of_streams_asks_for_what_our_streams_show(tmp_path: Path)
         for query in panel.queries
         for name in re.findall(r"\b((?:kafka|barnabas)_\w+)", query.text)
     }
-    assert len(asked) >= 9
+    assert len(asked) >= 20
     assert asked <= served

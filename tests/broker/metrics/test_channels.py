@@ -1,4 +1,4 @@
-"""What nodes of a cluster show of each other: channels by purpose, forwarded requests, reassignments."""
+"""Metrics of nodes about each other: channels by purpose, forwarded requests, reassignments."""
 
 from __future__ import annotations
 

@@ -103,6 +103,14 @@ class Reporter:
                 found.metrics = bounded_metrics(metrics)
             self._news()
 
+    def measured(self, query: str, *, lag: int | None, metrics: Mapping[str, Mapping[str, float]]) -> None:
+        """Metrics of a query between its batches: rates fall, and the lag grows."""
+        with self._lock:
+            found = self._query(query)
+            if found is not None:
+                found.lag, found.metrics = lag, bounded_metrics(metrics)
+                self._news()
+
     def failed(self, query: str, error: str, *, state: str = QueryState.FAILED, detail: str = "") -> None:
         """Note the last error of a query; `error` must hold no secrets."""
         with self._lock:

@@ -117,10 +117,24 @@ def known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bounded_metrics(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Metrics of the query's own, or sums over its parts if they are too many."""
-    if sum(map(len, metrics.values())) <= METRICS_MAX:
-        return {name: dict(each) for name, each in metrics.items()}
-    return {name: {"": sum(each.values())} for name, each in metrics.items()}
+    """Metrics of the query's own. If they are too many, those with the most parts become one value."""
+    found = {name: dict(each) for name, each in metrics.items()}
+    left = sum(map(len, found.values())) - METRICS_MAX
+    for name in sorted(found, key=lambda name: -len(found[name])):
+        if left <= 0:
+            break
+        left -= len(found[name]) - 1
+        found[name] = {"": together(name, list(found[name].values()))}
+    return found
+
+
+def together(name: str, values: list[float]) -> float:
+    """One value for all parts of a metric: what its name means tells how."""
+    if name.endswith("_max"):
+        return max(values)
+    if name.endswith("_min"):
+        return min(values)
+    return sum(values) / (len(values) if name.endswith(("_avg", "_ratio")) else 1)
 
 
 def bounded_offsets(offsets: Mapping[str, Any]) -> dict[str, Any]:

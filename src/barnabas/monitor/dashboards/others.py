@@ -21,6 +21,17 @@ def of_tasks(counter: str) -> Query:
     return Query(f"sum by (application, query) ({rate})", "{{application}} {{query}}")
 
 
+def of_threads(name: str, legend: str) -> Query:
+    """A metric of a query, which stands for a thread."""
+    metric = f"kafka_streams_stream_thread_metrics_{name}{{{APPLICATION}}}"
+    return Query(f"max by (application, query) ({metric})", legend)
+
+
+def of_parts(metric: str) -> Query:
+    """The largest value of each task or store."""
+    return Query(f"max by (application, query, part) ({metric}{{{APPLICATION}}})", "{{query}} {{part}}")
+
+
 PIPELINES = Dashboard(
     "pipelines",
     "pipelines",
@@ -349,8 +360,93 @@ STREAMS_DASHBOARD = Dashboard(
                             "{{application}} {{query}}",
                         )
                     ],
-                    "Time for a record in the last batch of the slowest task.",
+                    "Time for a record in the slowest task, of the last minute.",
                     "ns",
+                ),
+            ],
+        ),
+        Row(
+            "Where time goes",
+            [
+                Panel(
+                    "Phases",
+                    [
+                        of_threads(f"{phase}_ratio", f"{{{{query}}}} {phase}")
+                        for phase in ("poll", "process", "commit")
+                    ],
+                    "Share of a batch's time that reading, processing and committing take.",
+                    "percentunit",
+                ),
+                Panel(
+                    "Poll latency",
+                    [of_threads("poll_latency_max", "{{application}} {{query}}")],
+                    "The longest time to read the records of a batch.",
+                    "ms",
+                ),
+                Panel(
+                    "Records of a batch",
+                    [of_threads("poll_records_avg", "{{application}} {{query}}")],
+                    "Mean of the last minute.",
+                ),
+                Panel(
+                    "Commit latency",
+                    [of_threads("commit_latency_max", "{{application}} {{query}}")],
+                    "The longest commit of offsets and results.",
+                    "ms",
+                ),
+                Panel(
+                    "Age of records",
+                    [
+                        Query(
+                            "max by (application, query) "
+                            "(kafka_streams_stream_processor_node_metrics_record_e2e_latency_max"
+                            f'{{{APPLICATION}, part=~".* terminal"}})',
+                            "{{application}} {{query}}",
+                        )
+                    ],
+                    "Time from the timestamp of the oldest record until its results were committed.",
+                    "ms",
+                ),
+                Panel(
+                    "Tasks that failed",
+                    [of_tasks("kafka_streams_stream_thread_metrics_task_closed_total")],
+                    "Tasks a second whose batch failed; they begin anew.",
+                    "cps",
+                ),
+            ],
+        ),
+        Row(
+            "State",
+            [
+                Panel(
+                    "Flush latency",
+                    [of_parts("kafka_streams_stream_state_metrics_flush_latency_max")],
+                    "The longest time to write a task's state, of the last minute.",
+                    "ns",
+                ),
+                Panel(
+                    "Restored",
+                    [of_tasks("kafka_streams_stream_task_metrics_restore_total")],
+                    "Records a second that were read from changelogs because a state was lost.",
+                    "cps",
+                ),
+                Panel(
+                    "Get latency",
+                    [of_parts("kafka_streams_stream_state_metrics_get_latency_avg")],
+                    "Time to read a page of a store, with metrics.recording.level=DEBUG.",
+                    "ns",
+                ),
+                Panel(
+                    "Put latency",
+                    [of_parts("kafka_streams_stream_state_metrics_put_latency_avg")],
+                    "Time to change a page of a store, with metrics.recording.level=DEBUG.",
+                    "ns",
+                ),
+                Panel(
+                    "Pages in memory",
+                    [of_parts("kafka_streams_stream_record_cache_metrics_hit_ratio_avg")],
+                    "Share of pages that were in memory, with metrics.recording.level=DEBUG.",
+                    "percentunit",
                 ),
             ],
         ),

@@ -111,6 +111,16 @@ def builds(kind: type[Node]) -> Callable[[Build], Build]:
     return register
 
 
+def counted(process: Process, name: str, counts: Counter[str]) -> Process:
+    """A node's process that counts its records."""
+
+    def counting(key: Any, value: Any, timestamp: int) -> None:
+        counts[name] += 1
+        process(key, value, timestamp)
+
+    return counting
+
+
 def nowhere(key: Any, value: Any, timestamp: int) -> None:
     """The forward of a node without children."""
 
@@ -140,12 +150,14 @@ class Task:
         handlers: Handlers | None = None,
         global_states: Mapping[str, State] | None = None,
         now_ms: int = 0,
+        counts_nodes: bool = False,
     ) -> None:
         self.subtopology, self.backend, self.application_id = subtopology, backend, application_id
         self.partition, self.handlers = partition, handlers or Handlers()
         self.outputs: list[Output] = []
         self.dropped: Counter[str] = Counter()
         self.problems = 0  # expressions that had no value
+        self.node_counts: Counter[str] | None = Counter() if counts_nodes else None  # records by node
         self.now_ms = now_ms
         stored = backend.get(TASK_STORE, TIME)
         self.stream_time: int = _TIME.unpack(stored)[0] if stored else -1
@@ -194,7 +206,10 @@ class Task:
         except KeyError:
             raise TaskError(f"{node.name}: the interpreter cannot run a {type(node).__name__}") from None
         forward = nowhere if isinstance(node, Branch) else self._fan_out(children)
-        process = self.processes[node.name] = build(self, node, forward)
+        process = build(self, node, forward)
+        if self.node_counts is not None:
+            process = counted(process, node.name, self.node_counts)
+        self.processes[node.name] = process
         if isinstance(node, Source):
             self._entries.update(dict.fromkeys(node.topics, process))
             if node.pattern is not None:
@@ -315,6 +330,8 @@ class Task:
         """The task goes on after a batch that was committed: counts and results begin anew."""
         self.now_ms, self.problems = now_ms, 0
         self.dropped.clear()
+        if self.node_counts is not None:
+            self.node_counts.clear()
         self.outputs = []
 
     def forget(self) -> None:

@@ -95,6 +95,8 @@ class ColumnTask:
             given = self._given(node, parts, order)
             if given is not None and len(given):
                 self.task.node_name, self.origins.node = node.name, place
+                if self.task.node_counts is not None:
+                    self.task.node_counts[node.name] += len(given)
                 self.results[node.name] = self._steps[node.name](given)
         if self.task.punctuations:
             raise NotColumnar("timers run between records")

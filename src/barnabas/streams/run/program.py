@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Mapping
 
 from barnabas.client.blocking import run
@@ -30,6 +31,7 @@ from barnabas.streams.spark.renewing import PlanQueries
 
 KIND = "stream"
 PROGRAM = "streams"
+REFRESH_S = 10
 
 
 def main(arguments: Mapping[str, object]) -> int:
@@ -88,7 +90,8 @@ def plan_queries(
 
 
 def report(reporter: Reporter, running: list[Query], seen: dict[str, int]) -> None:
-    """Tell the catalogue of batches that ended since the last report."""
+    """Tell the catalogue of batches that ended since the last report, and now and then of metrics alone."""
+    now_s = int(time.monotonic())
     for query in running:
         if query.batches != seen.get(query.name, 0):
             before = seen.get(f"{query.name}/records", 0)
@@ -104,6 +107,10 @@ def report(reporter: Reporter, running: list[Query], seen: dict[str, int]) -> No
             seen[query.name] = query.batches
             seen[f"{query.name}/records"] = query.records
             seen[f"{query.name}/outputs"] = query.outputs
+            seen[f"{query.name}/at"] = now_s
+        elif now_s - seen.get(f"{query.name}/at", now_s) >= REFRESH_S:
+            reporter.measured(query.name, lag=query.metrics.lag, metrics=query.metrics.snapshot())
+            seen[f"{query.name}/at"] = now_s
 
 
 if __name__ == "__main__":

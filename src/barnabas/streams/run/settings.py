@@ -42,6 +42,8 @@ PURGE_INTERVAL = "repartition.purge.interval.ms"
 REPLICAS = "replication.factor"
 TOPIC = "topic."  # settings of internal topics
 METADATA_AGE = "metadata.max.age.ms"
+RECORDING_LEVEL = "metrics.recording.level"
+LEVELS = {"INFO": False, "DEBUG": True, "TRACE": True}  # whether stores and nodes are measured
 MASTER = "spark.master"
 HTTP = "http."  # settings of the service that answers interactive queries
 OWN = {
@@ -54,6 +56,7 @@ OWN = {
     PURGE_INTERVAL,
     REPLICAS,
     METADATA_AGE,
+    RECORDING_LEVEL,
     OPTIMIZATION,
     DESERIALIZATION,
     PROCESSING,
@@ -92,7 +95,16 @@ def streams_settings(application_id: str, servers: str, given: Mapping[str, str]
     spark = {name: value for name, value in given.items() if name.startswith("spark.")}
     client = client_of(servers, given, is_exactly_once=GUARANTEES[guarantee])
     folder = given.get("state.dir") or str(Path(tempfile.gettempdir()) / "kafka-streams")
-    tasks = TaskSettings(application_id, client, str(Path(folder).absolute()), GUARANTEES[guarantee])
+    level = given.get(RECORDING_LEVEL, "INFO")
+    if level not in LEVELS:
+        raise OptionError(f"{RECORDING_LEVEL} is {level!r}, it may be {', '.join(LEVELS)}")
+    tasks = TaskSettings(
+        application_id,
+        client,
+        str(Path(folder).absolute()),
+        GUARANTEES[guarantee],
+        measures_details=LEVELS[level],
+    )
     sinks: list[ErrorSink] = []
     if DEAD_LETTERS in given:
         sinks.append(DeadLetters(given[DEAD_LETTERS]))

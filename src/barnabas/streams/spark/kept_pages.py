@@ -35,6 +35,7 @@ def weight_of_all(changes: Changes) -> int:
 class KeptPages:
     def __init__(self) -> None:
         self.changes: Changes = {}  # of the batch that runs
+        self.misses = 0  # pages that had to be read
         self._pages: Changes = {}
         self._older: Changes = {}
         self._weight = 0  # of the younger pages: at least as much as they have
@@ -62,6 +63,7 @@ class KeptPages:
                     self._weight += PAGE_OVERHEAD + len(page or b"")
                 else:
                     found.append(key)
+        self.misses += len(found)
         return found
 
     def keep(self, store: str, pages: Mapping[bytes, bytes | None]) -> None:

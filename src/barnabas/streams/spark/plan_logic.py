@@ -78,7 +78,9 @@ class PlanLogic:
         task = self._newest
         if task is None:
             return TaskCounts()
-        return TaskCounts(dict(task.dropped), task.problems, task.next_wall_clock_ms)
+        return TaskCounts(
+            dict(task.dropped), task.problems, task.next_wall_clock_ms, dict(task.node_counts or {})
+        )
 
     def process_parts(self, parts: Sequence[Part]) -> list[pa.Table] | None:
         return run_by_columns(self._made, parts) if self._kept is None else None
@@ -105,6 +107,7 @@ class MakePlanLogic:
     number: int
     client: ClientSettings
     handlers: Handlers = field(default_factory=Handlers)
+    counts_nodes: bool = False  # count the records of each node
 
     def __call__(self, state: StateFile, partition: int) -> PlanLogic:
         subtopology = self.plan.subtopologies[self.number]
@@ -119,6 +122,7 @@ class MakePlanLogic:
                 handlers=self.handlers,
                 global_states=global_states,
                 now_ms=int(time.time() * 1000),
+                counts_nodes=self.counts_nodes,
             )
 
         has_processors = any(isinstance(node, Process) for node in subtopology.nodes)
@@ -155,6 +159,7 @@ class MakePlanLogic:
                 if spec.source_topic is not None:  # its next records are input that is not processed yet
                     stop = positions.get(TopicPartition(changelog, partition), 0)
                 count = restore_store(cluster, store, changelog, partition, state.keep, stop)
+                state.records_restored += count
                 log.info("%d records of %s-%d were restored", count, changelog, partition)
         if facts:
             found = json.loads(zlib.decompress(base64.b64decode(facts)))

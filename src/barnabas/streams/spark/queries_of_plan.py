@@ -46,7 +46,7 @@ def queries_of(
             continue
         topics = topics_of(subtopology, counts)
         logic: MakeLogic = (
-            MakePlanLogic(plan, number, settings.client, handlers or Handlers())
+            MakePlanLogic(plan, number, settings.client, handlers or Handlers(), settings.measures_details)
             if make_logic is None
             else make_logic(number)
         )

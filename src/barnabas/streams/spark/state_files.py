@@ -66,6 +66,7 @@ class StateFile:
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.executescript(SCHEMA)
         self._memory = KeptPages()
+        self.records_restored = 0  # from changelogs
         self._seen = 0  # the last step that is in memory
         self._has_ranges = False
         self._take_over_prepared()
@@ -321,12 +322,12 @@ def _place(row: Row) -> tuple[str, bytes]:
 _open: dict[Path, StateFile] = {}
 
 
-def state_file(path: Path) -> StateFile:
+def state_file(path: Path, make: type[StateFile] = StateFile) -> StateFile:
     """The file of this process: it stays open between batches, and keeps pages in memory."""
     found = _open.get(path)
     if found is not None and not path.exists():  # a reset deleted it
         found.close()
         found = None
     if found is None:
-        found = _open[path] = StateFile(path)
+        found = _open[path] = make(path)
     return found

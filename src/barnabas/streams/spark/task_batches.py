@@ -30,6 +30,8 @@ from barnabas.spark.basics.cluster import WorkerCluster, shared_cluster
 from barnabas.spark.planning import limited
 from barnabas.spark.reading.fetcher import LATEST, OffsetRange
 from barnabas.streams.columns.task import Part
+from barnabas.streams.spark.batch_measures import BatchMeasures, Stopwatch, ages_of
+from barnabas.streams.spark.measured_state import MeasuredStateFile
 from barnabas.streams.spark.state_files import NEW, RESTORING, StateFile, StateLost, state_file
 from barnabas.streams.spark.task_outputs import TaskWriter, drop_writers, table_of, task_writer
 from barnabas.streams.spark.task_port import (
@@ -61,16 +63,22 @@ def no_step(name: str) -> None:
 
 def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: Step = no_step) -> TaskResult:
     """Process a batch and commit it. Whatever fails before the commit leaves the group where it stood."""
-    began = time.monotonic()
+    began, watch = time.monotonic(), Stopwatch()
     questions = shared_cluster(settings.client)
     writer = task_writer(settings, batch.task)
     transaction = standing(settings, batch.task, writer)
     step("init")
     places = [each.place for each in batch.ranges]
     committed = run(transaction.committed(settings.application_id, places))
-    state = state_file(path_of(settings, batch.task))
+    state = state_file(
+        path_of(settings, batch.task), MeasuredStateFile if settings.measures_details else StateFile
+    )
+    restored_before = state.records_restored
+    watch.lap("begin")
     settle(state, batch.task.partition, committed, make)
     step("settled")
+    restored = state.records_restored - restored_before
+    watch.lap("restore" if restored else "begin")
     ranges = [
         replace(each, start=committed[each.place][0]) if each.place in committed else each
         for each in batch.ranges
@@ -87,15 +95,21 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
         parts, ranges = read_parts(questions, ranges, timeout_ms, fails_on_loss=settings.fails_on_loss)
         stops = {each.place: each.stop for each in ranges}
         count = sum(part.records.num_rows for part in parts)
+        watch.lap("poll")
+        ages = ages_of(parts, time.time())
         outputs = results(logic, parts)
         version = uuid.uuid4().hex
+        watch.lap("process")
         has_sent = True
         writer.send(transaction, outputs)
         step("sent")
+        watch.lap("send")
         state.prepare(version)  # while brokers write the results
         step("prepared")
         facts = make.facts(state) if isinstance(make, Restores) else ""
+        watch.lap("flush")
         writer.flush()
+        watch.lap("send")
         step("written")
         commit_offsets(settings, transaction, with_metadata(stops, version, facts), step)
     except BaseException:
@@ -108,13 +122,24 @@ def run_task(settings: TaskSettings, batch: TaskBatch, make: MakeLogic, step: St
             run(transaction.end(commit=False))
         raise
     step("committed")
+    watch.lap("commit")
     state.commit(version)
     if isinstance(logic, Lasting):
         logic.committed()
     step("applied")
+    watch.lap("flush")
     counts = logic.counts if isinstance(logic, Counts) else TaskCounts()
     rows, seconds = sum(table.num_rows for table in outputs), time.monotonic() - began
-    return TaskResult(batch.task, count, rows, positions_of(stops), counts=counts, seconds=seconds)
+    measures = BatchMeasures(
+        watch.phases,
+        ages,
+        restored,
+        counts.nodes,
+        state.pop_measures() if isinstance(state, MeasuredStateFile) else {},
+    )
+    return TaskResult(
+        batch.task, count, rows, positions_of(stops), counts=counts, seconds=seconds, measures=measures
+    )
 
 
 def standing(settings: TaskSettings, task: TaskId, writer: TaskWriter) -> Transaction:

@@ -16,6 +16,7 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.basics.settings import ClientSettings
 from barnabas.spark.reading.fetcher import OffsetRange
 from barnabas.streams.columns.task import Part
+from barnabas.streams.spark.batch_measures import NOTHING_MEASURED, BatchMeasures
 from barnabas.streams.spark.state_files import StateFile
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -94,6 +95,7 @@ class TaskCounts:
     dropped: Mapping[str, int] = field(default_factory=dict)
     problems: int = 0
     timer_ms: int | None = None
+    nodes: Mapping[str, int] = field(default_factory=dict)  # records by node, where they are counted
 
 
 @runtime_checkable
@@ -137,6 +139,7 @@ class TaskSettings:
     fails_on_loss: bool = True
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     wait_ms: int = WAIT_MS
+    measures_details: bool = False  # stores and nodes: metrics.recording.level=DEBUG
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +167,4 @@ class TaskResult:
     is_stopped_by_handler: bool = False
     counts: TaskCounts = TaskCounts()
     seconds: float = 0.0
+    measures: BatchMeasures = NOTHING_MEASURED

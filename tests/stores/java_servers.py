@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from barnabas.testing import maven
 from barnabas.testing.ports import free_ports
@@ -115,8 +116,11 @@ def answers(port: int) -> bool:
 
 
 MONGO = JavaServer(
-    "mongo-java-server-1.47.0",
-    ("de.bwaldvogel:mongo-java-server:1.47.0",),
+    "mongo-java-server-h2-1.47.0",
+    (
+        "de.bwaldvogel:mongo-java-server:1.47.0",
+        "de.bwaldvogel:mongo-java-server-h2-backend:1.47.0",
+    ),
     "TestMongo",
     "TestMongo.java",
 )
@@ -180,26 +184,78 @@ def hdfs(more: Mapping[str, str] | None = None, flags: Sequence[str] = ()) -> It
 
 @contextlib.contextmanager
 def mongo(port: int = 0) -> Iterator[str]:
-    """The connection string of a server."""
+    """The connection string of a server in memory."""
     port = port or free_ports(1)[0]
     with tempfile.TemporaryDirectory() as home, MONGO.running(Path(home), port, ["-Xmx256m"], [str(port)]):
         yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
 
 
-@contextlib.contextmanager
-def cassandra(keystore: str = "") -> Iterator[int]:
-    """The port of a node with one datacenter, `datacenter1`. With a keystore (PKCS #12, password `secret`)
-    clients need TLS and a password, and the first user is `cassandra` with the password `cassandra`."""
-    port, inner, jmx = free_ports(3)
-    with tempfile.TemporaryDirectory() as home:
-        settings = cassandra_settings(home, port, inner)
-        (Path(home) / "cassandra.yaml").write_text(settings + (secured(keystore) if keystore else ""))
+class Restartable:
+    """A server in a folder of its own that keeps its port and its data through `stop` and `start`."""
+
+    is_needed = True
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.home = Path(self._folder.name)
+        self._running = contextlib.ExitStack()
+
+    def run(self) -> contextlib.AbstractContextManager[object]:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        self._running.enter_context(self.run())
+
+    def stop(self) -> None:
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._folder.cleanup()
+
+
+class StoredMongo(Restartable):
+    """A server of MongoDB's protocol with its data in a file, without change streams. It is not killed but
+    told to end: the file is written with a delay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        [self.port] = free_ports(1)
+        self.uri = f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[None]:
+        arguments = [str(self.port), str(self.home / "data")]
+        with MONGO.running(self.home, self.port, ["-Xmx256m"], arguments) as process:
+            yield
+            process.communicate(timeout=START_S_MAX)
+
+
+class Cassandra(Restartable):
+    """A node with one datacenter, `datacenter1`; `stop` kills it. With a keystore (PKCS #12, password
+    `secret`) clients need TLS and a password, and the first user is `cassandra` with the password
+    `cassandra`; with a truststore they need a certificate, too."""
+
+    def __init__(self, keystore: str = "", truststore: str = "", flags: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.port, inner, jmx = free_ports(3)
+        home = str(self.home)
+        settings = cassandra_settings(home, self.port, inner)
+        if keystore:
+            settings += secured(keystore, truststore)
+        (self.home / "cassandra.yaml").write_text(settings)
         jars = maven.fetch(CASSANDRA.name, CASSANDRA.artifacts)
         agent = next(jars.glob("jamm-*.jar"))
-        flags = ["-Xms512m", "-Xmx512m", f"-javaagent:{agent}", "-Djdk.attach.allowAttachSelf=true"]
+        memory = ["-Xms512m", "-Xmx512m"]
+        flags = [*flags, *memory, f"-javaagent:{agent}", "-Djdk.attach.allowAttachSelf=true"]
         flags += [f"--add-exports={each}=ALL-UNNAMED" for each in EXPORTS]
         flags += [f"--add-opens={each}=ALL-UNNAMED" for each in OPENS]
-        flags += [
+        self._flags = [
+            *flags,
             f"-Dcassandra.config=file://{home}/cassandra.yaml",
             f"-Dcassandra.storagedir={home}/data",
             f"-Dcassandra.jmx.local.port={jmx}",
@@ -209,11 +265,17 @@ def cassandra(keystore: str = "") -> Iterator[int]:
             "-Dcassandra.superuser_setup_delay_ms=0",
             "-Djava.io.tmpdir=" + home,
         ]
-        with CASSANDRA.running(Path(home), port, flags, []):
-            yield port
+
+    def run(self) -> contextlib.AbstractContextManager[object]:
+        return CASSANDRA.running(self.home, self.port, self._flags, [])
 
 
-def secured(keystore: str) -> str:
+def secured(keystore: str, truststore: str) -> str:
+    wants_certificate = f"""
+  require_client_auth: true
+  truststore: {truststore}
+  truststore_password: secret
+""".rstrip()
     return f"""
 authenticator: PasswordAuthenticator
 authorizer: CassandraAuthorizer
@@ -222,7 +284,7 @@ client_encryption_options:
   optional: false
   keystore: {keystore}
   keystore_password: secret
-  store_type: PKCS12
+  store_type: PKCS12{wants_certificate if truststore else ""}
 """.lstrip()
 
 

@@ -121,7 +121,8 @@ def test_a_logger_fills_a_table_of_cassandra(workers: Workers, tmp_path: Path) -
     from cassandra.cluster import Cluster
 
     workers.revive()
-    with java_servers.cassandra() as port:
+    with java_servers.Cassandra() as node:
+        port = node.port
         cluster = Cluster(["127.0.0.1"], port=port, connect_timeout=60)
         session = cluster.connect()
         session.default_timeout = 60

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cassandra.cluster import Cluster, Session
+from cassandra import OperationTimedOut
+from cassandra.cluster import Cluster, NoHostAvailable, Session
 from tests.connect.connectors.contexts import started_sink
 from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
 from tests.stores import java_servers
@@ -50,19 +51,24 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def node() -> Iterator[java_servers.Cassandra]:
     reason = java_servers.CASSANDRA.available()
     if reason is not None:
         pytest.skip(f"no Cassandra: {reason}")
-    with java_servers.cassandra() as port:
-        cluster = Cluster(["127.0.0.1"], port=port, connect_timeout=60)
-        session = cluster.connect()
-        session.default_timeout = 60
-        session.execute(
-            "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-        )
-        yield Server(port, session)
-        cluster.shutdown()
+    with java_servers.Cassandra(flags=("-Dcassandra.test.fail_writes_ks=broken",)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(node: java_servers.Cassandra) -> Iterator[Server]:
+    cluster = Cluster(["127.0.0.1"], port=node.port, connect_timeout=60)
+    session = cluster.connect()
+    session.default_timeout = 60
+    session.execute(
+        "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+    )
+    yield Server(node.port, session)
+    cluster.shutdown()
 
 
 def records(
@@ -203,6 +209,36 @@ def test_poison_is_reported_alone(server: Server) -> None:
     task.stop()
 
 
+def test_records_that_nodes_fail_to_write_are_reported_at_last(server: Server) -> None:
+    replicated = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+    server.session.execute(f"CREATE KEYSPACE broken {replicated}")  # the node fails all writes to it
+    for space in ("broken", "shop"):
+        server.session.execute(f"CREATE TABLE {space}.w (id int PRIMARY KEY, n int)")
+    errant: list[Any] = []
+    config = {
+        "contactPoints": "127.0.0.1",
+        "port": str(server.port),
+        "loadBalancing.localDc": "datacenter1",
+        "topic.t.shop.w.mapping": "id=key, n=value.n",
+        "topic.u.broken.w.mapping": "id=key, n=value.n",
+        "retry.backoff.ms": "1",
+    }
+    task = started_sink(MappedCassandraSinkConnector, config, errant=reporting(errant))
+    batch = records("u", [(1, {"n": 1}), (1, {"n": 2}), (2, {"n": 3})])
+    for _ in range(10):
+        with pytest.raises(RetriableError, match="write"):
+            task.put(batch)
+        assert errant == []
+    task.put(batch)
+    assert [offset for offset, _ in errant] == [0, 1, 2]
+    assert "Cassandra refuses the record" in errant[0][1]
+    task.put(records("t", [(1, {"n": 1})], 3))
+    assert server.rows("SELECT id, n FROM shop.w") == [(1, 1)]
+    with pytest.raises(RetriableError):
+        task.put(batch)  # from the beginning
+    task.stop()
+
+
 def test_tables_and_servers_that_are_not_there(server: Server) -> None:
     task = mapped(server, "nowhere", "id=key")
     with pytest.raises(ConnectError, match="there is no table"):
@@ -255,8 +291,13 @@ def test_tables_by_schema_are_created_and_grow(server: Server) -> None:
 
 
 def test_killed_workers_leave_the_last_value_of_each_key(
-    server: Server, barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+    node: java_servers.Cassandra,
+    server: Server,
+    barnabas_broker: Broker,
+    barnabas_topic: str,
+    tmp_path: Path,
 ) -> None:
+    """The node is killed, too: once while no worker lives, once under a worker that writes."""
     rows = changes("cassandra", 2000, 60)
     server.session.execute("CREATE TABLE shop.killed (key text PRIMARY KEY, id int, text text)")
     connector = {
@@ -272,8 +313,12 @@ def test_killed_workers_leave_the_last_value_of_each_key(
     }
 
     def highest() -> int:
-        return max((row[0] for row in server.session.execute("SELECT id FROM shop.killed")), default=-1)
+        try:
+            found = server.session.execute("SELECT id FROM shop.killed")
+        except (NoHostAvailable, OperationTimedOut):
+            return -1  # the session has not found the node again
+        return max((row[0] for row in found), default=-1)
 
-    run_with_kills(tmp_path, barnabas_broker.bootstrap, connector, rows, highest)
+    run_with_kills(tmp_path, barnabas_broker.bootstrap, connector, rows, highest, node)
     found = server.session.execute("SELECT key, id, text FROM shop.killed")
     assert {row.key: {"id": row.id, "text": row.text} for row in found} == last_of_each(rows)

@@ -1,4 +1,4 @@
-"""The Cassandra sinks against a real node that asks for TLS and a password."""
+"""The Cassandra sinks against a real node that asks for TLS, a password and a certificate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def server() -> Iterator[Server]:
     context = ssl.create_default_context(cafile=found.ca_file)
     login = PlainTextAuthProvider("cassandra", "cassandra")
     keystore = found.write("cassandra.p12", found.broker.pkcs12("node", "secret"))
-    with java_servers.cassandra(keystore) as port:
+    truststore = found.write("clients.p12", found.authority.trust_pkcs12("ca", "secret"))
+    context.load_cert_chain(found.alice_file)
+    with java_servers.Cassandra(keystore, truststore) as node:
+        port = node.port
         cluster = Cluster(
             ["127.0.0.1"], port=port, connect_timeout=60, auth_provider=login, ssl_context=context
         )
@@ -69,6 +72,8 @@ def mapped(server: Server, **more: str) -> SinkTask:
         "ssl.provider": "JDK",
         "ssl.truststore.path": certificates().ca_file,
         "ssl.truststore.type": "PEM",
+        "ssl.keystore.path": certificates().alice_file,
+        "ssl.keystore.type": "PEM",
         "topic.t.shop.a.mapping": "id=key, n=value.n",
     }
     return started_sink(MappedCassandraSinkConnector, {**config, **more})
@@ -79,6 +84,7 @@ def test_rows_are_written_over_tls_with_a_password(server: Server) -> None:
     task.put(records("t", [(1, {"n": 1}), (2, {"n": 2})]))
     task.stop()
     assert server.rows("SELECT id, n FROM shop.a") == [(1, 1), (2, 2)]
+    own = certificates().write("alice.p12", certificates().alice.pkcs12("alice", "own"))
     trusted = certificates().write("ca.p12", certificates().authority.trust_pkcs12("ca", "trusted"))
     config = {
         "cassandra.contact.points": "127.0.0.1",
@@ -90,12 +96,19 @@ def test_rows_are_written_over_tls_with_a_password(server: Server) -> None:
         "cassandra.ssl.enabled": "true",
         "cassandra.ssl.truststore.path": trusted,
         "cassandra.ssl.truststore.password": "trusted",
+        "cassandra.ssl.keystore.path": own,
+        "cassandra.ssl.keystore.password": "own",
         "cassandra.consistency.level": "ONE",
     }
     other = started_sink(TableCassandraSinkConnector, config)
     other.put(records("made", [({"id": 1}, {"n": 5})], key=struct(id=INT64), value=ORDER))
     other.stop()
     assert server.rows("SELECT id, n FROM shop.made") == [(1, 5)]
+
+
+def stranger() -> str:
+    found = certificates()
+    return found.store("mallory.pem", found.mallory)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -107,5 +120,9 @@ def test_a_wrong_password_fails_the_task_and_a_strange_certificate_is_told(serve
     task = mapped(server, **{"ssl.truststore.path": certificates().other_ca_file})
     with pytest.raises(RetriableError, match="CERTIFICATE_VERIFY_FAILED"):
         task.put(records("t", [(1, {"n": 1})]))
+    for keystore in ({"ssl.keystore.path": ""}, {"ssl.keystore.path": stranger()}):
+        task = mapped(server, **keystore)
+        with pytest.raises(RetriableError, match="Unable to connect"):
+            task.put(records("t", [(1, {"n": 1})]))
     del task
     gc.collect()  # the driver leaves sockets of refused connections open

@@ -10,7 +10,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.uri_parser import parse_uri
 from tests.connect.connectors.contexts import started_sink
-from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
+from tests.connect.connectors.killed_sink import Store, changes, last_of_each, run_with_kills
 from tests.security.tls_world import certificates
 from tests.stores import java_servers
 from tests.stores.tls_front import tls_tunnel
@@ -188,25 +188,35 @@ def test_a_server_that_is_away_is_tried_again(database: Any) -> None:
 
 
 def test_killed_workers_leave_the_last_value_of_each_key(
-    uri: str, database: Any, barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+    uri: str, barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
 ) -> None:
+    """The server goes away, too: once while no worker lives, once under a worker that writes."""
+    with java_servers.StoredMongo() as store:
+        lives_through_kills(store.uri, barnabas_broker, barnabas_topic, tmp_path, store)
+
+
+def lives_through_kills(uri: str, broker: Broker, topic: str, folder: Path, store: Store) -> None:
     rows = changes("mongo", 2000, 60)
     keyed = [(f'{{"_id": "{key}"}}', value) for key, value in rows]
     connector = {
         "name": "mongo",
         "connector.class": "com.mongodb.kafka.connect.MongoSinkConnector",
-        "topics": barnabas_topic,
+        "topics": topic,
         "connection.uri": uri,
         "database": "shop",
         "collection": "killed",
         ID: "com.mongodb.kafka.connect.sink.processor.id.strategy.ProvidedInKeyStrategy",
         "delete.on.null.values": "true",
         "max.batch.size": "20",
+        "retries.defer.timeout": "500",
+        "server.selection.timeout.ms": "2000",
     }
+    with MongoClient[dict[str, Any]](uri) as client:
+        killed = client["shop"]["killed"]
 
-    def highest() -> int:
-        return max((row["id"] for row in database.killed.find()), default=-1)
+        def highest() -> int:
+            return max((row["id"] for row in killed.find()), default=-1)
 
-    run_with_kills(tmp_path, barnabas_broker.bootstrap, connector, keyed, highest)
-    found = {row.pop("_id"): row for row in database.killed.find()}
+        run_with_kills(folder, broker.bootstrap, connector, keyed, highest, store)
+        found = {row.pop("_id"): row for row in killed.find()}
     assert found == last_of_each(rows)

@@ -11,9 +11,19 @@ from tests.connect.connectors.contexts import Offsets, started_sink, started_sou
 from tests.security.tls_world import certificates
 from tests.stores import redis_server
 
+from barnabas.connect.connectors.redis.commands import Target
 from barnabas.connect.connectors.redis.redis_sink import RedisCacheSinkConnector, RedisSinkConnector
 from barnabas.connect.connectors.redis.stream_source import RedisStreamSourceConnector
-from barnabas.connect.data import INT64, OPTIONAL_STRING, STRING, Column, Records, struct
+from barnabas.connect.data import (
+    INT64,
+    OPTIONAL_STRING,
+    STRING,
+    Column,
+    DataError,
+    Record,
+    Records,
+    struct,
+)
 from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask
 from barnabas.testing.ports import free_ports
 
@@ -88,6 +98,49 @@ def test_members_of_sets_and_lists(server: redis_server.RedisServer) -> None:
     assert client.smembers("set0") == {"x", "y"}
     assert client.lrange("list0", 0, -1) == ["x", "x", "y"]
     assert client.smembers("set1") == {"l"}
+
+
+def test_sorted_sets_and_places(server: redis_server.RedisServer) -> None:
+    client, errant = server.client(), list[Any]()
+    task = sink(server, errant, redis_command="ZADD", redis_keyspace="z")
+    rows = [1.5, {"score": 2, "n": 1}, "3", {"n": 1}, True, 7, None]
+    task.put(records(["a", "b", "c", "d", "e", "a", "b"], Column.of(rows)))
+    task.put(records(["f"], Column.of(["nan"]), 7))
+    task.stop()
+    assert client.zrange("z", 0, -1, withscores=True) == [("c", 3.0), ("a", 7.0)]
+    assert [offset for offset, _ in errant] == [3, 4, 7] and "must be a number" in errant[0][1]
+    errant.clear()
+    task = sink(server, errant, redis_type="geo", redis_keyspace="g", redis_geo_latitude_field="lat")
+    places = [
+        {"longitude": 9.99, "lat": 48.4},
+        "13.4,52.5",
+        {"longitude": 9.99},
+        {"longitude": 200, "lat": 1},
+    ]
+    task.put(records(["Ulm", "Berlin", "x", "y", "z"], Column.of([*places, None])))
+    task.put(records(["Ulm"], Column.of([None]), 5))
+    task.stop()
+    assert client.zrange("g", 0, -1) == ["Berlin"]
+    assert client.geopos("g", "Berlin")[0] == pytest.approx((13.4, 52.5), abs=1e-4)
+    assert "the field lat" in errant[0][1] and "-180.0 to 180.0" in errant[1][1]
+
+
+def test_samples_of_time_series(server: redis_server.RedisServer) -> None:
+    target = Target("timeseries", "t")
+
+    def commands(key: Any, value: Any, timestamp: int | None = None) -> Any:
+        return target.commands(Record("orders", 0, key, value, timestamp))
+
+    assert commands(1000, 2.5) == [("TS.ADD", "t", 1000, "2.5", "ON_DUPLICATE", "LAST")]
+    assert commands(b"1000", 1) == commands("1000", 1) == commands(None, 1, 1000)
+    assert commands(1000, None) == [("TS.DEL", "t", 1000, 1000)]
+    with pytest.raises(DataError, match="its time in milliseconds"):
+        commands("soon", 1)
+    task = sink(server, redis_type="timeseries")
+    if not server.client().execute_command("COMMAND INFO", "TS.ADD"):
+        with pytest.raises(ConnectError, match=r"no command TS\.ADD"):
+            task.put(records([1], Column.of([1])))
+    task.stop()
 
 
 def test_poison_is_reported_and_the_rest_is_written(server: redis_server.RedisServer) -> None:
@@ -183,15 +236,27 @@ def test_users_of_the_acl_come_over_tls_with_certificates_of_both_sides() -> Non
     by_hosts |= {"redis.password": "secret"}
     one = records(["a"], Column.of([{"n": 1}]))
     with redis_server.RedisServer(*tls, "--tls-key-file", key, *users) as server:
-        for number, config in enumerate((by_uri, by_hosts)):
-            task = started_sink(RedisSinkConnector, {**config, **own})
+        trusted = found.write("redis-ca.p12", found.authority.trust_pkcs12("ca", "trusted"))
+        keystore = found.write("redis.p12", found.broker.pkcs12("redis", "own"))
+        stores = {
+            "redis.ssl.truststore.path": trusted,
+            "redis.ssl.truststore.password": "trusted",
+            "redis.ssl.keystore.path": keystore,
+            "redis.ssl.keystore.password": "own",
+        }
+        ways = ((by_uri, own), (by_hosts, own), (by_uri, stores), (by_hosts, stores))
+        for number, (config, files) in enumerate(ways):
+            task = started_sink(RedisSinkConnector, {**config, **files})
             task.put(records([f"k{number}"], Column.of([{"n": 1}])))
             task.stop()
         client = server.client(username="shop", password="secret")
-        assert sorted(client.keys("orders:*")) == ["orders:k0", "orders:k1"]
+        assert sorted(client.keys("orders:*")) == ["orders:k0", "orders:k1", "orders:k2", "orders:k3"]
         stranger = started_sink(RedisSinkConnector, {**by_uri, "redis.tls.ca": found.ca_file})
         with pytest.raises(RetriableError):  # the server wants a certificate
             stranger.put(one)
+        locked = {**stores, "redis.ssl.keystore.password": "wrong"}
+        with pytest.raises(ConnectError, match=r"ssl\.keystore\.password"):
+            started_sink(RedisSinkConnector, {**by_uri, **locked}).put(one)
         unknown = started_sink(RedisSinkConnector, {**by_uri, **own, "redis.tls.ca": found.other_ca_file})
         with pytest.raises(RetriableError, match="CERTIFICATE_VERIFY_FAILED"):
             unknown.put(one)
@@ -213,7 +278,8 @@ def test_settings_are_checked() -> None:
 
 
 def test_a_cluster_takes_hashes() -> None:
-    with redis_server.RedisServer("--cluster-enabled", "yes") as server:
+    [bus] = free_ports(1)
+    with redis_server.RedisServer("--cluster-enabled", "yes", "--cluster-port", str(bus)) as server:
         client = server.client()
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         redis_server.wait_until(lambda: client.cluster("info").get("cluster_state") == "ok", 30.0)

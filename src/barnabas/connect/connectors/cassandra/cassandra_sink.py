@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cassandra import AuthenticationFailed, DriverException, InvalidRequest, Unauthorized
+from cassandra import AuthenticationFailed, DriverException, InvalidRequest, Unauthorized, WriteFailure
 from cassandra.cluster import Cluster, NoHostAvailable, Session
 from cassandra.connection import ConnectionException
 from cassandra.protocol import ConfigurationException, ErrorMessage, SyntaxException
@@ -39,6 +39,7 @@ from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records, Schema
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
 
+WRITE_FAILURES_MAX = 10  # tries, until records that nodes fail to write are taken for bad ones
 DROPPED = re.compile(r"unconfigured table|does not exist|unknown keyspace", re.IGNORECASE)
 
 Refused = list[tuple[int, Exception]]
@@ -73,6 +74,7 @@ class CassandraSinkTask(SinkTask):
         )
         self._clock = Clock()
         self._from_records = settings.text("barnabas.write.timestamps").lower() == "record"
+        self._write_failures = 0  # in a row
         self._ignored = "NONE"
         self._concurrent, self._batch_size = 500, 32
         self._cluster: Cluster | None = None
@@ -98,12 +100,14 @@ class CassandraSinkTask(SinkTask):
         except (InvalidRequest, SyntaxException, ConfigurationException) as error:
             raise ConnectError(f"Cassandra refuses a statement: {error}") from error
         except (DriverException, ErrorMessage, NoHostAvailable, ConnectionException, OSError) as error:
+            self._write_failures += isinstance(error, WriteFailure)
             if is_denied(error):
                 raise ConnectError(f"Cassandra refuses the connector: {error}") from error
             raise self._retries.failed(f"Cassandra cannot take records: {error}", error) from error
         except DataError as error:  # of the schemas: no record fits
             refused = [(index, error) for index in range(len(records))]
         self._retries.succeeded()
+        self._write_failures = 0
         for index, why in sorted(dict(reversed(refused)).items()):
             self._failed(records, index, why)
 
@@ -134,8 +138,9 @@ class CassandraSinkTask(SinkTask):
             unit, future = pending.popleft()
             try:
                 future.result()
-            except InvalidRequest as error:
-                if DROPPED.search(str(error)):  # the table, under the task
+            except (InvalidRequest, WriteFailure) as error:
+                may_pass = isinstance(error, WriteFailure) and self._write_failures < WRITE_FAILURES_MAX
+                if may_pass or DROPPED.search(str(error)):  # the table, under the task
                     failure = failure or error
                 elif len(unit.statements) == 1:
                     refused.append((unit.indices[0], ConnectError(f"Cassandra refuses the record: {error}")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
 from barnabas.connect.connectors.http.logins import define_logins, login_of
@@ -91,8 +92,6 @@ def confluent_definitions() -> ConfigDef:
         .define("http.connect.timeout.ms", "INT", 30_000, "LOW", "Time to connect.", validator=at_least(1))
         .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",
                 validator=at_least(1))
-        .define("http.proxy.host", "STRING", "", "LOW", "A proxy.")
-        .define("http.proxy.port", "INT", 80, "LOW", "The port of the proxy.", validator=between(1, 65535))
         .define("reporter.bootstrap.servers", "LIST", "", "MEDIUM",
                 "Brokers of the report topics; empty: no reports.")
         .define("reporter.result.topic.name", "STRING", "success-${connector}", "LOW",
@@ -103,7 +102,7 @@ def confluent_definitions() -> ConfigDef:
         .define("reporter.error.topic.replication.factor", "INT", 3, "LOW", "Replicas of that topic.",
                 validator=at_least(-1))
     )  # fmt: skip
-    return define_logins(found)
+    return define_proxy(define_logins(found))
 
 
 def confluent_plan(settings: Settings) -> SinkPlan:
@@ -132,14 +131,31 @@ def confluent_plan(settings: Settings) -> SinkPlan:
     )
 
 
+def define_proxy(found: ConfigDef) -> ConfigDef:
+    return (
+        found.define("http.proxy.host", "STRING", "", "LOW", "A proxy.")
+        .define("http.proxy.port", "INT", 80, "LOW", "The port of the proxy.", validator=between(1, 65535))
+        .define("http.proxy.user", "STRING", "", "LOW", "The user of the proxy.")
+        .define("http.proxy.password", "PASSWORD", None, "LOW", "The password of the proxy.")
+    )
+
+
+def proxy_of(settings: Settings) -> str | None:
+    """The address of the proxy with its login."""
+    host, user = settings.text("http.proxy.host"), settings.text("http.proxy.user")
+    if not host:
+        return None
+    login = f"{quote(user, safe='')}:{quote(settings.text('http.proxy.password'), safe='')}@" if user else ""
+    return f"http://{login}{host}:{settings.integer('http.proxy.port')}"
+
+
 def confluent_client(settings: Settings) -> HttpClient:
-    host = settings.text("http.proxy.host")
     return HttpClient(
         login=login_of(settings),
         connect_s=settings.integer("http.connect.timeout.ms") / 1000,
         read_s=settings.integer("http.request.timeout.ms") / 1000,
         tls=tls_properties(settings, "https.ssl."),
-        proxy=f"http://{host}:{settings.integer('http.proxy.port')}" if host else None,
+        proxy=proxy_of(settings),
         bytes_max=16 << 20,
     )
 

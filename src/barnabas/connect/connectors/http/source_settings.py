@@ -8,7 +8,9 @@ from barnabas.connect.connectors.http.paging import MODES, OFFSET, Plan, Pointer
 from barnabas.connect.connectors.http.sink_settings import (
     RETRIED,
     checked_url,
+    define_proxy,
     header_templates,
+    proxy_of,
     status_codes,
 )
 from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
@@ -55,7 +57,7 @@ def definitions() -> ConfigDef:
         .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",
                 validator=at_least(1))
     )  # fmt: skip
-    return define_logins(found)
+    return define_proxy(define_logins(found))
 
 
 def plan_of(settings: Settings) -> Plan:
@@ -125,5 +127,6 @@ def client_of(settings: Settings) -> HttpClient:
         connect_s=settings.integer("http.connect.timeout.ms") / 1000,
         read_s=settings.integer("http.request.timeout.ms") / 1000,
         tls=tls_properties(settings, "https.ssl."),
+        proxy=proxy_of(settings),
         bytes_max=settings.integer("http.response.max.bytes"),
     )

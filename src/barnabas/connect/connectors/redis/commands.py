@@ -6,6 +6,7 @@ connection.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from barnabas.connect.connectors.stores.json_values import json_bytes, text_of
 from barnabas.connect.data import DataError, Record
 
 Command = tuple[Any, ...]
-TYPES = ("string", "hash", "json", "list", "set", "stream")
+TYPES = ("string", "hash", "json", "list", "set", "stream", "zset", "geo", "timeseries")
 COMMANDS = {  # the names that `redis.command` has, and what they are here
     "SET": "string",
     "HSET": "hash",
@@ -25,9 +26,18 @@ COMMANDS = {  # the names that `redis.command` has, and what they are here
     "LPUSH": "list",
     "SADD": "set",
     "XADD": "stream",
+    "ZADD": "zset",
+    "GEOADD": "geo",
+    "TSADD": "timeseries",
+    "TS.ADD": "timeseries",
 }
-COLLECTIONS = ("list", "set", "stream")  # one key for the topic; records are members
-REPEATABLE = ("string", "hash", "json", "set")  # a second write of the same records changes nothing
+# One key for the topic; records are members.
+COLLECTIONS = ("list", "set", "stream", "zset", "geo", "timeseries")
+# A second write of the same records changes nothing.
+REPEATABLE = ("string", "hash", "json", "set", "zset", "geo", "timeseries")
+NEEDED = {"json": "JSON.SET", "timeseries": "TS.ADD"}  # commands of modules
+REMOVALS = ("DEL", "SREM", "LREM", "ZREM", "TS.DEL")
+LONGITUDE_MAX, LATITUDE_MAX = 180.0, 85.05112878  # what Redis takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,9 @@ class Target:
     pushes_left: bool = False
     expire_s: int = -1
     length_max: int = -1  # of streams
+    score: str = "score"  # the field with the score of a sorted set, where values are structs
+    longitude: str = "longitude"
+    latitude: str = "latitude"
 
     def name_of(self, record: Record) -> str | bytes:
         """The key in Redis."""
@@ -61,7 +74,7 @@ class Target:
         if not name:
             raise DataError("the key in Redis would be empty: set redis.keyspace or produce with keys")
         made: list[Command] = getattr(self, f"_{self.type}")(name, record)
-        if self.expire_s > 0 and made and made[-1][0] not in ("DEL", "SREM", "LREM"):
+        if self.expire_s > 0 and made and made[-1][0] not in REMOVALS:
             made.append(("EXPIRE", name, self.expire_s))
         return made
 
@@ -109,6 +122,50 @@ class Target:
             raise DataError("the record has no key, and redis.member=key makes its key the member")
         return value_bytes(record.key)
 
+    def _zset(self, name: Any, record: Record) -> list[Command]:
+        """A member of a sorted set: the record's key, with its value as the score."""
+        member = self._key_member(record)
+        if record.value is None:
+            return [("ZREM", name, member)]
+        if isinstance(record.value, Mapping):
+            score = number_of(record.value.get(self.score), f"the field {self.score}, the score")
+        else:
+            score = number_of(record.value, "the value, the score")
+        return [("ZADD", name, score, member)]
+
+    def _geo(self, name: Any, record: Record) -> list[Command]:
+        """A place: the record's key, with its longitude and latitude from the value."""
+        member, value = self._key_member(record), record.value
+        if value is None:
+            return [("ZREM", name, member)]
+        if isinstance(value, str) and value.count(",") == 1:
+            given = dict(zip((self.longitude, self.latitude), value.split(","), strict=True))
+        else:
+            given = fields_of(value, "place")
+        found = []
+        for field, bound in ((self.longitude, LONGITUDE_MAX), (self.latitude, LATITUDE_MAX)):
+            number = number_of(given.get(field), f"the field {field}")
+            if abs(float(number)) > bound:
+                raise DataError(f"the field {field} is {number}, and Redis takes -{bound} to {bound}")
+            found.append(number)
+        return [("GEOADD", name, *found, member)]
+
+    def _timeseries(self, name: Any, record: Record) -> list[Command]:
+        """A sample: its time in milliseconds is the key, or else that of the record."""
+        at = record.timestamp if record.key is None else record.key
+        if isinstance(at, bytes | str) and text_of(at).isdecimal():
+            at = int(text_of(at))
+        if isinstance(at, bool) or not isinstance(at, int):
+            raise DataError(f"the key is {at!r}, and the key of a sample is its time in milliseconds")
+        if record.value is None:
+            return [("TS.DEL", name, at, at)]
+        return [("TS.ADD", name, at, number_of(record.value, "the value"), "ON_DUPLICATE", "LAST")]
+
+    def _key_member(self, record: Record) -> bytes:
+        if record.key is None:
+            raise DataError("the record has no key, and its key is the member")
+        return value_bytes(record.key)
+
     def _stream(self, name: Any, record: Record) -> list[Command]:
         if record.value is None:
             raise DataError("a tombstone has no fields for an entry of a stream")
@@ -125,6 +182,18 @@ class Target:
         bound = ("MAXLEN", "~", self.length_max) if self.length_max > 0 else ()
         parts = [part for field, value in fields.items() for part in (field, value_bytes(value))]
         return [("XADD", name, *bound, "*", *parts)]
+
+
+def number_of(value: Any, what: str) -> str:
+    """A number as Redis reads it."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if isinstance(value, bool) or math.isnan(found):
+        raise DataError(f"{what} is {value!r}, and must be a number")
+    return text.strip()
 
 
 def fields_of(value: Any, kind: str) -> dict[str, Any]:

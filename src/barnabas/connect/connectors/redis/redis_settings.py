@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import redis
@@ -12,6 +14,9 @@ from redis.retry import Retry
 
 from barnabas.connect.config import ConfigDef, Settings, at_least, between
 from barnabas.connect.plugins import ConnectError
+from barnabas.security.errors import SecuritySettingsError
+from barnabas.security.tls.contexts import private_file
+from barnabas.security.tls.stores import StoreSettings, load_key_store, load_trust_store
 
 PORT = 6379
 AWAY = (
@@ -22,6 +27,8 @@ AWAY = (
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
     redis.exceptions.MasterDownError,
+    redis.exceptions.RedisClusterException,  # no node of the cluster answers, or a slot has none
+    redis.exceptions.AskError,  # a slot goes to another node; MovedError is one of these
 )
 DENIED = (redis.AuthenticationError, redis.exceptions.AuthorizationError, redis.exceptions.NoPermissionError)
 TLS_FILES = {  # arguments of the client, and settings
@@ -30,6 +37,9 @@ TLS_FILES = {  # arguments of the client, and settings
     "ssl_keyfile": "redis.tls.key",
     "ssl_password": "redis.tls.key.password",
 }
+STORES = "redis.ssl."
+STORE_PATHS = (f"{STORES}truststore.path", f"{STORES}keystore.path")
+PEM_NAMES = (".pem", ".crt", ".cer")
 FULL = "OOM"  # the beginning of Redis' error when its memory is used up
 
 
@@ -60,6 +70,10 @@ def define_address(found: ConfigDef) -> ConfigDef:
     found.define("redis.tls.cert", "STRING", "", "LOW", "The file with the own certificate, if asked for.")
     found.define("redis.tls.key", "STRING", "", "LOW", "The file with its key.")
     found.define("redis.tls.key.password", "PASSWORD", None, "LOW", "The password of the key.")
+    for store, text in (("truststore", "certificates of authorities"), ("keystore", "the own certificate")):
+        found.define(f"{STORES}{store}.path", "STRING", "", "LOW",
+                     f"The file with {text} in PKCS #12, JKS or PEM, in place of redis.tls.*.")  # fmt: skip
+        found.define(f"{STORES}{store}.password", "PASSWORD", None, "LOW", "Its password.")
     return found.define(
         "redis.timeout", "INT", 10, "LOW", "Seconds until a command fails.", validator=at_least(1)
     )
@@ -100,6 +114,20 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 def client_of(settings: Settings) -> Any:
     """A client that has not connected yet. It does not retry by itself: tasks do."""
+    files = ExitStack()  # of the client's connections, as long as it lives
+    try:
+        client = made_client(settings, files)
+    except SecuritySettingsError as error:
+        files.close()
+        raise ConnectError(f"{STORES[:-1]}: {error}") from error
+    except BaseException:
+        files.close()
+        raise
+    weakref.finalize(client, files.close)
+    return client
+
+
+def made_client(settings: Settings, files: ExitStack) -> Any:
     wait_s = float(settings.integer("redis.timeout"))
     access: dict[str, Any] = {
         "username": settings.text("redis.username") or None,
@@ -114,10 +142,13 @@ def client_of(settings: Settings) -> Any:
         access |= (
             {"ssl_cert_reqs": "none", "ssl_check_hostname": False} if settings.flag("redis.insecure") else {}
         )
-        files = {name: settings.text(setting) for name, setting in TLS_FILES.items()}
-        access |= {name: text for name, text in files.items() if text}
-    elif any(settings.text(setting) for setting in TLS_FILES.values()):
-        raise ConnectError("redis.tls.*: files of certificates need redis.tls=true or a uri with rediss://")
+        names = {name: settings.text(setting) for name, setting in TLS_FILES.items()}
+        access |= {name: text for name, text in names.items() if text} | stores_of(settings, files)
+    elif any(settings.text(each) for each in (*TLS_FILES.values(), *STORE_PATHS)):
+        raise ConnectError(
+            "redis.tls.*: files of certificates need redis.tls=true, redis.ssl.enabled=true or a uri with"
+            " rediss://"
+        )
     if uri:
         access = {name: value for name, value in access.items() if value is not None}
     hosts = [host_and_port(each) for each in settings.entries("redis.hosts")]
@@ -131,3 +162,22 @@ def client_of(settings: Settings) -> Any:
         return redis.Redis.from_url(uri, **access)
     host, port = hosts[0]
     return redis.Redis(host=host, port=port, db=settings.integer("redis.database"), **access)
+
+
+def stores_of(settings: Settings, files: ExitStack) -> dict[str, str]:
+    """Arguments of the client for Java's stores. SecuritySettingsError if a store cannot be read."""
+    found: dict[str, str] = {}
+    trusted, own = store_of(settings, "truststore"), store_of(settings, "keystore")
+    if trusted.is_set:
+        pem = load_trust_store(trusted).to_pem()
+        found["ssl_ca_certs"] = files.enter_context(private_file(pem))
+    if own.is_set:
+        path = files.enter_context(private_file(load_key_store(own).to_pem()))
+        found |= {"ssl_certfile": path, "ssl_keyfile": path}
+    return found
+
+
+def store_of(settings: Settings, which: str) -> StoreSettings:
+    path = settings.text(f"{STORES}{which}.path")
+    kind = "PEM" if path.endswith(PEM_NAMES) else "JKS"  # PKCS #12 is known by its bytes
+    return StoreSettings(which, kind, path or None, settings.text(f"{STORES}{which}.password") or None)

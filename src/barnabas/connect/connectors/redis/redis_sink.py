@@ -14,7 +14,15 @@ from typing import Any, ClassVar
 import redis
 
 from barnabas.connect.config import ConfigDef, ConfigError, Settings, at_least, one_of, one_of_any_case
-from barnabas.connect.connectors.redis.commands import COMMANDS, REPEATABLE, TYPES, Command, Target
+from barnabas.connect.connectors.redis.commands import (
+    COLLECTIONS,
+    COMMANDS,
+    NEEDED,
+    REPEATABLE,
+    TYPES,
+    Command,
+    Target,
+)
 from barnabas.connect.connectors.redis.redis_settings import (
     DENIED,
     address_errors,
@@ -63,7 +71,7 @@ class RedisSinkTask(SinkTask):
             raise self._retries.failed("another task wrote offsets of the same partitions", error) from error
         except DENIED as error:
             raise ConnectError(f"Redis refuses the connector: {error}") from error
-        except redis.RedisError as error:
+        except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
             if is_away(error):
                 raise self._retries.failed(f"Redis cannot take records: {error}", error) from error
             raise ConnectError(f"Redis refuses a command: {error}") from error
@@ -75,7 +83,7 @@ class RedisSinkTask(SinkTask):
         if self._client is None:
             client = client_of(self.context.settings)
             try:
-                needs_json(client, self._target.type)
+                check_module(client, self._target.type)
             except BaseException:
                 client.close()
                 raise
@@ -148,12 +156,15 @@ def offsets_behind(records: Records, indices: Sequence[int]) -> dict[Place, int]
     return found
 
 
-def needs_json(client: Any, kind: str) -> None:
-    if kind == "json" and not client.execute_command("COMMAND INFO", "JSON.SET"):
-        raise ConnectError(
-            "this Redis has no command JSON.SET (its module is in Redis 8 and Redis Stack);"
-            " redis.type=string stores the same documents as texts"
-        )
+def check_module(client: Any, kind: str) -> None:
+    """ConnectError if the server lacks the module that this type needs."""
+    command = NEEDED.get(kind)
+    if command is None or client.execute_command("COMMAND INFO", command):
+        return
+    other = "; redis.type=string stores the same documents as texts" if kind == "json" else ""
+    raise ConnectError(
+        f"this Redis has no command {command} (its module is in Redis 8 and Redis Stack){other}"
+    )
 
 
 def target_of(settings: Settings) -> Target:
@@ -167,6 +178,9 @@ def target_of(settings: Settings) -> Target:
         pushes_left=command == "LPUSH",
         expire_s=settings.integer("redis.ttl"),
         length_max=settings.integer("redis.stream.maxlen"),
+        score=settings.text("redis.score.field"),
+        longitude=settings.text("redis.geo.longitude.field"),
+        latitude=settings.text("redis.geo.latitude.field"),
     )
 
 
@@ -184,6 +198,10 @@ def definitions(kind: str, keyspace: str) -> ConfigDef:
                 validator=one_of("value", "key"))
         .define("redis.ttl", "INT", -1, "LOW", "Seconds until a key expires; -1: never.")
         .define("redis.stream.maxlen", "INT", -1, "LOW", "About how many entries a stream keeps; -1: all.")
+        .define("redis.score.field", "STRING", "score", "LOW",
+                "ZADD: the field with the score, where values are structs.")
+        .define("redis.geo.longitude.field", "STRING", "longitude", "LOW", "GEOADD: the field with it.")
+        .define("redis.geo.latitude.field", "STRING", "latitude", "LOW", "GEOADD: the field with it.")
         .define("redis.batch.size", "INT", 500, "MEDIUM", "Records of one transaction.",
                 validator=at_least(1))
         .define("max.retries", "INT", -1, "MEDIUM", "Retries until the task fails; -1: without end.",
@@ -207,7 +225,7 @@ class RedisSinkConnector(Connector):
             target = target_of(self.CONFIG.parse(config))
         except ConfigError:
             return errors  # reported by name already
-        if target.type not in REPEATABLE and not target.keyspace:
+        if target.type in COLLECTIONS and not target.keyspace:
             errors["redis.keyspace"] = [
                 f"a {target.type} needs a key: set redis.keyspace, for example ${{topic}}"
             ]

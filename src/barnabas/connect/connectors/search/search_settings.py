@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
 from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
@@ -278,7 +279,8 @@ def login_of(settings: Settings) -> Login:
 def client_of(settings: Settings) -> HttpClient:
     host = settings.text("proxy.host")
     user = settings.text("proxy.username")
-    access = f"{user}:{settings.text('proxy.password')}@" if user else ""
+    password = quote(settings.text("proxy.password"), safe="")
+    access = f"{quote(user, safe='')}:{password}@" if user else ""
     return HttpClient(
         login=login_of(settings),
         connect_s=settings.integer("connection.timeout.ms") / 1000,

@@ -21,6 +21,8 @@ from barnabas.security.errors import SecuritySettingsError
 
 ERROR_BYTES_MAX = 2000  # of a response that an error message shows
 RETRY_AFTER_S_MAX = 600.0
+PROXY_LOGIN = 407
+REFUSED_BY_PROXY = "the proxy refuses the connector (407): set its user and its password"
 
 
 class Unreachable(Exception):
@@ -110,8 +112,12 @@ class HttpClient:
             asked = {**(params or {}), **self._login.params()}
             merged = httpx.URL(url).copy_merge_params(asked) if asked else httpx.URL(url)
             with self._client.stream(method, merged, headers=headers, content=body) as response:
+                if response.status_code == PROXY_LOGIN:
+                    raise ConnectError(REFUSED_BY_PROXY)
                 return HttpResponse(response.status_code, response.headers, self._read(response, url))
         except httpx.HTTPError as error:
+            if isinstance(error, httpx.ProxyError) and str(error).startswith(str(PROXY_LOGIN)):
+                raise ConnectError(REFUSED_BY_PROXY) from error
             raise Unreachable(f"{method} {shown(url)}: {error or type(error).__name__}") from error
         except (httpx.InvalidURL, httpx.CookieConflict, UnicodeError, ValueError) as error:
             raise ConnectError(f"{method} {shown(url)} is no valid request: {error}") from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -42,11 +44,21 @@ class HttpServer:
         self.seen: list[Seen] = []
         self.decide = decide
         self._tls = tls
+        self._open: set[socket.socket] = set()
         self.port = 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                outer._open.add(self.request)
+                super().setup()
+
+            def finish(self) -> None:
+                with suppress(OSError):  # of a connection that `stop` cut
+                    super().finish()
+                outer._open.discard(self.request)
 
             def do(self) -> None:
                 address = urlsplit(self.path)
@@ -68,7 +80,8 @@ class HttpServer:
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body[: reply.cut_at])
+                if self.command != "HEAD":
+                    self.wfile.write(body[: reply.cut_at])
                 self.close_connection = reply.cut_at is not None
 
             do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do
@@ -96,9 +109,13 @@ class HttpServer:
         self._thread.start()
 
     def stop(self) -> None:
+        """Refuse connections, and cut those that are open."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        for each in list(self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Self:
         self.start()

@@ -194,12 +194,14 @@ def test_logins_that_never_change(config: dict[str, str], header: str) -> None:
         assert server.seen[0].headers["authorization"] == header
 
 
-def test_api_keys_stand_in_a_header_or_in_the_address() -> None:
+def test_api_keys_stand_in_a_header_or_in_the_address(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     config = {"auth.type": "API_KEY", "api.key.name": "x-key", "api.key.value": "s"}
     with HttpServer(ok) as server:
         Sink({"http.api.url": server.url, **config}).put(records(["a"]))
         Sink({"http.api.url": server.url, **config, "api.key.location": "query"}).put(records(["a"]))
         assert server.seen[0].headers["x-key"] == "s" and server.seen[1].query == {"x-key": "s"}
+    assert "x-key=s" not in caplog.text
 
 
 def test_a_token_is_fetched_once_and_again_when_it_is_refused() -> None:

@@ -11,7 +11,7 @@ from tests.stores.http_server import HttpServer, Reply, Seen
 
 from barnabas.connect.connectors.http.http_source import HttpSourceConnector
 from barnabas.connect.connectors.http.paging import Pointer, next_link
-from barnabas.connect.plugins import ConnectError, RetriableError
+from barnabas.connect.plugins import ConnectError, ConnectorContext, RetriableError
 
 ROWS = [{"id": n, "name": f"n{n}"} for n in range(1, 11)]
 
@@ -133,7 +133,7 @@ def test_failures_are_retried_and_bad_responses_are_named() -> None:
         task = started_source(HttpSourceConnector, config, Offsets())
         with pytest.raises(RetriableError, match="503"):
             task.poll()
-        task._not_before = 0.0  # type: ignore[attr-defined]
+        task._readers[0].not_before = 0.0  # type: ignore[attr-defined]
         with pytest.raises(ConnectError, match="is no JSON"):
             task.poll()
         with pytest.raises(ConnectError, match="404: gone"):
@@ -147,6 +147,62 @@ def test_a_response_of_too_many_bytes_is_refused() -> None:
         pytest.raises(ConnectError, match="more than 100 bytes"),
     ):
         polled(server.url + "/?o=${offset}", Offsets(), http_response_max_bytes="100")
+
+
+SEVERAL = {
+    "apis.num": "3",
+    "request.interval.ms": "0",
+    "http.request.parameters": "start=${offset}",
+    "api1.http.api.path": "/a",
+    "api1.topics": "ta",
+    "api2.http.api.path": "/b",
+    "api2.topics": "tb",
+    "api2.http.response.data.json.pointer": "/data",
+    "api3.http.api.path": "/c?start=${offset}",
+    "api3.topics": "tc",
+    "api3.http.request.parameters": "",
+}
+
+
+def test_several_apis_are_shared_among_tasks() -> None:
+    def decide(seen: Seen) -> Reply:
+        start = int(seen.query["start"])
+        rows = ROWS[start : start + 3]
+        return Reply(200, {"data": rows} if seen.path == "/b" else rows)
+
+    with HttpServer(decide) as server:
+        config = {"http.api.base.url": server.url, **SEVERAL}
+        connector = HttpSourceConnector()
+        assert connector.check(config) == {}
+        connector.start(HttpSourceConnector.CONFIG.parse(config), ConnectorContext("c", config))
+        shares = connector.task_configs(2)
+        assert [len(connector.task_configs(count)) for count in (1, 2, 9)] == [1, 2, 3]
+        offsets, found = Offsets(), dict[str, list[Any]]()
+        for _ in range(3):  # tasks come and go
+            for number, share in enumerate(shares):
+                task = started_source(HttpSourceConnector, share, offsets, number)
+                for _ in range(3):
+                    records = task.poll()
+                    if records is not None:
+                        offsets.store(records)
+                        for row in records.rows():
+                            found.setdefault(row.topic or "", []).append(row.value["id"])
+                task.stop()
+        assert found == {"ta": ROWS_IDS, "tb": ROWS_IDS, "tc": ROWS_IDS}
+
+
+def test_settings_of_several_apis_are_checked() -> None:
+    def errors(**more: str) -> dict[str, list[str]]:
+        given = {name.replace("_", "."): text for name, text in more.items()}
+        return HttpSourceConnector().check({"http.api.base.url": "http://x", **SEVERAL, **given})
+
+    assert list(errors(url="http://y")) == ["url"]
+    assert list(errors(http_api_base_url="")) == ["http.api.base.url"]
+    assert list(errors(api2_topics="")) == ["api2.topics"]
+    assert list(errors(api2_http_api_path="/a")) == ["api2.http.api.path"]
+    assert list(errors(api1_http_offset_mode="BY_MOON")) == ["api1.http.offset.mode"]
+    assert list(errors(api1_http_request_parameters="a=b")) == ["url"]
+    assert "url" in HttpSourceConnector().check({"topic": "t"})
 
 
 def test_pointers_and_links() -> None:

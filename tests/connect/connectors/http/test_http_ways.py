@@ -126,7 +126,7 @@ def test_a_connection_that_is_cut_within_a_response_is_tried_again() -> None:
         source: Any = started_source(HttpSourceConnector, given, Offsets())
         with pytest.raises(RetriableError):
             source.poll()
-        source._not_before = 0.0
+        source._readers[0].not_before = 0.0
         batch = source.poll()
         assert [row.value["id"] for row in batch.rows()] == [1, 2, 3]
         assert [each.query["o"] for each in server.seen] == ["0", "0"]

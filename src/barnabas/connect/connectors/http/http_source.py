@@ -15,10 +15,17 @@ from typing import Any, ClassVar
 
 import orjson
 
-from barnabas.connect.config import ConfigDef
+from barnabas.connect.config import ConfigDef, ConfigError, Settings
 from barnabas.connect.connectors.http.logins import login_of
 from barnabas.connect.connectors.http.paging import Page, Place, Plan, new_rows, next_place, page_of
-from barnabas.connect.connectors.http.source_settings import client_of, definitions, plan_of
+from barnabas.connect.connectors.http.source_settings import (
+    NUMBER,
+    SHARE,
+    apis_of,
+    client_of,
+    definitions,
+    plan_of,
+)
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.http_client import Unreachable, shown
 from barnabas.connect.connectors.stores.json_values import text_of
@@ -28,29 +35,26 @@ from barnabas.connect.plugins import ConnectError, Connector, RetriableError, So
 PAUSE_S_MAX = 60.0
 
 
-class HttpSourceTask(SourceTask):
-    def start(self, context: SourceContext) -> None:
-        super().start(context)
-        self._plan: Plan = plan_of(context.settings)
-        self._client = client_of(context.settings)
+class ApiReader:
+    """One API: where it is read, and when it is asked next."""
+
+    def __init__(self, settings: Settings, context: SourceContext) -> None:
+        self._plan: Plan = plan_of(settings)
+        self._client = client_of(settings)
         self._partition = {"url": self._plan.url}
         stored = context.offsets.read([self._partition])[0]
         self._place = Place(self._plan.first) if stored is None else Place.of_offset(stored)
-        self._not_before = 0.0
+        self.not_before = 0.0  # the time of the next request
         self._failures = 0
 
-    def poll(self) -> Records | None:
-        wait_s = self._not_before - time.monotonic()
-        if wait_s > 0:
-            self.context.stopping.wait(min(wait_s, self.context.poll_seconds))
-            if time.monotonic() < self._not_before:
-                return None
+    def read(self) -> Records | None:
+        """The records of the next page."""
         page = self._page()
         if page is None:
             return None
         following, is_last = next_place(self._plan, self._place, page)
         if is_last:
-            self._not_before = time.monotonic() + self._plan.interval_s
+            self.not_before = time.monotonic() + self._plan.interval_s
         rows = new_rows(self._plan, self._place, page)
         self._place = following
         return self._records(rows, following) if rows else None
@@ -63,7 +67,7 @@ class HttpSourceTask(SourceTask):
         except Unreachable as error:
             raise self._failed(str(error), 0.0) from error
         if response.status in (204, 304):
-            self._not_before = time.monotonic() + plan.interval_s
+            self.not_before = time.monotonic() + plan.interval_s
             return None
         if not response.is_success:
             why = f"{plan.method} {shown(url)} is answered {response.brief()}"
@@ -82,7 +86,7 @@ class HttpSourceTask(SourceTask):
         if 0 <= self._plan.retries_max < self._failures:
             return ConnectError(f"{why}; gave up after {self._plan.retries_max} retries")
         pause_s = min(self._plan.backoff_s * 2 ** min(self._failures - 1, 16), PAUSE_S_MAX)
-        self._not_before = time.monotonic() + max(pause_s, least_s)
+        self.not_before = time.monotonic() + max(pause_s, least_s)
         return RetriableError(why)
 
     def _records(self, rows: Sequence[Any], place: Place) -> Records:
@@ -98,9 +102,33 @@ class HttpSourceTask(SourceTask):
             self._plan.topic, values, keys, positions=[(dict(self._partition), place.as_offset())]
         )
 
+    def close(self) -> None:
+        self._client.close()
+
+
+class HttpSourceTask(SourceTask):
+    """Reads its APIs in turn, each when it is due."""
+
+    def start(self, context: SourceContext) -> None:
+        super().start(context)
+        self._readers: list[ApiReader] = []
+        for config in apis_of(context.config):
+            self._readers.append(ApiReader(HttpSourceConnector.CONFIG.parse(config), context))
+
+    def poll(self) -> Records | None:
+        due = min(self._readers, key=lambda each: each.not_before)
+        wait_s = due.not_before - time.monotonic()
+        if wait_s > 0:
+            self.context.stopping.wait(min(wait_s, self.context.poll_seconds))
+            if time.monotonic() < due.not_before:
+                return None
+        self._readers.remove(due)
+        self._readers.append(due)  # the others come first
+        return due.read()
+
     def stop(self) -> None:
-        if getattr(self, "_client", None) is not None:
-            self._client.close()
+        for each in getattr(self, "_readers", ()):
+            each.close()
 
 
 class HttpSourceConnector(Connector):
@@ -110,7 +138,30 @@ class HttpSourceConnector(Connector):
     task = HttpSourceTask
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
-        return errors_of(self.CONFIG, config, plan_of, login_of)
+        try:
+            apis = apis_of(config)
+        except ConnectError as error:
+            return {str(error).split()[0].rstrip(":"): [str(error)]}
+        found: dict[str, list[str]] = {}
+        for each in apis:
+            prefix = f"api{each[NUMBER]}." if NUMBER in each else ""
+            errors = errors_of(self.CONFIG, each, plan_of, login_of)
+            try:
+                self.CONFIG.parse(each)
+            except ConfigError as error:  # values of this API alone: others are reported by name already
+                errors = {name: texts for name, texts in error.errors.items() if f"{prefix}{name}" in config}
+                errors = errors if prefix else {}
+            for name, texts in errors.items():
+                own = f"{prefix}{name}"
+                found.setdefault(own if own in config else name, []).extend(texts)
+        return found
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The APIs, shared among the tasks."""
+        config = dict(self.context.config)
+        numbers = [each[NUMBER] for each in apis_of(config) if NUMBER in each]
+        shares = [numbers[start::max_tasks] for start in range(min(max_tasks, len(numbers)))]
+        return [{**config, SHARE: ",".join(share)} for share in shares] or [config]
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
         for partition, offset in offsets:
@@ -124,4 +175,5 @@ class HttpSourceConnector(Connector):
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """A page that is read again gives the same records only where its place names it."""
-        return config.get("http.offset.mode", "SIMPLE_INCREMENTING").upper() != "SNAPSHOT_PAGINATION"
+        modes = {each.get("http.offset.mode", "").upper() for each in apis_of(config)}
+        return "SNAPSHOT_PAGINATION" not in modes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.connect.config import ConfigDef, Settings, one_of_any_case
+from barnabas.connect.connectors.stores.aws_signing import define_signing, signed_login
 from barnabas.connect.connectors.stores.http_logins import (
     ClientCredentials,
     FixedLogin,
@@ -18,11 +19,12 @@ NEEDED = {
     "BEARER": ("bearer.token",),
     "OAUTH2": ("oauth2.token.url", "oauth2.client.id", "oauth2.client.secret"),
     "API_KEY": ("api.key.name", "api.key.value"),
+    "AWS_SIGV4": ("aws.region", "aws.service.signing.name"),
 }
 
 
 def define_logins(found: ConfigDef) -> ConfigDef:
-    return (
+    return define_signing(
         found.define("auth.type", "STRING", "NONE", "HIGH", "The login.",
                      validator=one_of_any_case("NONE", *NEEDED))
         .define("connection.user", "STRING", "", "HIGH", "The user of BASIC.")
@@ -65,4 +67,6 @@ def login_of(settings: Settings) -> Login:
         named = {settings.text("api.key.name"): settings.text("api.key.value")}
         in_query = settings.text("api.key.location").lower() == "query"
         return FixedLogin(query=named) if in_query else FixedLogin(named)
+    if kind == "AWS_SIGV4":
+        return signed_login(settings) or NoLogin()
     return NoLogin()

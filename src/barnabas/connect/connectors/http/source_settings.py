@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, one_of_any_case
+from collections.abc import Mapping
+
+from barnabas.connect.config import ConfigDef, Settings, at_least, between, one_of_any_case
 from barnabas.connect.connectors.http.logins import define_logins, login_of
 from barnabas.connect.connectors.http.paging import MODES, OFFSET, Plan, Pointer, whole
 from barnabas.connect.connectors.http.sink_settings import (
@@ -16,11 +18,47 @@ from barnabas.connect.connectors.http.sink_settings import (
 from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
 from barnabas.connect.plugins import ConnectError
 
+APIS_MAX = 100
+NUMBER = "barnabas.api"  # of one API's settings
+SHARE = "barnabas.apis"  # the numbers of the APIs of a task
+
+
+def apis_of(config: Mapping[str, str]) -> list[dict[str, str]]:
+    """The settings of each API: those of all, and in their place those that begin with `api1.` and so on.
+    One that has an `url` is alone."""
+    text = (config.get("apis.num") or "0").strip()
+    count = int(text) if text.isdecimal() else 0
+    if not count:
+        return [dict(config)]
+    if config.get("url"):
+        raise ConnectError("url and apis.num exclude each other: name the paths as api1.http.api.path")
+    base = (config.get("http.api.base.url") or "").rstrip("/")
+    if not base:
+        raise ConnectError("http.api.base.url is missing: it begins the addresses of the APIs")
+    numbers = [str(number) for number in range(1, min(count, APIS_MAX) + 1)]
+    shared = {name: value for name, value in config.items() if not name.startswith("api")}
+    found: list[dict[str, str]] = []
+    for number in numbers:
+        prefix = f"api{number}."
+        own = {name.removeprefix(prefix): each for name, each in config.items() if name.startswith(prefix)}
+        for name in ("http.api.path", "topics"):
+            if not own.get(name):
+                raise ConnectError(f"{prefix}{name} is missing: apis.num tells of {count} APIs")
+        own |= {"url": base + own["http.api.path"], "topic": own["topics"], NUMBER: number}
+        if any(each["url"] == own["url"] for each in found):
+            raise ConnectError(f"{prefix}http.api.path is that of another API, whose offsets it would share")
+        found.append({**shared, **own})
+    mine = (config.get(SHARE) or ",".join(numbers)).split(",")
+    return [each for each in found if each[NUMBER] in mine]
+
 
 def definitions() -> ConfigDef:
     found = (
         ConfigDef()
-        .define("url", "STRING", REQUIRED, "HIGH", "The address; ${offset} is filled in.")
+        .define("url", "STRING", "", "HIGH", "The address; ${offset} is filled in.")
+        .define("http.api.base.url", "STRING", "", "HIGH", "The beginning of the addresses of several APIs.")
+        .define("apis.num", "INT", 0, "HIGH", "How many APIs there are: api1.http.api.path and so on.",
+                validator=between(0, APIS_MAX))
         .define("topic.name.pattern", "STRING", "", "HIGH", "The topic.")
         .define("topic", "STRING", "", "HIGH", "The same as topic.name.pattern.")
         .define("http.request.method", "STRING", "GET", "HIGH", "The method.",
@@ -73,6 +111,8 @@ def plan_of(settings: Settings) -> Plan:
         raise ConnectError("http.offset.json.pointer is needed with http.offset.mode=CHAINING")
     if mode == "CURSOR_PAGINATION" and not settings.text("http.next.page.json.pointer"):
         raise ConnectError("http.next.page.json.pointer is needed with http.offset.mode=CURSOR_PAGINATION")
+    if not settings.text("url"):
+        raise ConnectError("url is missing: set it, or http.api.base.url, apis.num and api1.http.api.path")
     plan = Plan(
         url=checked_url(settings.text("url"), "url"),
         topic=topic,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
+from barnabas.connect.connectors.stores.aws_signing import define_signing, signed_login
 from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
 from barnabas.connect.connectors.stores.http_logins import FixedLogin, Login, NoLogin, basic
 from barnabas.connect.plugins import ConnectError
@@ -161,6 +162,7 @@ def definitions(nulls: str) -> ConfigDef:
         .define("proxy.password", "PASSWORD", None, "LOW", "The password of the proxy.")
         .define("kerberos.user.principal", "STRING", "", "LOW", "Refused: Kerberos is not built.")
     )  # fmt: skip
+    found = define_signing(found)
     for name, default in UNUSED.items():
         found.define(name, "LONG", default, "LOW")
     unused: dict[str, tuple[str | None, str]] = {
@@ -269,6 +271,10 @@ def login_of(settings: Settings) -> Login:
     user, password = settings.text("connection.username"), settings.text("connection.password")
     if bool(user) != bool(password):
         raise ConnectError("connection.username and connection.password belong together: set both")
+    if (signed := signed_login(settings)) is not None:
+        if user or settings.text("connection.api.key"):
+            raise ConnectError("aws.region and connection.username exclude each other: keep one login")
+        return signed
     if key := settings.text("connection.api.key"):
         if user:
             raise ConnectError("connection.api.key and connection.username exclude each other: keep one")

@@ -7,6 +7,7 @@ is none. Does not know: retries, records.
 from __future__ import annotations
 
 import email.utils
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from barnabas.connect.plugins import ConnectError
 from barnabas.security.clients.client_security import client_tls
 from barnabas.security.errors import SecuritySettingsError
 
+# httpx logs the address of each request, which can hold keys.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 ERROR_BYTES_MAX = 2000  # of a response that an error message shows
 RETRY_AFTER_S_MAX = 600.0
 PROXY_LOGIN = 407
@@ -111,6 +114,7 @@ class HttpClient:
             headers |= self._login.headers(self._client)
             asked = {**(params or {}), **self._login.params()}
             merged = httpx.URL(url).copy_merge_params(asked) if asked else httpx.URL(url)
+            headers |= self._login.signed(method, merged, headers, body)
             with self._client.stream(method, merged, headers=headers, content=body) as response:
                 if response.status_code == PROXY_LOGIN:
                     raise ConnectError(REFUSED_BY_PROXY)

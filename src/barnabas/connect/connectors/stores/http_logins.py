@@ -28,6 +28,12 @@ class Login:
     def params(self) -> dict[str, str]:
         return {}
 
+    def signed(
+        self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes | None
+    ) -> dict[str, str]:
+        """Headers that depend on the request."""
+        return {}
+
     def forget(self) -> bool:
         """A server answered 401: whether another try may have another token."""
         return False

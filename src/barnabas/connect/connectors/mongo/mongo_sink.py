@@ -257,7 +257,7 @@ class MongoSinkTask(SinkTask):
                 refused is not None
                 and refused.get("code") == DUPLICATE
                 and isinstance(write.model, InsertOne)
-                and "_id_" in str(refused.get("errmsg"))
+                and (refused.get("keyPattern") == {"_id": 1} or "_id_" in str(refused.get("errmsg")))
             )
             self._settled[write.spot] = (
                 None

@@ -52,6 +52,11 @@ class Tasks:
     def progress(self, name: str) -> Any:
         return next(each for each in self.runner.progress() if each.connector == name)
 
+    def client(self, name: str) -> Any:
+        """The only client of a task, as metrics see it."""
+        [found] = next(each for each in self.runner.tasks() if each.connector == name).clients
+        return found
+
     def stop(self) -> None:
         self.runner.stop_all(SECONDS)
 

@@ -94,6 +94,9 @@ def test_records_come_once_in_bounded_batches_although_a_write_fails(
     assert [number for number, _, _ in found["batches"]] == [0, 1, 2]
     progress = tasks.progress("bounded")
     assert (progress.records_in, progress.records_out) == (100, 100)
+    executors = progress.executors["consumer"].traffic
+    assert executors.bytes_received > 100 * len('{"n":1}') and executors.connections >= 1
+    assert tasks.client("bounded").client.traffic.bytes_received > executors.bytes_received
     tasks.runner.stop("bounded", 0, 60)
     found["fails"] = 2
     produce(barnabas_broker.bootstrap, "bounded", [(None, json.dumps({"n": n})) for n in range(100, 110)])

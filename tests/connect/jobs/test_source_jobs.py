@@ -97,6 +97,11 @@ def test_slices_are_written_once_and_a_restart_goes_on_behind_them(
     progress = tasks.progress(topic)
     assert (progress.records_in, progress.records_out, progress.road) == (900, 900, "spark")
     assert "MapInArrow" in progress.plan and "records" in progress.places
+    client = tasks.client(topic)
+    assert (client.kind, client.client_id) == ("producer", f"connector-producer-{topic}-0")
+    executors = progress.executors["producer"].traffic
+    assert executors.bytes_sent > 900 * len('{"n":1}') and executors.responses >= 3
+    assert client.client.traffic.bytes_sent > executors.bytes_sent
     tasks.runner.stop(topic, 0, 60)
     tasks.start(topic, {**config(topic), "limit": "1000"})
     until(lambda: tasks.progress(topic).commits == 1)

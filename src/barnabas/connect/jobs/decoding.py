@@ -21,7 +21,7 @@ from barnabas.connect.data import Records
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.jobs.refusals import Refusals
-from barnabas.connect.jobs.reports import Counts, Report
+from barnabas.connect.jobs.reports import CONSUMER, Counts, Report
 from barnabas.connect.jobs.shaping import ShapedRecords, columns_of, shaped
 from barnabas.connect.plugins.spark import RecordCheck
 from barnabas.connect.tasks.chain import by_topic
@@ -70,6 +70,8 @@ class Decoding:
         read = written = 0
         counts: list[Counts] = []
         failure: BaseException | None = None
+        cluster = shared_cluster(self.client)
+        before = cluster.traffic
         try:
             for batch in batches:
                 for place in batch.column(0).to_pylist():
@@ -93,6 +95,7 @@ class Decoding:
             opened.close()
         report: Report = opened.report()
         report.records_in, report.records_out, report.counts = read, written, counts
+        report.used(CONSUMER, before, cluster.traffic)
         if failure is not None:
             report.failed(failure)
         worker.settle()

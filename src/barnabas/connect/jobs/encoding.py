@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from barnabas.audit.core.buckets import WIDTH_MS
 from barnabas.audit.lake.topics import by_bucket, stamps_of
+from barnabas.client.core.traffic import Traffic
 from barnabas.connect.data import Column, Header, Records, Schema
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.data.records import Headers
 from barnabas.connect.jobs.pieces import OpenPiece, Piece
-from barnabas.connect.jobs.reports import Counts, Report
+from barnabas.connect.jobs.reports import PRODUCER, Counts, Report
 from barnabas.connect.plugins import ConnectError, RetriableError
 from barnabas.connect.tasks.chain import HEADER_TYPE
 from barnabas.connect.tasks.producing import TaskProducer
@@ -97,6 +98,7 @@ class Encoding:
         report = opened.report()
         report.records_in, report.records_out, report.topics = count_in, count_out, sorted(topics)
         report.counts = counts
+        report.used(PRODUCER, Traffic(), producer.traffic)
         if failure is not None:
             report.failed(failure)
         worker.settle()
@@ -123,6 +125,7 @@ class Encoding:
             opened.close()
         report = opened.report()
         report.records_in = count_in
+        report.used(PRODUCER, Traffic(), producer.traffic)
         if failure is not None:
             report.failed(failure)
         row = {**dict.fromkeys(ENCODED_ARROW.names), "piece": opened.number, "report": report.text()}
@@ -161,6 +164,7 @@ class Encoding:
         finally:
             producer.close()
             opened.close()
+        report.used(PRODUCER, Traffic(), producer.traffic)
         report.places = sorted(places)
         report.topics = sorted({topic for topic, _ in places})
         worker.settle()

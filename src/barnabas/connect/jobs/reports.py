@@ -11,12 +11,16 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from os import getpid
 from typing import Any
 
+from barnabas.client.core.traffic import Traffic
 from barnabas.connect.jobs.failures import may_pass
 from barnabas.connect.plugins import ConnectError, FencedError, RetriableError
 from barnabas.connect.tasks.progress import LastError, Progress
+from barnabas.connect.tasks.task_clients import grown
 
+PRODUCER, CONSUMER = "producer", "consumer"
 HOSTS_SHOWN_MAX = 5
 TRACE_CHARS_MAX = 20_000
 KINDS = {"failed": ConnectError, "retry": RetriableError, "fenced": FencedError}
@@ -45,6 +49,8 @@ class Report:
     kind: str = ""  # of the failure: a key of KINDS
     failure: str = ""
     trace: str = ""  # of the failure, on its executor
+    process: int = 0
+    traffic: dict[str, dict[str, int]] = field(default_factory=dict)  # of clients, by kind
 
     @classmethod
     def of(cls, progress: Progress, host: str, piece: int) -> Report:
@@ -59,6 +65,10 @@ class Report:
             dead_letters=progress.dead_letters,
             last_error=None if progress.last_error is None else asdict(progress.last_error),
         )
+
+    def used(self, kind: str, before: Traffic, after: Traffic) -> None:
+        """Note what a client of this piece has sent and received between two moments."""
+        self.process, self.traffic[kind] = getpid(), grown(before, after)
 
     def failed(self, error: BaseException) -> None:
         name = type(error).__name__
@@ -88,6 +98,9 @@ def note(reports: Iterable[Report], progress: Progress) -> None:
         progress.dead_letters += each.dead_letters
         if each.last_error is not None:
             progress.last_error = LastError(**each.last_error)
+    for kind in sorted({kind for each in found for kind in each.traffic}):
+        pieces = [((each.host, each.process), each.traffic[kind]) for each in found if kind in each.traffic]
+        progress.executors[kind].add(pieces)
     progress.places = places_of(found) or progress.places
 
 

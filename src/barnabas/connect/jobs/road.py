@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.config import Settings
 from barnabas.connect.jobs.pieces import Piece
+from barnabas.connect.jobs.reports import CONSUMER, PRODUCER
 from barnabas.connect.jobs.running import JobRunner
 from barnabas.connect.jobs.sessions import WorkerSessions, of_spark
 from barnabas.connect.jobs.sink_job import SinkJob
@@ -33,6 +34,7 @@ from barnabas.connect.tasks.client_properties import connection_settings
 from barnabas.connect.tasks.consuming import SinkConsumer
 from barnabas.connect.tasks.job_parts import TaskParts
 from barnabas.connect.tasks.producing import TaskProducer
+from barnabas.connect.tasks.task_clients import TaskClient, Together
 from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
 from barnabas.engine.catalogue.reporter import Reporter
 from barnabas.engine.places.place import place_at
@@ -94,6 +96,8 @@ class SparkRoad:
             cancelled=parts.cancelled,
         )
         parts.closers.append(producer.close)
+        executors = parts.progress.executors[PRODUCER]
+        parts.clients.append(TaskClient(PRODUCER, properties["client.id"], Together(producer, executors)))
         producer.start()  # before offsets are read: it fences and ends an earlier transaction
         store = parts.store()
         context = SourceContext(
@@ -123,6 +127,8 @@ class SparkRoad:
             cancelled=parts.cancelled,
         )
         parts.closers.append(consumer.close)
+        executors = parts.progress.executors[CONSUMER]
+        parts.clients.append(TaskClient(CONSUMER, properties["client.id"], Together(consumer, executors)))
         consumer.start()
         context = SinkContext(
             parts.connector, parts.task, settings, parts.config, parts.stopping, parts.progress.report

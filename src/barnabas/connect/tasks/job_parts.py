@@ -14,6 +14,7 @@ from barnabas.connect.config import Settings
 from barnabas.connect.plugins import Plugins
 from barnabas.connect.tasks.offsets import OffsetMemory
 from barnabas.connect.tasks.progress import Progress
+from barnabas.connect.tasks.task_clients import TaskClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class TaskParts:
     store: Callable[[], OffsetMemory]  # where offsets of a source are
     transactional_id: str | None  # of a source that is exactly once
     closers: list[Callable[[], None]]  # run when the task ends, the last one first
+    clients: list[TaskClient]  # for metrics
     set_wake: Callable[[Callable[[], None]], None]  # ends what waits when the task must stop
 
     @property

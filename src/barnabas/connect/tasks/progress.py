@@ -7,10 +7,12 @@ be a moment old. Does not know: how metrics are named.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from barnabas.connect.tasks.task_clients import ExecutorClients
 
 WINDOW_S = 30.0  # of rates
 STEP_S = 1.0
@@ -86,6 +88,7 @@ class Progress:
     topics: set[str] = field(default_factory=set)  # that the task has used
     plan: str | None = None  # of the last Spark job
     places: str | None = None  # where its rows are
+    executors: dict[str, ExecutorClients] = field(default_factory=lambda: defaultdict(ExecutorClients))
     _since: float = 0.0
     _running_s: float = 0.0
     _paused_s: float = 0.0

@@ -13,9 +13,8 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from barnabas.client.core.traffic import Traffic
 from barnabas.connect.plugins import (
     SINK,
     ConnectError,
@@ -40,6 +39,7 @@ from barnabas.connect.tasks.producing import TaskProducer
 from barnabas.connect.tasks.progress import Progress
 from barnabas.connect.tasks.sink_loop import SinkLoop
 from barnabas.connect.tasks.source_loop import Boundary, SourceLoop, Transactions
+from barnabas.connect.tasks.task_clients import TaskClient
 from barnabas.connect.tasks.topic_creation import TopicCreation, creation_groups
 from barnabas.spark.producer import OnRefused
 
@@ -49,19 +49,6 @@ OnStatus = Callable[[Any, str | None], None]  # a state by its name, and a trace
 STOP_MS = "5000"  # task.shutdown.graceful.timeout.ms
 FLUSH_MS = "60000"
 FLUSH_TIMEOUT_MS = "5000"
-
-
-class HasTraffic(Protocol):
-    @property
-    def traffic(self) -> Traffic: ...
-
-
-class TaskClient(NamedTuple):
-    """A client of a task, for metrics."""
-
-    kind: str  # producer or consumer
-    client_id: str
-    client: HasTraffic
 
 
 class RunningTask:
@@ -211,6 +198,7 @@ class RunningTask:
             store=self.store,
             transactional_id=self._transactional_id(),
             closers=self._closers,
+            clients=self.clients,
             set_wake=lambda wake: setattr(self, "_wake", wake),
         )
 

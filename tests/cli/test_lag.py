@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.cli.groups.lag import duration, forecast_text, lines
+from barnabas.cli.groups.lag import duration, forecast_text, lines, terminal_table
 from barnabas.cli.groups.lag_sources import Look
 from barnabas.client.core.topology import TopicPartition
 from barnabas.monitor.lag.forecast import Forecast, Outlook, RetentionRisk
@@ -61,6 +61,17 @@ def test_there_is_a_line_for_each_partition_and_a_total_for_each_group() -> None
         "readers  t        2          4        4    0    0         -",
         "readers  (total)  3                        2    1m1s      Stable",
     ]
+
+
+def test_names_cannot_move_the_cursor_nor_break_the_table() -> None:
+    group = GroupLag("a\nb", "Stable", (PartitionLag(TopicPartition("t", 0), 3, 5, 61_000, "\x1b[31m[/x]"),))
+    shown = list(lines(Look([group])))
+    assert [line.isprintable() for line in shown] == [True] * 3
+    assert "a\\nb" in shown[1] and "\\x1b[31m[/x]" in shown[1]
+    console = pytest.importorskip("rich.console").Console(width=200)
+    with console.capture() as capture:
+        console.print(terminal_table(Look([group]), ""))
+    assert "[31m[/x]" in capture.get()
 
 
 @pytest.mark.parametrize(

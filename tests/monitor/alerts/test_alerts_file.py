@@ -94,6 +94,13 @@ def test_a_whole_file_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("maintenance: [{name: a, from: '01:00', to: '02:00', timezone: Mars}]", "'Mars' is no time zone"),
         ("interval: 10ms", "interval: give at least 1 s"),
         ("targets: {a: {slack: {url: '${env:NOT_THERE_AT_ALL}'}}}", "NOT_THERE_AT_ALL is not set"),
+        ("rules: [{name: OfflinePartitions, above: .nan}]", "rules.0.above: Input should be a finite number"),
+        ("rules: [{name: OfflinePartitions, labels: {severity: x}}]", "'severity' is no name of a label"),
+        ("rules: [{name: OfflinePartitions, labels: {a b: x}}]", "'a b' is no name of a label"),
+        ("targets: {'': {slack: {url: 'http://h'}}}", "String should have at least 1 character"),
+        ("targets: {a: {webhook: {url: 'http://h', headers: {X-A: ü}}}}", "a header holds ASCII"),
+        ('targets: {a: {mail: {server: h, from: "a\\nBcc: x", to: [b]}}}', "there is a line end"),
+        ("clusters: &a [*a]", "an entry refers to itself"),
         ("- a list", "expected entries such as clusters"),
         ("a: [", "is no YAML"),
     ],
@@ -109,3 +116,10 @@ def test_durations_are_written_as_people_write_them() -> None:
     for wrong in ("", "m", "5 minutes", "-1s", True):
         with pytest.raises(ValueError):
             seconds(wrong)
+
+
+@pytest.mark.parametrize("text", ["22:00", "'22:00'", "22:00:00", '"22:00:00"'])
+def test_a_time_of_day_may_stand_without_quotes(text: str, tmp_path: Path) -> None:
+    """YAML makes a number of it."""
+    [window] = read(tmp_path, f"maintenance: [{{name: a, from: {text}, to: 02:00}}]").windows
+    assert (window.since.isoformat(), window.until.isoformat()) == ("22:00:00", "02:00:00")

@@ -20,6 +20,7 @@ from barnabas.cli.frame.parsing import ToolError, ToolParser
 from barnabas.cli.groups.lag_serve import add_serve_arguments, run_serve
 from barnabas.cli.groups.lag_sources import BrokerLag, LagSource, Look, ServiceLag
 from barnabas.client.core.errors import Unreachable
+from barnabas.monitor.alerts.wording import visible
 from barnabas.monitor.lag.forecast import Forecast, Outlook, RetentionRisk
 from barnabas.monitor.lag.group_lag import GroupLag, PartitionLag
 
@@ -148,6 +149,7 @@ async def watch_on_terminal(options: argparse.Namespace, source: LagSource) -> N
 def terminal_table(look: Look, problem: str) -> "Table":
     """The table for a terminal; rows with small lags come last and are cut if the screen is too small."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(caption=problem or f"{datetime.now():%H:%M:%S}", box=None, pad_edge=False)
     for name in COLUMNS:
@@ -156,12 +158,14 @@ def terminal_table(look: Look, problem: str) -> "Table":
         else:  # this column shrinks first on a narrow screen
             table.add_column(name, overflow="ellipsis")
     for group in look.groups:
-        table.add_row(*total_row(group), style="bold")
+        table.add_row(*map(Text, total_row(group)), style="bold")  # names may look like markup
         if group.group_id in look.forecasts:
             forecast = look.forecasts[group.group_id]
-            table.add_row(group.group_id, forecast_text(forecast), style=forecast_style(forecast))
+            told = (visible(group.group_id), forecast_text(forecast))
+            table.add_row(*map(Text, told), style=forecast_style(forecast))
         for partition in group.partitions:
-            table.add_row(*partition_row(group, partition), style="dim" if partition.lag == 0 else "")
+            row = partition_row(group, partition)
+            table.add_row(*map(Text, row), style="dim" if partition.lag == 0 else "")
     return table
 
 
@@ -174,25 +178,25 @@ def lines(look: Look) -> Iterator[str]:
     for row in rows:
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
     for group_id, forecast in look.forecasts.items():
-        yield f"{group_id}: {forecast_text(forecast)}"
+        yield f"{visible(group_id)}: {forecast_text(forecast)}"
 
 
 def partition_row(group: GroupLag, partition: PartitionLag) -> Row:
     return (
-        group.group_id,
+        visible(group.group_id),
         partition.where.topic,
         str(partition.where.partition),
         number(partition.current),
         number(partition.end),
         number(partition.lag),
         duration(partition.age_ms),
-        partition.member or MISSING,
+        visible(partition.member or MISSING),
     )
 
 
 def total_row(group: GroupLag) -> Row:
     return (
-        group.group_id,
+        visible(group.group_id),
         "(total)",
         str(len(group.partitions)),
         "",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, Field, HttpUrl, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, HttpUrl, ValidationError, field_validator
 
 from barnabas.client.core.address import Address, parse_bootstrap
 from barnabas.monitor.alert_service.durations import seconds
@@ -40,6 +40,26 @@ INTERVAL_S_MIN = 1.0
 
 T = TypeVar("T")
 Duration = Annotated[float, BeforeValidator(seconds)]
+Limit = Annotated[float, Field(allow_inf_nan=False)]
+LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+OWN_LABELS = ("alertname", "severity")
+DAY_MINUTES = 24 * 60
+
+
+def label_name(given: str) -> str:
+    if not LABEL.fullmatch(given) or given in OWN_LABELS:
+        raise ValueError(
+            f"{given!r} is no name of a label: letters, digits and _, not {' or '.join(OWN_LABELS)}"
+        )
+    return given
+
+
+def time_of_day(given: object) -> object:
+    """YAML reads 22:00 without quotes as the number 22 * 60, and 22:00:30 as that of seconds."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        at_s = given * 60 if given < DAY_MINUTES else given
+        return f"{at_s // 3600:02d}:{at_s // 60 % 60:02d}:{at_s % 60:02d}"
+    return given
 
 
 def text_of(given: object) -> str:
@@ -66,15 +86,15 @@ class RuleEntry(Strict):
     enabled: bool = True
     check: str | None = None
     severity: Severity | None = None
-    above: float | None = None
-    below: float | None = None
-    good_at: float | None = None
+    above: Limit | None = None
+    below: Limit | None = None
+    good_at: Limit | None = None
     for_s: Duration | None = Field(default=None, alias="for")
     keep_s: Duration | None = Field(default=None, alias="keep")
     summary: str | None = None
     look_at: str | None = None
     command: str | None = None
-    labels: dict[str, str] = {}
+    labels: dict[Annotated[str, AfterValidator(label_name)], str] = {}
     targets: list[str] = []
     metric: str | None = None
     match: dict[str, str] = {}
@@ -110,8 +130,8 @@ class GroupsEntry(Strict):
 
 class MaintenanceEntry(Strict):
     name: NotEmpty
-    since: time = Field(alias="from")
-    until: time = Field(alias="to")
+    since: Annotated[time, BeforeValidator(time_of_day)] = Field(alias="from")
+    until: Annotated[time, BeforeValidator(time_of_day)] = Field(alias="to")
     days: list[str] = []
     zone: str = Field(default="UTC", alias="timezone")
     match: list[str] = []
@@ -143,7 +163,7 @@ class FileModel(Strict):
     certificates: list[str] = []
     metrics: list[HttpUrl] = []
     consumer_groups: GroupsEntry = GroupsEntry()
-    targets: dict[str, TargetSettings] = {}
+    targets: dict[NotEmpty, TargetSettings] = {}
     routes: list[RouteEntry] = []
     group: GroupEntry = GroupEntry()
     rules: list[RuleEntry] = []
@@ -237,6 +257,8 @@ def alerts_file(tree: Mapping[str, Any], place: str) -> AlertsFile:
         check_file(found)
     except ValidationError as error:
         raise SettingsError(f"{place}: {problems(error)}") from None
+    except RecursionError:
+        raise SettingsError(f"{place}: an entry refers to itself (&name and *name)") from None
     except (ValueError, UnresolvedReference, SecuritySettingsError) as error:
         raise SettingsError(f"{place}: {error}") from None
     return found

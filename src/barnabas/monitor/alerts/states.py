@@ -54,7 +54,7 @@ class Alert:
 
     @property
     def all_labels(self) -> dict[str, str]:
-        return {"alertname": self.rule, "severity": self.severity, **dict(self.labels)}
+        return {**dict(self.labels), "alertname": self.rule, "severity": self.severity}
 
     def to_json(self) -> dict[str, Any]:
         found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "subject"}

@@ -62,7 +62,10 @@ def yaml_properties(path: Path, text: str) -> dict[str, str]:
             **{name: value for name, value in tree.items() if name != "clusters"},
             "cluster": tree["clusters"],
         }
-    return dict(flattened("", tree))
+    try:
+        return dict(flattened("", tree))
+    except RecursionError:
+        raise SettingsError(f"{path}: an entry refers to itself (&name and *name)") from None
 
 
 def flattened(prefix: str, tree: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:

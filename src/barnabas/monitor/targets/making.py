@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, model_validator
 
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.monitor.targets.alertmanager import Alertmanager
@@ -22,6 +22,22 @@ PORTS = {"none": 25, "starttls": 587, "tls": 465}
 NotEmpty = Annotated[str, Field(min_length=1)]
 
 
+def one_line(given: str) -> str:
+    if not given.isprintable():
+        raise ValueError("there is a line end or a control character in it")
+    return given
+
+
+def header_text(given: str) -> str:
+    if not (given.isascii() and given.isprintable()):
+        raise ValueError("a header holds ASCII without control characters")
+    return given
+
+
+Line = Annotated[NotEmpty, AfterValidator(one_line)]
+Header = Annotated[str, AfterValidator(header_text)]
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,8 +49,8 @@ class Basic(Strict):
 
 class MailSettings(Strict):
     server: NotEmpty
-    sender: NotEmpty = Field(alias="from")
-    to: Annotated[list[NotEmpty], Field(min_length=1)]
+    sender: Line = Field(alias="from")
+    to: Annotated[list[Line], Field(min_length=1)]
     security: Literal["none", "starttls", "tls"] = "starttls"
     user: str = ""
     password: str = ""
@@ -42,7 +58,7 @@ class MailSettings(Strict):
 
 class WebhookSettings(Strict):
     url: HttpUrl
-    headers: dict[str, str] = {}
+    headers: dict[Header, Header] = {}
     basic: Basic | None = None
 
 

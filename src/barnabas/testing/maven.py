@@ -33,8 +33,8 @@ class MavenError(Exception):
 
 
 def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> Path:
-    """The folder of a set. `artifacts` are group:artifact:version; the set is complete if the first one
-    exists."""
+    """The folder of a set. `artifacts` are group:artifact:version, and a classifier where there is one; the
+    set is complete if the first one exists, which has no classifier."""
     folder = cache_folder(name)
     if jar(name, artifacts).exists():
         return folder
@@ -86,10 +86,11 @@ def jar(name: str, artifacts: Sequence[str]) -> Path:
 def pom(name: str, artifacts: Sequence[str]) -> str:
     entries = []
     for each in artifacts:
-        group, artifact, version = each.split(":")
+        group, artifact, version, *classifiers = each.split(":")
+        kind = "".join(f"<classifier>{classifier}</classifier>" for classifier in classifiers)
         entries.append(
             f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-            f"<version>{version}</version></dependency>"
+            f"<version>{version}</version>{kind}</dependency>"
         )
     return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

@@ -20,7 +20,7 @@ assert barnabas.__file__.startswith(sys.argv[1]), barnabas.__file__
 from barnabas.sql.syntax.parsing import parse_statement
 print(parse_statement("CREATE STREAM s (id INT KEY) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');"))
 from importlib import resources
-for name in ("sql/functions/table.json", "pipeline/lake/java/log-store.jar"):
+for name in ("sql/functions/table.json", "engine/delta/java/log-store.jar"):
     assert resources.files("barnabas").joinpath(name).read_bytes()
 from barnabas.testing import Broker
 with Broker() as broker:

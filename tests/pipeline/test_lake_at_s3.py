@@ -23,7 +23,9 @@ pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from barnabas.engine.delta import log_store
 from barnabas.engine.delta.log import newest_version, transactions_in
+from barnabas.engine.delta.log_store import check_store, with_log_store_settings
 from barnabas.engine.errors import NeedsDecision
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline import Pipeline, TopicSource
@@ -31,8 +33,6 @@ from barnabas.pipeline.increments.source_table import SourceTable
 from barnabas.pipeline.ingest.audit_mark import AuditMark
 from barnabas.pipeline.ingest.complete_batch import CompleteBatch, CompleteBatches
 from barnabas.pipeline.ingest.rewriting.progress import Progress
-from barnabas.pipeline.lake import log_store
-from barnabas.pipeline.lake.log_store import check_store, with_log_store_settings
 from barnabas.pipeline.lake.table_files import answer, options_for, table_files
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.refined import progress as refined_progress
@@ -166,25 +166,25 @@ def test_files_of_a_bucket_are_listed(s3: S3Server, tmp_path: Path) -> None:
 def test_a_store_that_ignores_conditions_is_refused(s3: S3Server) -> None:
     lake = Lake.at("s3a://lake/probed", store={**s3.settings, "spark.other": "1"})
     assert "spark.other" not in lake.store and "test" not in repr(lake)
-    check_store(lake)
+    check_store(lake.own_path("probe"), lake.store)
     s3.ignore_conditions(True)
     try:
         with pytest.raises(NeedsDecision, match="ignores conditional puts"):
-            check_store(lake)
+            check_store(lake.own_path("probe"), lake.store)
     finally:
         s3.ignore_conditions(False)
 
 
 def test_a_lake_at_s3_gets_a_log_store_unless_the_file_names_one() -> None:
     lake = Lake.at("s3a://lake/x")
-    found = with_log_store_settings(lake, {"spark.jars": "a.jar"})
+    found = with_log_store_settings(lake.root, {"spark.jars": "a.jar"})
     assert found["spark.delta.logStore.s3a.impl"] == log_store.CLASS
     assert found["spark.jars"] == f"a.jar,{log_store.JAR}" and log_store.JAR.exists()
     named = {"spark.delta.logStore.s3a.impl": "org.example.Other"}
-    assert with_log_store_settings(lake, named) == named
-    assert with_log_store_settings(Lake.at("/tmp/lake"), {}) == {}
-    with pytest.raises(NeedsDecision, match="cannot be shared by the two drivers"):
-        with_log_store_settings(lake, {log_store.CONDITIONAL: "false"})
+    assert with_log_store_settings(lake.root, named) == named
+    assert with_log_store_settings("/tmp/lake", {}) == {}
+    with pytest.raises(NeedsDecision, match="cannot be shared by two drivers"):
+        with_log_store_settings(lake.root, {log_store.CONDITIONAL: "false"})
 
 
 def test_the_jar_holds_what_its_source_says(tmp_path: Path) -> None:
@@ -209,12 +209,13 @@ DRIVER = """
 import json, sys
 from barnabas.engine.session import session
 from barnabas.engine.spark_settings import SparkSettings
-from barnabas.pipeline.lake.log_store import with_log_store_settings
+from barnabas.engine.delta.log_store import with_log_store_settings
 from barnabas.pipeline.lake.tables import Lake
 
 name, settings = sys.argv[1], json.loads(sys.argv[2])
 lake = Lake.at("s3a://lake/raced", store=settings)
-spark = session(SparkSettings("local[1]", settings=with_log_store_settings(lake, settings)), ("delta", "s3"))
+options = SparkSettings("local[1]", settings=with_log_store_settings(lake.root, settings))
+spark = session(options, ("delta", "s3"))
 print("ready", flush=True)
 for number in range(int(sys.stdin.readline())):
     rows = spark.range(1).selectExpr(f"'{name}' AS driver", f"{number} AS number")
@@ -226,7 +227,7 @@ from barnabas.engine.delta.log import opened_store
 from barnabas.engine.session import session
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.pipeline import FilesSource, Pipeline, Refined, Schema, Staging, Trusted
-from barnabas.pipeline.lake.log_store import with_log_store_settings
+from barnabas.engine.delta.log_store import with_log_store_settings
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.refined import zone
 
@@ -241,7 +242,7 @@ pipeline = Pipeline(
     spark=SparkSettings("local[1]", settings=settings),
 )
 lake = pipeline.lake_location
-options = SparkSettings("local[1]", settings=with_log_store_settings(lake, settings))
+options = SparkSettings("local[1]", settings=with_log_store_settings(lake.root, settings))
 spark = session(options, ("delta", "s3"))
 spark.conf.set("spark.databricks.delta.properties.defaults.enableChangeDataFeed", "true")
 for number, shop in enumerate("aab"):

@@ -17,7 +17,7 @@ from barnabas.connect.jobs.failures import is_away, may_pass, short
 from barnabas.connect.jobs.plugin_archive import archive_of
 from barnabas.connect.jobs.reports import Report, check, places_of
 from barnabas.connect.jobs.schemas import DoesNotFit, Packet, cut_ranges, shapes_of, united
-from barnabas.connect.jobs.sessions import settings_of
+from barnabas.connect.jobs.sessions import needs_s3, settings_of, with_s3
 from barnabas.connect.jobs.sink_job import continued, number_in
 from barnabas.connect.plugins import ConnectError, FencedError, Kind, Plugins, RetriableError
 from barnabas.connect.plugins.errors import UnknownPluginError
@@ -173,3 +173,15 @@ def test_modules_of_plugin_path_are_plugins_of_executors_that_have_their_archive
     finally:
         sys.path.remove(str(archive))
     assert archive_of([tmp_path / "none"]) is None
+
+
+def test_a_session_gets_the_jars_of_s3_and_a_log_store_where_something_lies_there() -> None:
+    def needs(worker: dict[str, str], **config: str) -> bool:
+        given = {name.replace("_", "."): text for name, text in config.items()}
+        return needs_s3(settings_of(worker, given), given)
+
+    assert needs({}, lake_path="s3a://lake/x") and needs({"spark.hadoop.fs.s3a.endpoint": "http://h"})
+    assert not needs({}, lake_path="/data/lake") and not needs({}, iceberg_catalog_warehouse="s3://lake")
+    assert not needs({"spark.remote": "sc://h"}, lake_path="s3a://lake/x")
+    found = with_s3(settings_of({"spark.jars": "own.jar"}, {})).settings
+    assert str(found["spark.jars"]).startswith("own.jar,") and "spark.delta.logStore.s3a.impl" in found

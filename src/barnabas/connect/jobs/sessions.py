@@ -11,11 +11,13 @@ import logging
 import subprocess
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.jobs.plugin_archive import ship_plugins
 from barnabas.connect.plugins import ConnectError, RetriableError
-from barnabas.engine.errors import brief
+from barnabas.engine.delta.log_store import SCHEMES, is_s3, with_log_store_settings
+from barnabas.engine.errors import NeedsDecision, brief
 from barnabas.engine.session import SessionError, apart, close, is_alive, is_remote, session
 from barnabas.engine.spark_settings import SparkSettings
 from barnabas.spark.jars import JarError
@@ -32,6 +34,8 @@ OURS: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",  # jobs of several connectors share the executors
     "spark.speculation": "false",  # a second copy of a writing task could not join the transaction
 }
+S3 = "spark.hadoop.fs.s3a."  # settings of Hadoop's S3
+ICEBERG = "iceberg."  # Iceberg's files are written without Spark
 DEFAULT_MASTER = "local[*]"
 KILL_S = 10.0
 
@@ -43,6 +47,22 @@ def settings_of(worker: Mapping[str, str], config: Mapping[str, str]) -> SparkSe
         given.pop(REMOTE, None)
     master, remote = given.pop(MASTER, DEFAULT_MASTER), given.pop(REMOTE, "")
     return SparkSettings(master, remote, {**OURS, **given})
+
+
+def needs_s3(settings: SparkSettings, config: Mapping[str, str]) -> bool:
+    """Whether jobs read or write at S3 by Hadoop, whose jars are not Spark's own."""
+    if settings.remote:
+        return False  # the server has its own jars and settings
+    has_settings = any(name.startswith(S3) for name in settings.settings)
+    return has_settings or any(is_s3(each) for name, each in config.items() if not name.startswith(ICEBERG))
+
+
+def with_s3(settings: SparkSettings) -> SparkSettings:
+    """With a log store for tables that a task and its successor may write at the same moment."""
+    found: Mapping[str, Any] = settings.settings
+    for scheme in SCHEMES:
+        found = with_log_store_settings(f"{scheme}://", found)
+    return replace(settings, settings=found)
 
 
 def of_spark(config: Mapping[str, str]) -> dict[str, str]:
@@ -58,6 +78,7 @@ class WorkerSessions:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = given
         self._where: tuple[str, str] | None = None
+        self._has_s3 = False
 
     @property
     def is_started(self) -> bool:
@@ -69,8 +90,9 @@ class WorkerSessions:
         with self._lock:
             if self._spark is not None and self._given is None and not is_alive(self._spark):
                 self._discard()
+            is_at_s3 = needs_s3(wanted, config)
             if self._spark is None:
-                self._start(wanted)
+                self._start(wanted, is_at_s3=is_at_s3)
             assert self._spark is not None
             where = (wanted.master, wanted.remote)
             if self._where is not None and self._where != where:
@@ -79,21 +101,28 @@ class WorkerSessions:
                     f" connector wants {wanted.remote or wanted.master}: give all connectors of a worker the"
                     f" same {MASTER}, or run another worker"
                 )
+            if is_at_s3 and not self._has_s3 and self._given is None:
+                raise ConnectError(
+                    "the Spark session of this worker began without the jars of S3: put a setting of"
+                    f" {S3}… into the worker's settings, such as {S3}endpoint.region, and restart it"
+                )
             found = apart(self._spark)
         for name, value in of_spark(config).items():
             if name.startswith(OWN_SESSION):
                 found.conf.set(name, value)
         return found
 
-    def _start(self, wanted: SparkSettings) -> None:
+    def _start(self, wanted: SparkSettings, *, is_at_s3: bool) -> None:
         where = wanted.remote or wanted.master
         log.info("Spark starts at %s", where)
         try:
-            self._spark = session(wanted, name="barnabas-connect")
+            given, sets = (with_s3(wanted), ("delta", "s3")) if is_at_s3 else (wanted, ("delta",))
+            self._spark = session(given, sets, name="barnabas-connect")
+            self._has_s3 = is_at_s3
             ship_plugins(self._spark, self._worker.get("plugin.path", "").split(","))
         except ConnectError:
             raise
-        except (SessionError, JarError) as error:
+        except (SessionError, JarError, NeedsDecision) as error:
             raise ConnectError(f"Spark cannot be started at {where}: {error}") from error
         except Exception as error:
             text = brief(error)  # Java is asked for it, so it must be there still

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from barnabas.engine.delta.log_store import check_store, with_log_store_settings
 from barnabas.engine.secrets import Text, reveal
 from barnabas.engine.session import session
 from barnabas.engine.spark_settings import SparkSettings
-from barnabas.pipeline.lake.log_store import check_store, with_log_store_settings
 from barnabas.pipeline.spec.model import FilesSource, Pipeline, TableSource
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def with_log_store(pipeline: Pipeline) -> SparkSettings:
     spark = pipeline.spark
     if spark.connect_server:  # the server has its own jars and settings
         return spark
-    return replace(spark, settings=with_log_store_settings(pipeline.lake_location, spark.settings))
+    return replace(spark, settings=with_log_store_settings(pipeline.lake_location.root, spark.settings))
 
 
 def open_session(pipeline: Pipeline, application: str = "", **settings: Text) -> SparkSession:
@@ -46,5 +46,6 @@ def open_session(pipeline: Pipeline, application: str = "", **settings: Text) ->
     name = "-".join(part for part in ("barnabas", pipeline.name, application) if part)
     wanted = with_log_store(pipeline)
     if not pipeline.spark.connect_server:
-        check_store(pipeline.lake_location)
+        lake = pipeline.lake_location
+        check_store(lake.own_path("probe"), lake.store)
     return session(wanted, jar_sets(pipeline), name, settings)

@@ -283,7 +283,7 @@ class IcebergSink(SparkSink):
             if name not in columns:
                 raise ConnectError(f"id-columns names {name}, and records have {', '.join(columns)}")
             if name in fields:
-                chosen[name] = sql.coalesce(columns[name], sql.col(f"key.`{name}`"))
+                chosen[name] = with_key(frame, name, columns[name])
         has_keys = set(keys) <= set(fields)
         given = frame if has_keys else frame.filter("value IS NOT NULL")
         deletes = sql.col("value").isNull()
@@ -305,6 +305,19 @@ class IcebergSink(SparkSink):
                 f"iceberg.table.{rule.name}.id-columns is needed for upserts: the columns of the key"
             )
         return tuple(sorted(keys))
+
+
+def with_key(frame: DataFrame, name: str, column: Column) -> Column:
+    """The field of the value, or that of the key where it is null."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import NumericType
+
+    key = sql.col(f"key.`{name}`")
+    mine = frame.select(column.alias("mine"), key.alias("other")).schema
+    kinds = [each.dataType for each in mine]
+    if not all(isinstance(each, NumericType) for each in kinds):
+        key = key.cast(kinds[0])
+    return sql.coalesce(column, key)
 
 
 def path_of(text: str) -> tuple[str, ...]:

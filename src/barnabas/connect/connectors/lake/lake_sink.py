@@ -37,9 +37,11 @@ from barnabas.connect.plugins import (
     SparkSink,
 )
 from barnabas.connect.plugins.spark import Ranges, RecordCheck
-from barnabas.engine.delta import commits
+from barnabas.engine.delta import commits, log_store
 from barnabas.engine.delta.fencing import fence, last_number
 from barnabas.engine.delta.log import URL, newest_version
+from barnabas.engine.errors import NeedsDecision
+from barnabas.engine.session import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +51,7 @@ log = logging.getLogger("barnabas.connect")
 
 HISTORY_MAX = 1000  # commits in which the ranges of the last batch are looked for
 FENCES_MAX = 20  # commits in which the fence of a new table is looked for
+S3 = "spark.hadoop.fs.s3a."
 VIEW = "_barnabas_connect_rows"
 PROPERTIES: Mapping[str, str] = {}
 
@@ -84,6 +87,8 @@ class LakeSink(SparkSink):
             self._open(spark, topics)
 
     def _open(self, spark: SparkSession, topics: Sequence[str]) -> None:
+        if not self._fenced:
+            check_s3(spark, self._root)
         self._topics |= set(topics)
         held: dict[str, dict[str, int]] = {}
         for path in sorted({self.path_of(topic) for topic in self._topics}):
@@ -200,6 +205,18 @@ class LakeSink(SparkSink):
             log.info("%s got %s", path, ", ".join(new))
             there = evolved
         return fitted_to(rows, there, path)
+
+
+def check_s3(spark: SparkSession, root: str) -> None:
+    """ConnectError if the store would let a task and its successor replace each other's commits."""
+    setting = log_store.SETTING.format(scheme=root.partition("://")[0])
+    if is_remote(spark) or not log_store.is_s3(root) or spark.conf.get(setting, "") != log_store.CLASS:
+        return  # a log store of the user's choice
+    settings = {name: value for name, value in spark.conf.getAll.items() if name.startswith(S3)}
+    try:
+        log_store.check_store(f"{root}/_barnabas/probe", settings)
+    except NeedsDecision as error:
+        raise ConnectError(str(error)) from error
 
 
 def exists(spark: SparkSession, path: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 from tests.security.sasl_broker import SASL_SETTINGS, USERS, add_scram_user, client_properties
 
 from barnabas.broker.metrics.parts.socket_gauges import DepletedTime
@@ -19,7 +20,9 @@ from barnabas.client.asyncio_network import connect
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.network import ConnectionSettings
 from barnabas.connection.arena import Arena
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.security.clients.client_security import client_security
 from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
@@ -36,13 +39,24 @@ class Watched(Broker):
         more = {name.replace("_", "."): value for name, value in overrides.items()}
         super().__init__(overrides={**more, "barnabas.metrics.port": self.metrics_port})
 
+    def page(self) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def samples(self, name: str) -> list[Sample]:
+        families = text_string_to_metric_families(self.page())
+        return [sample for family in families for sample in family.samples if sample.name == name]
+
     def total(self, name: str) -> float:
         """The sum of all samples of a name."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as answer:
-            families = text_string_to_metric_families(answer.read().decode())
-        found = [sample.value for family in families for sample in family.samples if sample.name == name]
+        found = self.samples(name)
         assert found, f"there is no {name}"
-        return sum(found)
+        return sum(sample.value for sample in found)
+
+    def total_alone(self, name: str) -> float:
+        """The value of all topics together, which must be there once."""
+        [found] = [each.value for each in self.samples(name) if not each.labels.get("topic")]
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +162,31 @@ def test_a_session_that_is_renewed_is_no_new_login(with_logins: Watched) -> None
     slowest = broker.total(f"{SOCKETS}reauthentication_latency_max")
     assert slowest >= broker.total(f"{SOCKETS}reauthentication_latency_avg") >= 0
     assert broker.total(f"{SOCKETS}failed_reauthentication_total") == 0
+
+
+def test_names_of_topics_that_clients_make_up_do_not_become_metrics(watched: Watched) -> None:
+    """A name without a topic would stay for ever; one without letters would be the total a second time."""
+    failed = "kafka_server_brokertopicmetrics_failed{}requests_total"
+    before = {kind: watched.total_alone(failed.format(kind)) for kind in ("produce", "fetch")}
+
+    async def ask() -> None:
+        [address] = parse_bootstrap(watched.bootstrap)
+        connection = await connect(address)
+        asked = ProduceRequest.TopicProduceData
+        data = asked.PartitionProduceData(index=0, records=b"x" * 70)
+        produced = [asked(name=name, partition_data=[data]) for name in ("made-up-1", "made-up-2")]
+        request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=produced)
+        answer = await connection.send(request, ProduceResponse, version=9)
+        assert answer.responses[0].partition_responses[0].error_code == 3
+        wanted = FetchRequest.FetchTopic
+        partition = wanted.FetchPartition(partition=0, partition_max_bytes=100)
+        for topic, version in ((wanted(topic="made-up-3", partitions=[partition]), 12),
+                               (wanted(topic_id=b"\7" * 16, partitions=[partition]), 13)):  # fmt: skip
+            fetch = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[topic])
+            await connection.send(fetch, FetchResponse, version=version)
+        await connection.close()
+
+    asyncio.run(ask())
+    assert "made-up" not in watched.page()
+    assert watched.total_alone(failed.format("produce")) == before["produce"] + 2
+    assert watched.total_alone(failed.format("fetch")) >= before["fetch"] + 1

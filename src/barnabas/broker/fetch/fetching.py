@@ -271,7 +271,8 @@ class Fetching:
     def refuse(self, asked: SessionPartition, error: KafkaError) -> Topic.PartitionData:
         """The error of a partition that cannot be read. It names the current leader, so that the client needs
         no metadata request (KIP-951)."""
-        self.broker.metrics.topic(asked.topic).failed_fetch_requests += 1
+        broker = self.broker
+        broker.metrics.named_topic(asked.topic, broker.image.topics.by_name).failed_fetch_requests += 1
         asked.attachment = None
         data = refused(asked.index, error)
         if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:

@@ -348,7 +348,8 @@ def refused(
     result = PartitionResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=error.message or None
     )
-    metrics = context.broker.metrics.topic(topic)
+    broker = context.broker
+    metrics = broker.metrics.named_topic(topic, broker.image.topics.by_name)
     metrics.failed_produce_requests += 1
     counter = REFUSALS.get(error.code)
     if counter is not None:

@@ -7,7 +7,7 @@ HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -83,7 +83,7 @@ LabelledValues = Callable[[], Iterable[tuple[Any, Any]]]
 
 class Metrics:
     __slots__ = (
-        "_apis", "_deleted_topics", "_histograms", "_now_s", "_rotated_s", "_topics", "measures_requests",
+        "_apis", "_histograms", "_no_topic", "_now_s", "_rotated_s", "_topics", "measures_requests",
         "registry",
     )  # fmt: skip
 
@@ -93,7 +93,8 @@ class Metrics:
         self.measures_requests = measures_requests
         self.registry = Registry(now_s)
         self._topics: dict[str, TopicMetrics] = {}
-        self._deleted_topics = TopicMetrics()  # their counts stay in the broker's totals, which never fall
+        # Of topics that were deleted or never existed: in the totals, which never fall.
+        self._no_topic = TopicMetrics()
         self._apis: dict[request_tables.ApiId, ApiMetrics] = {}
         self._histograms: list[Histogram] = []
         self._rotated_s = now_s()
@@ -112,11 +113,16 @@ class Metrics:
             found = self._topics[name] = TopicMetrics()
         return found
 
+    def named_topic(self, name: str, names: Container[str]) -> TopicMetrics:
+        """The counters for a name that a client sent; `names` has the topics that exist. Those of others are
+        counted in the totals alone: names that clients make up must not become metrics."""
+        return self.topic(name) if name in names else self._no_topic
+
     def forget_topic(self, name: str) -> None:
         """Show a deleted topic no more; its counts stay in the totals."""
         found = self._topics.pop(name, None)
         if found is not None:
-            self._deleted_topics.add(found)
+            self._no_topic.add(found)
 
     def api(self, key: int, version: int = 0, *, is_follower: bool = False) -> ApiMetrics:
         found = self._apis.get((key, version, is_follower))
@@ -229,12 +235,12 @@ class Metrics:
     def _of_topics(self, attribute: str) -> Iterator[tuple[Tags, int]]:
         topics = sorted(self._topics.items())
         counts = [(topic, getattr(counters, attribute)) for topic, counters in topics]
-        yield (), getattr(self._deleted_topics, attribute) + sum(count for _, count in counts)
+        yield (), getattr(self._no_topic, attribute) + sum(count for _, count in counts)
         if attribute not in TOTALS_ONLY:
             for topic, count in counts:
                 yield (("topic", topic),), count
 
     def _produced(self) -> int:
         """Writes to partitions that succeeded."""
-        counters = [self._deleted_topics, *self._topics.values()]
+        counters = [self._no_topic, *self._topics.values()]
         return sum(each.produce_requests - each.failed_produce_requests for each in counters)

@@ -84,7 +84,7 @@ class Dialect:
         return metric.type
 
     def label(self, name: str) -> str:
-        return re.sub(r"\W", "_", name)
+        return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 class Strimzi(Dialect):
@@ -137,7 +137,7 @@ class Confluent(Dialect):
         return "socketservermetrics" if metric.type == "socket-server-metrics" else metric.type
 
     def label(self, name: str) -> str:
-        return CONFLUENT_LABELS.get(name) or re.sub(r"\W", "_", name).lower()
+        return CONFLUENT_LABELS.get(name) or re.sub(r"\W", "_", name, flags=re.ASCII).lower()
 
 
 DIALECTS: dict[str, Dialect] = {each.name: each for each in (Dialect(), Strimzi(), Confluent())}

@@ -1,12 +1,16 @@
 """Values that clients pushed leave the page when their client has ended."""
 
+import re
 import struct
 
 import pytest
 
-from barnabas.broker.metrics import client_store, otlp
+from barnabas.broker.metrics import Metrics, client_store, otlp
+from barnabas.broker.metrics.client_metrics import ClientMetrics
 from barnabas.broker.metrics.client_store import LAST_VALUES_S, MISSED_PUSHES, ClientStore
 from barnabas.broker.metrics.telemetry import TelemetryClient
+from barnabas.metrics.dialects import DIALECTS
+from barnabas.metrics.exposition import Page
 
 INTERVAL_S = 60
 
@@ -95,3 +99,33 @@ def test_a_payload_of_many_fields_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         list(otlp.points(payload(1) * 3))
     with pytest.raises(ValueError, match="more than 15 fields"):
         list(otlp.points(b"\x10\x01" * 16))
+
+
+def with_attributes(*names: str, is_monotonic: bool = False) -> bytes:
+    """MetricsData with one number that has attributes."""
+    pairs = [length(length(name.encode(), 1) + length(length(b"x", 1), 2), 7) for name in names]
+    point = length(b"\x21" + struct.pack("<d", 1.0) + b"".join(pairs), 1)
+    kind = length(point + (b"\x18\x01" if is_monotonic else b""), 7 if is_monotonic else 5)
+    return length(length(length(length(b"odd", 1) + kind, 2), 2), 1)
+
+
+@pytest.mark.parametrize("dialect", list(DIALECTS))
+def test_attributes_with_odd_names_leave_the_page_readable(dialect: str) -> None:
+    """A client chooses them; one wrong name would make Prometheus refuse all metrics of the broker."""
+    receiver, metrics = ClientMetrics(), Metrics()
+    receiver.attach(metrics)
+    together = (("é", "1st", "__name__", ""), ("a-b", "a.b", "A_B"), ('quote"', "line\n", "le", "metric"))
+    for names in together:
+        receiver.export_metrics(client("odd"), with_attributes(*names))
+    receiver.export_metrics(client("odd"), with_attributes("a-b"))
+    receiver.export_metrics(client("odd"), with_attributes("a.b"))
+    receiver.export_metrics(client("odd"), with_attributes(is_monotonic=True))
+    receiver.export_metrics(client("odd"), with_attributes())
+    page = "".join(Page(metrics.registry, dialect).parts())
+    lines = [line for line in page.splitlines() if line.startswith("barnabas_client_metrics_value{")]
+    assert len(lines) == len(set(lines)) == len(together) + 1  # of the names that become one
+    for line in lines:
+        labels = re.findall(r'([^{},="]+)="(?:[^"\\]|\\.)*"', line)
+        assert len(labels) == len(set(labels)), line
+        assert all(re.fullmatch(r"[a-z][a-z0-9_]*", label) for label in labels), labels
+        assert 'metric="odd"' in line

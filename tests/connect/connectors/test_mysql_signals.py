@@ -185,3 +185,26 @@ def test_signals_of_a_file_with_conditions(server: mysql.MySqlServer, tmp_path: 
     capture.drain(5)
     capture.task.stop()
     assert [each.key["id"] for each in capture.records] == [1, 2, 3, 4, 5]
+
+
+def test_a_blocking_snapshot_reads_tables_between_two_transactions(
+    server: mysql.MySqlServer, tmp_path: Path
+) -> None:
+    execute(
+        server, "CREATE TABLE blk_a (id int PRIMARY KEY, v float8)", NUMBERS.format("blk_a", 120),
+        SIGNALS.format("blk"),
+    )  # fmt: skip
+    more = {"table.include.list": "shop.blk_a", "signal.data.collection": "shop.blk_signals"}
+    capture = Capture(config(server, "blk", tmp_path, snapshot_mode="no_data") | more)
+    capture.settle()
+    execute(server, "INSERT INTO blk_a VALUES (500, 5)")
+    data = {"type": "BLOCKING", "data-collections": ["shop.blk_a"]}
+    signal(server, "blk_signals", "1", "execute-snapshot", **data)
+    execute(server, "UPDATE blk_a SET v = 0 WHERE id = 61")
+    capture.drain(1 + 121 + 1)
+    capture.restart()
+    execute(server, "INSERT INTO blk_a VALUES (501, 5)")
+    capture.drain(124)
+    capture.task.stop()
+    assert [each.value["op"] for each in capture.records] == ["c"] + ["r"] * 121 + ["u", "c"]
+    assert state(capture.records, "blk.shop.blk_a") == rows_of(server, "blk_a")

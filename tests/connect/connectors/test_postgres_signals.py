@@ -209,3 +209,34 @@ def test_wrong_settings_of_signals_and_masks_are_named() -> None:
     assert "signal.enabled.channels" in check({"signal.enabled.channels": "post"})
     assert "signal.kafka.bootstrap.servers" in check({"signal.enabled.channels": "kafka"})
     assert "column.mask.hash.NO.with.salt.a" in check({"column.mask.hash.NO.with.salt.a": "b"})
+
+
+def test_a_blocking_snapshot_reads_tables_between_two_transactions(server: postgres.Postgres) -> None:
+    execute(
+        server,
+        "CREATE TABLE blk_a (id int PRIMARY KEY, v float8)",
+        "CREATE TABLE blk_b (id int PRIMARY KEY, v float8)",
+        "INSERT INTO blk_a SELECT n, n FROM generate_series(1, 120) n",
+        "INSERT INTO blk_b VALUES (1, 1)",
+        SIGNALS.format("blk"),
+    )
+    given = config(
+        server, "blk", snapshot_mode="no_data", signal_data_collection="public.blk_signals",
+        table_include_list="public.blk_a,public.blk_b",
+    )  # fmt: skip
+    capture = Capture(given)
+    capture.poll()
+    execute(server, "INSERT INTO blk_a VALUES (500, 5)")
+    chosen = [{"data-collection": "public.blk_a", "filter": "SELECT * FROM blk_a WHERE id > 60"}]
+    data = {"type": "BLOCKING", "data-collections": ["public.blk_a"], "additional-conditions": chosen}
+    signal(server, "blk_signals", "1", "execute-snapshot", **data)
+    execute(server, "UPDATE blk_a SET v = 0 WHERE id = 61", "INSERT INTO blk_b VALUES (2, 2)")
+    capture.drain(1 + 61 + 2)
+    signal(server, "blk_signals", "2", "execute-snapshot", **{**data, "data-collections": ["public.blk_."]})
+    capture.drain(64 + 61 + 2)
+    capture.task.stop()
+    ops = [each.value["op"] for each in capture.records]
+    assert ops == ["c"] + ["r"] * 61 + ["u", "c"] + ["r"] * 63
+    marks = [each.value["source"]["snapshot"] for each in capture.records[1:62]]
+    assert (marks[0], marks[1], marks[-1]) == ("first", "true", "last")
+    assert state(capture.records, "blk.public.blk_b") == rows_of(server, "blk_b")

@@ -62,15 +62,13 @@ class Added:
     def of_column(self, envelope: Column) -> tuple[Schema, Any] | None:
         """Its schema and values; None if the envelope has no such field."""
         column = envelope
-        is_optional = False
         for name in self.path:
             schema = column.schema.field(name) if column.schema is not None else None
             if schema is None:
                 return None
-            is_optional = is_optional or schema.optional
             column = Column(schema, taken_apart(column, "adding fields", defaults=False)[name])
         assert column.schema is not None
-        return column.schema.as_optional() if is_optional else column.schema, column.data
+        return column.schema.as_optional(), column.data
 
 
 class ExtractNewRecordState(Transform):
@@ -159,8 +157,12 @@ class ExtractNewRecordState(Transform):
                 fields.append((each.name, *found))
         headers = self._with_headers(records)
         topics = self._topics(records, ops)
-        if len(fields) > count or row.data.null_count or deletes:
-            row = put_together(row, fields, row.schema.as_required())  # a null is a tombstone
+        schema = row.schema.as_required()
+        is_same = len(fields) == count and not row.data.null_count and not deletes
+        if is_same and not self.settings.flag(REPLACE_NULL):
+            row = Column(schema, row.data)
+        else:
+            row = put_together(row, fields, schema)  # a null is a tombstone
         return replace(records, values=row, headers=headers, topics=topics)
 
     def _row(self, envelope: Column, ops: list[Any]) -> tuple[Column, bool]:

@@ -28,6 +28,9 @@ DEBEZIUM = {
     "ExtractNewRecordState": "change_events:ExtractNewRecordState",
     "ByLogicalTableRouter": "change_events:ByLogicalTableRouter",
     "outbox.EventRouter": "outbox:EventRouter",
+    "partitions.PartitionRouting": "event_routing:PartitionRouting",
+    "SchemaChangeEventFilter": "event_routing:SchemaChangeEventFilter",
+    "TimezoneConverter": "event_times:TimezoneConverter",
 }
 PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 PLUGINS = (

@@ -18,10 +18,14 @@ def topics_of(events: Iterable[Event], *, is_recorded: bool = False) -> Topics:
     """Events by topic, with values of the moment hidden."""
     found: Topics = {}
     for each in events:
+        if is_setting_up(each):
+            continue
         read = [None if part is None else json.loads(part) for part in (each.key, each.value)]
         if is_recorded and each.topic.endswith(".transaction"):
             read[0]["payload"]["id"] = "any"
         headers = [[name, None if value is None else json.loads(value)] for name, value in each.headers]
+        if read[1] and (ddl := (read[1].get("payload") or {}).get("ddl", "")).startswith("DROP"):
+            read[1]["payload"]["ddl"] = re.sub(r"DROP TABLE \S*?(\w+)`?( /\*.*)?$", r"DROP \1", ddl)
         shown = {
             "key": read[0],
             "value": hidden(read[1], is_recorded=is_recorded),
@@ -29,6 +33,19 @@ def topics_of(events: Iterable[Event], *, is_recorded: bool = False) -> Topics:
         }
         found.setdefault(each.topic, []).append(shown)
     return found
+
+
+SETTING_UP = ("SET ", "DROP ", "CREATE DATABASE", "USE ")
+
+
+def is_setting_up(event: Event) -> bool:
+    """Whether this is a statement of Debezium's snapshot other than CREATE TABLE."""
+    payload = json.loads(event.value or b"{}").get("payload") or {}
+    if "ddl" not in payload or payload["source"]["snapshot"] == "false":
+        return False
+    return payload["ddl"].startswith(SETTING_UP) or not payload["source"]["db"].endswith(
+        payload["source"]["name"]
+    )
 
 
 def hidden(value: Any, *, is_recorded: bool) -> Any:

@@ -62,11 +62,10 @@ class Run:
             **self.case.config,
         }
 
-    def readers(self) -> int:
-        found = self.server.execute_as_root(
-            "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
-        )
-        return int(found.strip())
+    def readers(self) -> set[str]:
+        """Connections that read the log; the server notices late that one of them is gone."""
+        query = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+        return set(self.server.execute_as_root(query).split())
 
     def play(self, between: Callable[[], None]) -> None:
         for statement in self.case.stream:

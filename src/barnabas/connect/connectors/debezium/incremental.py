@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.connect.connectors.debezium.filters import Lists
 from barnabas.connect.connectors.debezium.signals import Signal
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Incremental:
     maximum: list[str] | None = None
     chunk: Chunk | None = None
     is_paused: bool = False
+    blocking: dict[str, str] = field(default_factory=dict)  # patterns of tables, statements of some
 
     @staticmethod
     def of(offset: Mapping[str, Any]) -> Incremental:
@@ -89,21 +91,31 @@ class Incremental:
 
     def _execute(self, signal: Signal) -> None:
         kind = str(signal.data.get("type", "INCREMENTAL")).upper()
-        if kind != "INCREMENTAL":
-            log.warning(
-                "the signal %s asks for a snapshot of type %s: only INCREMENTAL is known", signal.id, kind
-            )
+        if kind not in ("INCREMENTAL", "BLOCKING"):
+            text = "the signal %s asks for a snapshot of type %s: known are INCREMENTAL and BLOCKING"
+            log.warning(text, signal.id, kind)
             return
         conditions = {
             str(each.get("data-collection")): each.get("filter")
             for each in signal.data.get("additional-conditions") or ()
             if isinstance(each, dict)
         }
+        if kind == "BLOCKING":
+            names = [str(each) for each in signal.data.get("data-collections") or ()][:TABLES_MAX]
+            chosen = Lists(names)
+            selects = {each: str(text) for each, text in conditions.items() if text and chosen.wants(each)}
+            self.blocking |= (dict.fromkeys(names, "") | selects) if names else {}
+            return
         waiting = {name for name, _ in self.tables}
         for each in signal.data.get("data-collections") or ():
             name = str(each)
             if name not in waiting and len(self.tables) < TABLES_MAX:
                 self.tables.append((name, conditions.get(name)))
+
+    def taken_blocking(self) -> dict[str, str]:
+        """The tables of a snapshot that begins now, with the statements that choose their rows."""
+        found, self.blocking = self.blocking, {}
+        return found
 
     def _stop(self, signal: Signal) -> None:
         names = [str(each) for each in signal.data.get("data-collections") or ()]

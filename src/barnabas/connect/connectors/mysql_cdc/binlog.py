@@ -17,6 +17,7 @@ XA_PREPARE, PARTIAL_UPDATE, TRANSACTION_PAYLOAD, TAGGED_GTID = 38, 39, 40, 42
 MARIA_ANNOTATE, MARIA_GTID = 160, 162
 MARIA_COMPRESSED = (165, 166, 167, 168, 169, 170, 171)
 WRITES, UPDATES, DELETES = (23, 30, 166, 169), (24, 31, 39, 167, 170), (25, 32, 168, 171)
+COMMIT_TIMES = 42  # where they are in a GTID event: flags, source, number, two numbers of its order
 STANDALONE = 1  # a flag of MariaDB's GTID event: one statement without BEGIN and COMMIT
 ARTIFICIAL = 0x20
 
@@ -91,6 +92,16 @@ def query_of(event: Event) -> Query:
 def mysql_gtid(event: Event) -> str:
     """`uuid:number` of a GTID event."""
     return f"{UUID(bytes=event.body[1:17])}:{struct.unpack_from('<q', event.body, 17)[0]}"
+
+
+def commit_time_us(event: Event) -> int:
+    """When the transaction of a GTID event was committed first; 0 where old servers do not tell."""
+    if len(event.body) < COMMIT_TIMES + 7:
+        return 0
+    found = int.from_bytes(event.body[COMMIT_TIMES : COMMIT_TIMES + 7], "little")
+    if found >> 55:  # the time at the server where it was made follows
+        found = int.from_bytes(event.body[COMMIT_TIMES + 7 : COMMIT_TIMES + 14], "little")
+    return found
 
 
 def maria_gtid(event: Event) -> tuple[str, bool]:

@@ -12,7 +12,7 @@ from barnabas.connect.connectors.debezium.filters import topic_name
 from barnabas.connect.connectors.debezium.told_columns import Telling, TypeOfColumn
 from barnabas.connect.connectors.mysql_cdc.row_values import ABSENT
 from barnabas.connect.connectors.mysql_cdc.server import Wanted
-from barnabas.connect.connectors.mysql_cdc.tables import TableDef
+from barnabas.connect.connectors.mysql_cdc.tables import ColumnDef, TableDef
 from barnabas.connect.connectors.mysql_cdc.types import Modes, Read, typed
 from barnabas.connect.data import (
     INT32,
@@ -66,7 +66,7 @@ class Table:
                 fields.append(Field(column.name, schema))
                 self.places.append(place)
                 self.readers.append(read)
-                source_type = TypeOfColumn(column.type_name, column.length, column.scale)
+                source_type = TypeOfColumn(column.type_name, length_of(column), column.scale)
                 told.append(telling.value(f"{database}.{name}", column.name, schema, source_type))
         names = {one.name for one in fields}
         keys = own_keys(settings, f"{database}.{name}") or list(definition.keys)
@@ -108,6 +108,13 @@ class Table:
         return tuple(found)
 
 
+def length_of(column: ColumnDef) -> int | None:
+    """The length of a column as schemas tell it: of a set that of all its letters."""
+    if column.type in ("ENUM", "SET"):
+        return 1 if column.type == "ENUM" else max(2 * len(column.labels) - 1, 1)
+    return column.length
+
+
 def own_keys(settings: Settings, table: str) -> list[str]:
     for part in settings.text("message.key.columns").split(";"):
         name, _, columns = part.strip().partition(":")
@@ -117,10 +124,10 @@ def own_keys(settings: Settings, table: str) -> list[str]:
 
 
 def source_of(connector: str, settings: Settings, **given: Any) -> dict[str, Any]:
-    """Values of the source struct. `time_ms` is when the database changed the row."""
-    time_ms = given.pop("time_ms")
+    """Values of the source struct. `time_us` is when the database changed the row."""
+    time_us = given.pop("time_us")
     return {
         "version": __version__, "connector": connector, "name": settings.text("topic.prefix"),
-        "ts_ms": time_ms, "ts_us": time_ms * 1000, "ts_ns": time_ms * 1_000_000, "sequence": None,
+        "ts_ms": time_us // 1000, "ts_us": time_us, "ts_ns": time_us * 1000, "sequence": None,
         "gtid": None, "thread": None, "query": None, "row": 0, **given,
     }  # fmt: skip

@@ -78,7 +78,7 @@ class Chunks:
         if chunk is None or table is None:
             return None
         source = source_of(
-            self._task.NAME, self._task.settings, time_ms=time.time_ns() // 1_000_000, snapshot="incremental",
+            self._task.NAME, self._task.settings, time_us=time.time_ns() // 1000, snapshot="incremental",
             db=table.definition.database, table=table.definition.name, server_id=0, file="", pos=0,
         )  # fmt: skip
         return table, [Change("r", None, row, source) for row in chunk.rows.values()]
@@ -89,10 +89,13 @@ class Chunks:
         return self._task.table(database, table) if known else None
 
     def step(self) -> None:
-        """Read the next chunk if none is under way."""
+        """Begin a blocking snapshot, or read the next chunk if none is under way."""
         import pymysql
 
         state = self.state
+        if state.blocking:
+            self._task.snapshot_again(state)
+            return
         while state.is_active and state.chunk is None:
             name, condition = state.tables[0]
             table = self._found(name) if self.signal_table is not None else None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from barnabas.connect.connectors.mysql_cdc.ddl_alter import altered, index_names
 from barnabas.connect.connectors.mysql_cdc.ddl_columns import collation_charset, column_of
 from barnabas.connect.connectors.mysql_cdc.ddl_tokens import Cursor
 from barnabas.connect.connectors.mysql_cdc.tables import TableDef
@@ -72,6 +73,8 @@ class Tables:
             cursor.accept("IF", "NOT", "EXISTS")
             self._database_charset(cursor, cursor.name())
             return []
+        if cursor.accept("UNIQUE"):
+            return self._create_unique(cursor, database)
         if not cursor.accept("TABLE"):
             return []
         is_careful = cursor.accept("IF", "NOT", "EXISTS")
@@ -98,6 +101,7 @@ class Tables:
         charset = self._options_charset(cursor) or self.charsets.get(owner, self.charset)
         cursor.place = start + 1
         columns, keys = [], []
+        uniques: list[list[str]] = []
         while not cursor.accept(")"):
             if cursor.accept("CONSTRAINT") and cursor.peek().upper not in (
                 "PRIMARY",
@@ -108,6 +112,9 @@ class Tables:
                 cursor.name()
             if cursor.accept("PRIMARY", "KEY"):
                 keys = self._key_parts(cursor)
+            elif cursor.accept("UNIQUE"):
+                uniques.append(index_names(cursor))
+                cursor.skip_part()
             elif cursor.peek().kind == "word" and cursor.peek().upper in INDEXES:
                 cursor.skip_part()
             else:
@@ -115,9 +122,23 @@ class Tables:
                 columns.append(parsed.column)
                 if parsed.is_key:
                     keys = [parsed.column.name]
+                if parsed.is_unique:
+                    uniques.append([parsed.column.name])
             if not cursor.accept(",") and cursor.peek().upper != ")":
                 raise cursor.error(f"a comma was expected at {cursor.peek().value!r}")
-        return TableDef(owner, name, (), tuple(keys), charset).with_columns(columns)
+        found = TableDef(owner, name, (), tuple(keys), charset).with_columns(columns)
+        for each in uniques:
+            found = found.keyed_by_unique(each)
+        return found
+
+    def _create_unique(self, cursor: Cursor, database: str) -> list[TableChange]:
+        while not cursor.accept("ON"):
+            if cursor.next().kind == "end":
+                return []
+        if (table := self.get(*cursor.table(database))) is None:
+            return []
+        self.put(new := table.keyed_by_unique(index_names(cursor)))
+        return [TableChange("ALTER", new.database, new.name, new)] if new != table else []
 
     def _key_parts(self, cursor: Cursor) -> list[str]:
         while cursor.peek().upper != "(":
@@ -165,8 +186,6 @@ class Tables:
         owner, name = cursor.table(database)
         if (table := self.get(owner, name)) is None:
             return []
-        from barnabas.connect.connectors.mysql_cdc.ddl_alter import altered
-
         new = altered(cursor, table)
         if (new.database, new.name) == (table.database, table.name):
             self.put(new)

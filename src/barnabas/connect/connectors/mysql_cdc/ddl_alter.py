@@ -64,6 +64,8 @@ def added(cursor: Cursor, table: TableDef) -> TableDef:
         cursor.name()
     if cursor.accept("PRIMARY", "KEY"):
         return keyed(table, key_names(cursor))
+    if cursor.accept("UNIQUE"):
+        return table.keyed_by_unique(index_names(cursor))
     if cursor.peek().kind == "word" and cursor.peek().upper in NOT_COLUMNS:
         cursor.skip_part()
         return table
@@ -79,6 +81,18 @@ def added(cursor: Cursor, table: TableDef) -> TableDef:
         if not cursor.accept(",") and cursor.peek().upper != ")":
             raise cursor.error("a bracket is not closed")
     return table
+
+
+def index_names(cursor: Cursor) -> list[str]:
+    """The columns of an index; none if it has expressions."""
+    while cursor.peek().upper != "(":
+        if cursor.peek().kind == "end":
+            return []
+        cursor.next()
+    if cursor.peek(1).upper != "(":
+        return key_names(cursor)
+    cursor.skip_brackets()
+    return []
 
 
 def key_names(cursor: Cursor) -> list[str]:

@@ -31,6 +31,7 @@ class Parsed:
 
     column: ColumnDef
     is_key: bool = False
+    is_unique: bool = False
     is_first: bool = False
     after: str | None = None
 
@@ -138,6 +139,8 @@ def attributes(cursor: Cursor, found: Parsed) -> str | None:
             found.column = replace(column, auto_increment=True)
         elif cursor.accept("PRIMARY", "KEY") or cursor.accept("PRIMARY") or cursor.accept("KEY"):
             found.is_key = True
+        elif cursor.accept("UNIQUE", "KEY") or cursor.accept("UNIQUE"):
+            found.is_unique = True
         elif cursor.accept("GENERATED", "ALWAYS", "AS") or cursor.accept("AS"):
             cursor.skip_brackets()
             found.column = replace(column, generated=True)

@@ -69,6 +69,15 @@ class Place:
 MORE = ("incremental_snapshot_", "transaction_")
 
 
+def purged(found: Place | None) -> str:
+    """The text for a place whose log the server has deleted."""
+    place = found or Place()
+    return (
+        f"the server no longer has the log behind {place.file}:{place.pos} {place.gtids}:"
+        " take snapshot.mode=when_needed, or reset the offsets of this connector"
+    )
+
+
 def with_gtid(gtids: str, gtid: str) -> str:
     """A set with one more. MariaDB's sets have the last number of each domain, MySQL's have intervals."""
     if not gtid:

@@ -15,6 +15,7 @@ from barnabas.connect.data import (
     OPTIONAL_STRING,
     STRING,
     Column,
+    Headers,
     Records,
     Schema,
     array,
@@ -52,6 +53,7 @@ def schema_change(
     changes: Sequence[TableChange],
     now_ms: int,
     position: tuple[dict[str, Any], dict[str, Any]],
+    headers: Headers,
 ) -> Records:
     value = struct(
         {
@@ -64,11 +66,22 @@ def schema_change(
     database = source["db"]
     row = {
         "source": dict(source), "ts_ms": now_ms, "databaseName": database, "schemaName": None, "ddl": ddl,
-        "tableChanges": [filled(each) for each in table_changes(changes)],
+        "tableChanges": [filled(each) for each in table_changes(with_renames(changes))],
     }  # fmt: skip
     return Records.of(
-        topic, Column.of([row], value), Column.of([{"databaseName": database}], key), positions=[position]
+        topic,
+        Column.of([row], value),
+        Column.of([{"databaseName": database}], key),
+        headers=[headers] if headers else None,
+        positions=[position],
     )
+
+
+def with_renames(changes: Sequence[TableChange]) -> Sequence[TableChange]:
+    """A table that was renamed is told as one change, with its new name."""
+    if [each.kind for each in changes] == ["DROP", "CREATE"]:
+        return [changes[1]._replace(kind="ALTER")]
+    return changes
 
 
 def filled(change: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +89,11 @@ def filled(change: dict[str, Any]) -> dict[str, Any]:
     if table is not None:
         empty = dict.fromkeys(COLUMN.field_names)
         columns = [{**empty, **{a: b for a, b in each.items() if a in empty}} for each in table["columns"]]
+        for each in columns:
+            each["enumValues"] = each["enumValues"] or None
+            if each["typeName"] in ("ENUM", "SET") and each["length"] is None:
+                count = len(each["enumValues"] or ())
+                each["length"] = 1 if each["typeName"] == "ENUM" else max(2 * count - 1, 1)
         table = {
             "defaultCharsetName": table["defaultCharsetName"],
             "primaryKeyColumnNames": table["primaryKeyColumnNames"],

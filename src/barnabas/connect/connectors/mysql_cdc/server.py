@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -197,6 +198,14 @@ class Server:
                 cursor._result.unbuffered_active = False
             raise
         cursor.close()
+
+
+def server_id(settings: Settings, connector: str) -> int:
+    """The number of this reader as a replica: its setting, or one made from names."""
+    if settings["database.server.id"] is not None:
+        return settings.integer("database.server.id")
+    digest = hashlib.sha256(f"{connector} {settings.text('topic.prefix')}".encode()).digest()
+    return 5400 + int.from_bytes(digest[:4], "big") % 2**31
 
 
 def quoted(name: str) -> str:

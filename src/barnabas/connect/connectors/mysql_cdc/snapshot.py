@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from barnabas.connect.connectors.debezium.envelope import Change
+from barnabas.connect.connectors.debezium.envelope import Change, Row
 from barnabas.connect.connectors.debezium.filters import Lists, topic_name
+from barnabas.connect.connectors.debezium.snapshot_marks import Part, marked
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of
 from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
 from barnabas.connect.connectors.mysql_cdc.history import History
@@ -40,6 +41,7 @@ class Snapshot:
         self._has_rows = rows
         self._settings = task.settings
         self._has_place = False
+        self._selects: dict[str, str] = {}
 
     def given(self, recovered: Place | None) -> Iterator[Given]:
         """Batches with their places; the last one has the place of the stream. `recovered`: where the
@@ -68,6 +70,20 @@ class Snapshot:
             positions = [(task.partition, reached.offset)]
             yield Records.of(topic_name(task.prefix), Column.nulls(0), positions=positions), reached
 
+    def again(self, wanted: dict[str, str]) -> Iterator[Given]:
+        """Rows of tables that a signal asks for. Changes that the stream is still to bring come behind."""
+        place = self._task.place()
+        server = Server(self._settings)
+        self._selects = wanted
+        try:
+            server.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            server.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            names = server.table_names(self._task.wanted)
+            for part in self._parts(server, names, tuple(wanted)):
+                yield self._records(part, place)
+        finally:
+            server.close()
+
     def _definitions(self, server: Server, names: list[tuple[str, str]], place: Place) -> list[Any]:
         found = []
         for database, name in names:
@@ -87,7 +103,7 @@ class Snapshot:
 
     def _source(self, place: Place, database: str, table: str, snapshot: str) -> dict[str, Any]:
         return source_of(
-            self._task.NAME, self._settings, time_ms=time.time_ns() // 1_000_000, snapshot=snapshot,
+            self._task.NAME, self._settings, time_us=time.time_ns() // 1000, snapshot=snapshot,
             db=database, table=table, server_id=0, file=place.file, pos=place.pos,
         )  # fmt: skip
 
@@ -96,58 +112,68 @@ class Snapshot:
         return schema_change(
             self._task.NAME, topic_name(self._task.prefix), self._source(place, database, name, "true"),
             self._task.source_kind, statement, changes, time.time_ns() // 1_000_000,
-            (self._task.partition, place.offset),
+            (self._task.partition, place.offset), self._task.headers,
         )  # fmt: skip
 
     def _rows(
         self, server: Server, captured: list[tuple[str, str]], reached: Place, unfinished: Place
     ) -> Iterator[Given]:
-        waiting: tuple[Table, list[tuple[Any, ...]]] | None = None
+        waiting: Part | None = None
         done = 0
-        for table, rows in self._batches(server, captured):
+        for part in self._parts(server, captured):
             if waiting is not None:
-                done += len(waiting[1])
+                done += len(waiting.rows)
                 self._task.context.progress(done, None)
-                yield self._records(*waiting, unfinished, is_last=False)
-            waiting = table, rows
+                yield self._records(waiting, unfinished)
+            waiting = part
         if waiting is not None:
-            done += len(waiting[1])
+            done += len(waiting.rows)
             self._task.context.progress(done, done)
             self._has_place = True
             self._task.set_place(reached)
-            yield self._records(*waiting, reached, is_last=True)
+            waiting.marks[-1] = "last"
+            yield self._records(waiting, reached)
 
-    def _batches(
-        self, server: Server, captured: list[tuple[str, str]]
-    ) -> Iterator[tuple[Table, list[tuple[Any, ...]]]]:
+    def _parts(
+        self, server: Server, captured: list[tuple[str, str]], wanted: Sequence[str] = ()
+    ) -> Iterator[Part]:
         if not self._has_rows:
             return
-        size = self._settings.integer("snapshot.fetch.size") or 1
-        chosen = Lists(self._settings.entries("snapshot.include.collection.list"))
+        chosen = Lists(wanted or self._settings.entries("snapshot.include.collection.list"))
+        tables = []
         for database, name in captured:
             if not chosen.wants(f"{database}.{name}"):
                 continue
             table = self._task.table(database, name)
-            if table is None or not table.schemas.fields:
-                continue
-            columns = ", ".join(quoted(each.name) for each in table.definition.columns)
-            statement = self._override(database, name) or (
-                f"SELECT {columns} FROM {quoted(database)}.{quoted(name)}"
-            )
-            for rows in server.rows(statement, size):
-                yield table, [row for each in rows if (row := table.row(each)) is not None]
+            if table is not None and table.schemas.fields:
+                tables.append((table, self._batches(server, table)))
+        yield from marked(tables)
+
+    def _batches(self, server: Server, table: Table) -> Iterator[list[Row]]:
+        size = self._settings.integer("snapshot.fetch.size") or 1
+        database, name = table.definition.database, table.definition.name
+        columns = ", ".join(quoted(each.name) for each in table.definition.columns)
+        statement = self._override(database, name) or (
+            f"SELECT {columns} FROM {quoted(database)}.{quoted(name)}"
+        )
+        for rows in server.rows(statement, size):
+            yield [row for each in rows if (row := table.row(each)) is not None]
 
     def _override(self, database: str, name: str) -> str:
-        """`snapshot.select.statement.overrides` of one table; it selects all columns."""
+        """The statement of a signal, or of `snapshot.select.statement.overrides`; it selects all columns."""
+        if select := self._selects.get(f"{database}.{name}"):
+            return select
         listed = self._settings.entries("snapshot.select.statement.overrides")
         if f"{database}.{name}" not in listed:
             return ""
         return self._settings.raw.get(f"snapshot.select.statement.overrides.{database}.{name}") or ""
 
-    def _records(self, table: Table, rows: list[tuple[Any, ...]], place: Place, *, is_last: bool) -> Given:
-        source = self._source(place, table.definition.database, table.definition.name, "true")
-        changes = [Change("r", None, row, source) for row in rows]
-        if is_last:
-            changes[-1] = changes[-1]._replace(source={**source, "snapshot": "last"})
+    def _records(self, part: Part, place: Place) -> Given:
+        definition = part.table.definition
+        source = self._source(place, definition.database, definition.name, "true")
+        sources = {each: {**source, "snapshot": each} for each in set(part.marks)}
+        changes = [
+            Change("r", None, row, sources[mark]) for row, mark in zip(part.rows, part.marks, strict=True)
+        ]
         positions = [(self._task.partition, place.offset)]
-        return table.schemas.records(changes, time.time_ns(), positions), place
+        return part.table.schemas.records(changes, time.time_ns(), positions), place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,6 +108,14 @@ class TableDef:
         keys = {each.lower() for each in self.keys}
         made = [replace(each, nullable=False) if each.name.lower() in keys else each for each in columns]
         return replace(self, columns=tuple(made))
+
+    def keyed_by_unique(self, names: Sequence[str]) -> TableDef:
+        """Without a primary key, the first unique index of columns that are not nullable is the key."""
+        found = {each.name.lower(): each for each in self.columns}
+        columns = [found.get(each.lower()) for each in names]
+        if self.keys or not columns or any(each is None or each.nullable for each in columns):
+            return self
+        return replace(self, keys=tuple(each.name for each in columns if each is not None))
 
     def as_json(self) -> dict[str, Any]:
         return {

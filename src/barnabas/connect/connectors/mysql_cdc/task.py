@@ -6,7 +6,6 @@ inside of a transaction, so that a restart neither repeats nor leaves out a chan
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections import deque
@@ -29,10 +28,10 @@ from barnabas.connect.connectors.mysql_cdc.ddl import TableChange, Tables
 from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
 from barnabas.connect.connectors.mysql_cdc.dump import BinlogStream, LogPurged
 from barnabas.connect.connectors.mysql_cdc.history import History, store_of
-from barnabas.connect.connectors.mysql_cdc.position import Place, with_gtid
+from barnabas.connect.connectors.mysql_cdc.position import Place, purged, with_gtid
 from barnabas.connect.connectors.mysql_cdc.row_values import Reader, images, readers_of
 from barnabas.connect.connectors.mysql_cdc.schema_changes import schema_change
-from barnabas.connect.connectors.mysql_cdc.server import Server, Wanted
+from barnabas.connect.connectors.mysql_cdc.server import Server, Wanted, server_id
 from barnabas.connect.connectors.mysql_cdc.snapshot import Snapshot
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, Positions, RetriableError, SourceContext, SourceTask
@@ -56,7 +55,7 @@ class MySqlTask(SourceTask):
         self.source_kind = source_schema(self.NAME)
         self._mode = context.settings.text("snapshot.mode").lower()
         self.telling = Telling(context.settings)
-        self._headers = context_headers(context.settings, self.NAME, context.task)
+        self.headers = context_headers(context.settings, self.NAME, context.task)
         self._skipped = set(context.settings.entries("skipped.operations"))
         self._batch_max = context.settings.integer("max.batch.size") or 1
         self._history: History | None = None
@@ -87,8 +86,8 @@ class MySqlTask(SourceTask):
         except LogPurged as error:
             self._close()
             if self._mode not in ("when_needed", "always"):
-                raise ConnectError(f"{self._shown()}: {self._purged()}: {error}") from error
-            log.warning("%s: %s: a new snapshot begins: %s", self._shown(), self._purged(), error)
+                raise ConnectError(f"{self._shown()}: {purged(self._place)}: {error}") from error
+            log.warning("%s: %s: a new snapshot begins: %s", self._shown(), purged(self._place), error)
             self._place = self._returned = None
             return None
         except (pymysql.err.OperationalError, pymysql.err.InterfaceError, RetriableError, OSError) as error:
@@ -107,13 +106,6 @@ class MySqlTask(SourceTask):
     def _shown(self) -> str:
         text = self.settings.text
         return f"{self.NAME}://{text('database.hostname')}:{self.settings.integer('database.port')}"
-
-    def _purged(self) -> str:
-        place = self._place or Place()
-        return (
-            f"the server no longer has the log behind {place.file}:{place.pos} {place.gtids}:"
-            " take snapshot.mode=when_needed, or reset the offsets of this connector"
-        )
 
     def commit(self, positions: Positions) -> None:
         """The server keeps its log by its own rules."""
@@ -174,19 +166,14 @@ class MySqlTask(SourceTask):
         place = self._place
         self._file, self._gtid = place.file, ""
         self._thread: int | None = None
+        self._time_us = 0
         self._resume_event, self._resume_row = place.event, place.row
         self._events = 0
         self._is_inside = False
         return BinlogStream(
-            self._server.connect, self._server_id(), place.file, place.pos, place.gtids,
-            is_mariadb=self._server.is_mariadb,
+            self._server.connect, server_id(self.settings, self.context.connector), place.file, place.pos,
+            place.gtids, is_mariadb=self._server.is_mariadb,
         )  # fmt: skip
-
-    def _server_id(self) -> int:
-        if self.settings["database.server.id"] is not None:
-            return self.settings.integer("database.server.id")
-        digest = hashlib.sha256(f"{self.context.connector} {self.prefix}".encode()).digest()
-        return 5400 + int.from_bytes(digest[:4], "big") % 2**31
 
     # -- tables ------------------------------------------------------------------------------------
 
@@ -203,7 +190,7 @@ class MySqlTask(SourceTask):
         found = self._captured.get(definition.id)
         if found is None or found.definition is not definition:
             found = self._captured[definition.id] = Table(
-                definition, self.settings, self.wanted, self.source_kind, self.telling, self._headers
+                definition, self.settings, self.wanted, self.source_kind, self.telling, self.headers
             )
         return found
 
@@ -218,6 +205,8 @@ class MySqlTask(SourceTask):
         until_s = time.monotonic() + self.context.poll_seconds
         while not self._queue and not self.context.stopping.is_set():
             self._obey()
+            if self._stream is None:
+                break  # a blocking snapshot begins
             event = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
             if event is not None:
                 self._apply(event)
@@ -237,7 +226,7 @@ class MySqlTask(SourceTask):
         if not self._is_inside:
             self._chunks.step()
 
-    def _at(self) -> Place:
+    def place(self) -> Place:
         """The place with the states of transactions and of an incremental snapshot."""
         assert self._place is not None
         more = self._transactions.offset if self._transactions is not None else ()
@@ -259,7 +248,8 @@ class MySqlTask(SourceTask):
         elif kind == binlog.TABLE_MAP:
             self._map(event)
             self._events += 1
-        elif kind in (binlog.GTID, binlog.TAGGED_GTID):
+        elif kind in (binlog.GTID, binlog.TAGGED_GTID, binlog.ANONYMOUS_GTID):
+            self._time_us = 0 if kind == binlog.TAGGED_GTID else binlog.commit_time_us(event)
             self._gtid = binlog.mysql_gtid(event) if kind == binlog.GTID else ""
         elif kind == binlog.MARIA_GTID:
             self._gtid, is_alone = binlog.maria_gtid(event)
@@ -297,22 +287,23 @@ class MySqlTask(SourceTask):
         self._is_inside = False
         self._gtid = ""
         if ended is not None and self._transactions is not None:
-            place = self._at()
+            place = self.place()
             self._queue.append((self._transactions.ended(ended, (self.partition, place.offset)), place))
 
-    def _counted(self, table: Table, change: Change, event: binlog.Event) -> list[Change]:
-        """A change with its place in its transaction, which begins with the first one."""
-        if self._transactions is None or self._place is None:
-            return [change]
+    def _counted(self, table: Table, changes: list[Change], event: binlog.Event) -> list[Change]:
+        """Changes with their places in their transaction, which begins with the first one."""
+        if self._transactions is None or self._place is None or not changes:
+            return changes
         if self._transactions.begins(self._gtid or f"file={self._place.file},pos={self._place.pos}"):
-            place = self._at()
+            place = self.place()
             made = self._transactions.begin(event.timestamp_s * 1000, (self.partition, place.offset))
             self._queue.append((made, place))
-        return self._transactions.counted(table.definition.id, table.schemas.expanded(change))
+        return self._transactions.counted(table.definition.id, changes)
 
     def _query(self, event: binlog.Event, query: binlog.Query) -> None:
-        self._thread = query.thread
         word = query.statement.lstrip()[:12].upper()
+        self._thread = query.thread if word == "BEGIN" else None
+        self._time_us -= 0 if word == "BEGIN" else self._time_us % 1000  # statements: milliseconds
         if word == "BEGIN":
             if not self._is_inside:
                 self._begin(event)
@@ -326,38 +317,43 @@ class MySqlTask(SourceTask):
             self._statement(event, query)
 
     def _statement(self, event: binlog.Event, query: binlog.Query) -> None:
-        """A statement that changes tables, or one of no interest."""
+        """A statement that changes tables, or not."""
         assert self._history is not None and self._place is not None
         self._flush()
         try:
             changes = self.tables.apply(query.statement, query.database)
         except DdlError as error:
             raise ConnectError(f"{self._shown()}: {self._file}:{event.start}: {error}") from error
+        gtid = self._gtid
         if not self._is_inside:
             self._commit(event)
         else:
             self._events += 1
         if not changes:
             return
+        self._gtid = gtid
         self._history.write(self._place, query.database, query.statement, changes)
         self._changed(event, query, changes)
         self._maps.clear()
         for each in changes:
             if each.kind == "TRUNCATE" and "t" not in self._skipped and each.table is not None:
                 self._truncated(event, each)
+        self._gtid = gtid if self._is_inside else ""
 
     def _changed(self, event: binlog.Event, query: binlog.Query, changes: list[TableChange]) -> None:
         assert self._place is not None
         if not self.settings.flag("include.schema.changes"):
             return
-        if not any(self.wanted.table(each.database, each.name) for each in changes):
+        if changes[0].kind == "TRUNCATE" or not any(
+            self.wanted.table(each.database, each.name) for each in changes
+        ):
             return
         made = schema_change(
-            self.NAME, topic_name(self.prefix), self._source(event, query.database, changes[0].name, 0),
+            self.NAME, topic_name(self.prefix), self._source(event, query.database, changes[-1].name, 0),
             self.source_kind, query.statement, changes, time.time_ns() // 1_000_000,
-            (self.partition, self._at().offset),
+            (self.partition, self.place().offset), self.headers,
         )  # fmt: skip
-        self._queue.append((made, self._at()))
+        self._queue.append((made, self.place()))
 
     def _truncated(self, event: binlog.Event, change: TableChange) -> None:
         table = self.table(change.database, change.name)
@@ -415,7 +411,7 @@ class MySqlTask(SourceTask):
             for row in (change.before, change.after):
                 if row is not None:
                     self._chunks.state.touched(full, table.schemas.key_of(row))
-            self._run += self._counted(table, change, event)
+            self._run += self._counted(table, table.schemas.expanded(change), event)
             self._place = replace(place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
                 self._events, number + 1, is_last=number + 1 == len(rows)
             )
@@ -439,21 +435,21 @@ class MySqlTask(SourceTask):
             )
             self._place = place
             made_of, changes = found
-            place = self._at()
+            place = self.place()
             made = made_of.schemas.records(changes, time.time_ns(), [(self.partition, place.offset)])
             self._queue.append((made, place))
 
     def _source(self, event: binlog.Event, database: str, table: str, row: int) -> dict[str, Any]:
         return source_of(
-            self.NAME, self.settings, time_ms=event.timestamp_s * 1000, snapshot="false", db=database,
-            table=table, server_id=event.server_id, gtid=self._gtid or None, file=self._file, pos=event.start,
-            row=row, thread=self._thread,
+            self.NAME, self.settings, time_us=self._time_us or event.timestamp_s * 1_000_000,
+            snapshot="false", db=database, table=table, server_id=event.server_id, gtid=self._gtid or None,
+            file=self._file, pos=event.start, row=row, thread=self._thread,
         )  # fmt: skip
 
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
         if self._run and self._run_table is not None and self._place is not None:
-            place = self._at()
+            place = self.place()
             made = self._run_table.schemas.records(
                 self._run, time.time_ns(), [(self.partition, place.offset)]
             )
@@ -468,8 +464,16 @@ class MySqlTask(SourceTask):
         if (query := self.settings.text("heartbeat.action.query")) and self._server is not None:
             self._server.execute(query)
         topic = topic_name(self.settings.text("topic.heartbeat.prefix"), self.prefix)
-        place = self._at()
+        place = self.place()
         self._queue.append((heartbeat(topic, self.prefix, (self.partition, place.offset)), place))
+
+    def snapshot_again(self, state: Incremental) -> None:
+        """Begin a snapshot of some tables between two transactions; the stream goes on behind it."""
+        self._flush()
+        if not self._queue and self._stream is not None and self._history is not None:
+            self._stream.close()
+            self._stream = None
+            self._snapshot = Snapshot(self, self._history, rows=True).again(state.taken_blocking())
 
     def set_place(self, place: Place) -> None:
         """A snapshot says where the stream goes on."""

@@ -11,6 +11,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+
 from barnabas.connect.config import Settings
 from barnabas.connect.connectors.mysql_cdc.tables import ColumnDef
 from barnabas.connect.data import (
@@ -37,12 +39,16 @@ Read = Callable[[Any], Any]
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 MICROS_OF_DAY = 86_400_000_000
 GEOMETRY = struct(
-    {"wkb": BYTES, "srid": OPTIONAL_INT32}, name="io.debezium.data.geometry.Geometry", version=1
+    {"wkb": BYTES, "srid": OPTIONAL_INT32},
+    name="io.debezium.data.geometry.Geometry",
+    version=1,
+    doc="Geometry",
 )
 POINT = struct(
     {"x": FLOAT64, "y": FLOAT64, "wkb": OPTIONAL_BYTES, "srid": OPTIONAL_INT32},
     name="io.debezium.data.geometry.Point",
     version=1,
+    doc="Geometry (POINT)",
 )
 SHAPES = (
     "GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMCOLLECTION",
@@ -82,6 +88,8 @@ def typed(column: ColumnDef, modes: Modes) -> tuple[Schema, Read]:
     if column.has_default and column.default is not None:
         value = default_value(column, read)
         if value is not None:
+            if schema.logical is not None:  # times are numbers for readers, and Python's own in schemas
+                value = pa.scalar(value, schema.arrow).as_py()
             schema = replace(schema, default=value)
     return schema, read
 
@@ -109,11 +117,11 @@ def simple(column: ColumnDef, modes: Modes) -> tuple[Schema, Read]:
         return (INT16, INT32, INT64)[base], int
     if kind == "BIGINT":
         if column.unsigned and modes.big == "precise":
-            return decimal(0), Decimal
+            return decimal(0, precision=20), Decimal
         return INT64, signed64
     if kind == "FLOAT":
         is_double = column.scale is not None or (column.length or 0) > 23
-        return (FLOAT64 if is_double else FLOAT32), float
+        return (FLOAT64 if is_double else FLOAT32), (float if (column.length or 0) > 24 else float32)
     if kind == "DOUBLE":
         return FLOAT64, float
     if kind == "DECIMAL":
@@ -220,17 +228,14 @@ def temporal(column: ColumnDef, modes: Modes) -> tuple[Schema, Read]:
         )
     if mode == "isostring":
         name = {"DATE": "IsoDate", "TIME": "IsoTime", "DATETIME": "IsoTimestamp"}[kind]
-        end = "" if kind == "TIME" else "Z"
-        return named(
-            Type.STRING, f"io.debezium.time.{name}"
-        ), lambda value: str(value).replace(" ", "T") + end
+        return named(Type.STRING, f"io.debezium.time.{name}"), iso(kind, is_nullable=column.nullable)
     if kind == "DATE":
         if mode == "connect":
             return DATE, lambda value: as_date(days(value), zero)
         return named(Type.INT32, "io.debezium.time.Date"), lambda value: or_zero(days(value), zero)
     if kind == "TIME":
         if mode == "connect":
-            return TIME, lambda value: clock(value) // 1000
+            return TIME, lambda value: within_day(clock(value), zero, 1000)
         if mode == "nanoseconds":
             return named(Type.INT64, "io.debezium.time.NanoTime"), lambda value: clock(value) * 1000
         if mode == "adaptive" and digits <= 3:
@@ -247,6 +252,25 @@ def temporal(column: ColumnDef, modes: Modes) -> tuple[Schema, Read]:
     return named(Type.INT64, "io.debezium.time.MicroTimestamp"), lambda value: scaled(value, 1, zero)
 
 
+def iso(kind: str, *, is_nullable: bool) -> Read:
+    """A time as ISO 8601 in UTC; what is none is null, or the first moment of 1970."""
+    zeros = {"DATE": "1970-01-01Z", "TIME": "00:00:00Z", "DATETIME": "1970-01-01T00:00:00Z"}
+    zero = None if is_nullable else zeros[kind]
+
+    def read(value: Any) -> str | None:
+        is_time = 0 <= clock(value) <= MICROS_OF_DAY if kind == "TIME" else micros(value) is not None
+        text, dot, part = str(value).replace(" ", "T").partition(".")
+        return f"{text}{dot}{part}".rstrip("0" if dot else "").rstrip(".") + "Z" if is_time else zero
+
+    return read
+
+
+def float32(value: Any) -> float:
+    """A number as 32 bits hold it, also if a query gives its text."""
+    found: float = packing.unpack("<f", packing.pack("<f", float(value)))[0]
+    return found
+
+
 def as_date(day: int | None, zero: int | None) -> date | None:
     found = or_zero(day, zero)
     return None if found is None else date.fromordinal(EPOCH_DAY + found)
@@ -254,6 +278,11 @@ def as_date(day: int | None, zero: int | None) -> date | None:
 
 def or_zero(value: int | None, zero: int | None) -> int | None:
     return zero if value is None else value
+
+
+def within_day(micros_of: int, zero: int | None, unit: int) -> int | None:
+    """A time of day; MySQL's times go beyond it."""
+    return micros_of // unit if 0 <= micros_of <= MICROS_OF_DAY else zero
 
 
 def scaled(value: Any, unit: int, zero: int | None) -> int | None:

@@ -63,8 +63,11 @@ class Chunks:
         return found
 
     def step(self) -> None:
-        """Read the next chunk if none is under way."""
+        """Begin a blocking snapshot, or read the next chunk if none is under way."""
         state = self.state
+        if state.blocking:
+            self._task.snapshot_again(state)
+            return
         while state.is_active and state.chunk is None:
             name, condition = state.tables[0]
             if self.signal_table is None:

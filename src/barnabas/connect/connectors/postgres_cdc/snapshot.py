@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.debezium.envelope import Change, Row
@@ -29,6 +29,7 @@ class Snapshot:
         self._lsn = slot_lsn
         self._settings = task.settings
         self._newest: int | None = None
+        self._selects: dict[str, str] = {}
 
     def given(self) -> Iterator[Given]:
         """All rows. The last batch has the position of the stream."""
@@ -56,8 +57,16 @@ class Snapshot:
                 waiting.marks[-1] = "last"
                 yield self._records(waiting, place)
 
-    def _rows(self, connection: Any) -> Iterator[Part]:
-        chosen = Lists(self._settings.entries("snapshot.include.collection.list"))
+    def again(self, wanted: dict[str, str]) -> Iterator[Given]:
+        """Rows of tables that a signal asks for. Changes that the stream is still to bring come behind."""
+        place = self._task.place()
+        with catalog.text_connection(self._task.conninfo) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            self._selects = wanted
+            yield from (self._records(part, place) for part in self._rows(connection, tuple(wanted)))
+
+    def _rows(self, connection: Any, names: Sequence[str] = ()) -> Iterator[Part]:
+        chosen = Lists(names or self._settings.entries("snapshot.include.collection.list"))
         tables = []
         for schema, name in catalog.tables_of(self._task.sql, self._task.wanted):
             table = self._task.table(schema, name)
@@ -81,7 +90,9 @@ class Snapshot:
                 yield [table.row(names, each) for each in rows]
 
     def _override(self, schema: str, name: str) -> str:
-        """The statement of `snapshot.select.statement.overrides` for a table."""
+        """The statement of a signal or of `snapshot.select.statement.overrides` for a table."""
+        if select := self._selects.get(f"{schema}.{name}"):
+            return select.strip().rstrip(";")
         if f"{schema}.{name}" not in self._settings.entries("snapshot.select.statement.overrides"):
             return ""
         found = self._settings.raw.get(f"snapshot.select.statement.overrides.{schema}.{name}") or ""

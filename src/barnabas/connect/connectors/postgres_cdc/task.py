@@ -163,11 +163,20 @@ class PostgresTask(SourceTask):
             self._texts = catalog.text_connection(self.conninfo, autocommit=True)
         return self._texts
 
+    def snapshot_again(self, state: Incremental) -> None:
+        """Begin a snapshot of some tables between two transactions; the stream goes on behind it."""
+        self._flush()
+        if self._queue or self._stream is None:
+            return
+        self._stream.close()
+        self._stream = None
+        self._snapshot = Snapshot(self, 0).again(state.taken_blocking())
+
     def set_place(self, place: Place) -> None:
         """A snapshot says where the stream goes on."""
         self._place = place
 
-    def _at(self) -> Place:
+    def place(self) -> Place:
         """The place with the states of transactions and of an incremental snapshot."""
         assert self._place is not None
         more = self._chunks.state.offset + (self._transactions.offset if self._transactions else ())
@@ -216,6 +225,8 @@ class PostgresTask(SourceTask):
         while not self._queue and not self.context.stopping.is_set():
             self._report()
             self._obey()
+            if self._stream is None:
+                break  # a blocking snapshot begins
             frame = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
             if isinstance(frame, pgoutput.Frame):
                 self._apply(frame)
@@ -275,7 +286,7 @@ class PostgresTask(SourceTask):
             return
         if self._transactions.begins(f"{begin.xid}:{lsn}"):
             self._flush()
-            place = self._at()
+            place = self.place()
             started = self._transactions.begin(begin.time_us // 1000, (self.partition, place.offset))
             self._queue.append((started, place))
 
@@ -287,7 +298,7 @@ class PostgresTask(SourceTask):
             row = self._transactions.end(commit.time_us // 1000, f"{xid}:{lsn}")
         self._place = self._place.after_commit(commit.end_lsn, commit.time_us)
         if row is not None and self._transactions is not None:
-            place = self._at()
+            place = self.place()
             self._queue.append((self._transactions.ended(row, (self.partition, place.offset)), place))
 
     def _is_signal(self, message: pgoutput.RowChange) -> bool:
@@ -305,7 +316,7 @@ class PostgresTask(SourceTask):
             self._place = self._place.after_event(lsn, begin.xid)
             if rows and chunk is not None:
                 table = self._chunks.table_of(chunk.table)
-                place = self._at()
+                place = self.place()
                 made = table.schemas.records(rows, time.time_ns(), [(self.partition, place.offset)])
                 self._queue.append((made, place))
         if self._tables.get(message.oid) is not None:
@@ -335,7 +346,7 @@ class PostgresTask(SourceTask):
             self._place = replace(
                 self._place, commit=max(self._place.commit, lsn + 1), event=lsn + 1, events=0
             )
-        place = self._at()
+        place = self.place()
         topic = topic_name(self.prefix, "message")
         made = message_records(topic, message, source, (self.partition, place.offset), block)
         self._queue.append((made, place))
@@ -380,7 +391,7 @@ class PostgresTask(SourceTask):
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
         if self._run and self._run_table is not None and self._place is not None:
-            place = self._at()
+            place = self.place()
             positions = [(self.partition, place.offset)]
             made = self._run_table.schemas.records(self._run, time.time_ns(), positions)
             self._queue.append((made, place))
@@ -402,7 +413,7 @@ class PostgresTask(SourceTask):
         ):
             self._next_move_s = time.monotonic() + self._report_s
             self._place = place.after_quiet(frame.lsn)
-            self._queue.append((moved((self.partition, self._at().offset)), self._at()))
+            self._queue.append((moved((self.partition, self.place().offset)), self.place()))
         self._report(now=frame.wants_reply)
         self._beat()
 
@@ -428,7 +439,7 @@ class PostgresTask(SourceTask):
         if query := self.settings.text("heartbeat.action.query"):
             self.sql.execute(query)
         topic = topic_name(self.settings.text("topic.heartbeat.prefix"), self.prefix)
-        place = self._at()
+        place = self.place()
         beat = heartbeat(topic, self.prefix, (self.partition, place.offset))
         self._queue.append((beat, place))
 

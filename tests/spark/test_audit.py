@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import random
 import re
+import time
 from typing import Any
 
 import pytest
@@ -95,6 +96,32 @@ def test_headers_and_timestamps_count_only_when_they_are_asked_for(
     for aspects in (Aspects(headers=True), Aspects(timestamps=True)):
         result = verify(spark, source, target, aspects)
         assert result.counts == {"changed": 2}
+        part = "headers" if aspects.headers else "timestamp"
+        assert {each.parts for each in result.differences} == {(part,)}
+        assert str(result.differences[0]) == f"changed {part}: key b'a', source at 0:0, target at 0:0"
+
+
+def test_copies_that_are_compacted_to_different_degrees_are_equal_in_their_latest_records(
+    spark: Any, broker: Any, topic: str
+) -> None:
+    whole: list[Row] = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"c", None), (b"d", b"")]
+    source = write(broker.bootstrap, f"{topic}-source", whole, 1)
+    target = write(broker.bootstrap, f"{topic}-target", [(b"b", b"1"), (b"a", b"2"), (b"d", b"")], 2)
+    assert verify(spark, source, target, Aspects(latest=True)).is_equal
+    assert not verify(spark, source, target, Aspects()).is_equal
+    other = write(broker.bootstrap, f"{topic}-other", [(b"b", b"1"), (b"a", b"1"), (b"c", b"1")], 1)
+    result = verify(spark, source, other, Aspects(latest=True))
+    assert found(result) == [(Kind.CHANGED, b"a"), (Kind.EXTRA, b"c"), (Kind.MISSING, b"d")]
+
+
+def test_records_without_keys_are_compared_by_many_tasks(spark: Any, broker: Any, topic: str) -> None:
+    """None of them has a number in its key, so no task sorts all of them."""
+    rows: list[Row] = [(None, b"%d" % (number % 50)) for number in range(500)]
+    source = write(broker.bootstrap, f"{topic}-source", rows, 3)
+    target = write(broker.bootstrap, f"{topic}-target", rows[::-1][1:], 2)
+    result = verify(spark, source, target, Aspects())
+    assert result.counts == {"missing": 1} and result.differences[0].key is None
+    assert verify(spark, source, source, Aspects()).is_equal
 
 
 def test_the_order_of_a_key_is_compared_unless_it_is_not_wanted(spark: Any, broker: Any, topic: str) -> None:
@@ -161,7 +188,7 @@ def test_spark_sums_up_the_audit_topic_as_one_process_does(spark: Any, broker: A
         counter.count(topic, T0, 1, count=9)
         counter.count(topic, T0, 2, count=11)
     ledger = sum_up(spark, broker.bootstrap, audit_topic, groups=3)
-    (row,) = make_report(ledger, Rules(), T0 + 86_400_000).alarms
+    (row,) = make_report(ledger, Rules(), int(time.time() * 1000) + 86_400_000).alarms
     assert (row.tier, row.verdict.missing, row.verdict.extra) == (consumer("g"), 1, 1)
     assert row.verdict.partitions == (1, 2) and row.verdict.expected == 30
     assert len(ledger.sessions) == 4 and all(each.is_closed for each in ledger.sessions.values())

@@ -8,7 +8,7 @@ across partitions. Does not know: where the records come from, how the result is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from barnabas.audit.deep.difference import Comparison, Difference, Kind, Place
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 RANGES = 256
 LIMIT = 20
+PARTS = ("value", "headers", "timestamp")  # of a record that changed
+CARRIED = ("partition", "offset", "number", *PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Aspects:
     headers: bool = False
     timestamps: bool = False
     order: bool = True
+    latest: bool = False  # only the last record of each key, and no tombstones: what compaction keeps
 
 
 def compare(
@@ -38,6 +41,8 @@ def compare(
     limit: int = LIMIT,
 ) -> Comparison:
     aspects = aspects or Aspects()
+    if aspects.latest:
+        source, target, aspects = latest(source), latest(target), replace(aspects, order=False)
     sides = [hashed(each, aspects, ranges) for each in (source, target)]
     digests = [
         {row["range"]: (row["records"], row["content"], row["ordered"]) for row in digest(each, aspects)}
@@ -54,6 +59,20 @@ def compare(
     return Comparison(totals[0], totals[1], ranges, len(differing), tuple(found), counts)
 
 
+def latest(records: DataFrame) -> DataFrame:
+    """The last record of each key, if it is no tombstone. Copies of a topic may be compacted to different
+    degrees: this is what they agree on. Records without a key are left out, as compaction forbids them."""
+    from pyspark.sql import functions as f
+
+    place = f.struct("partition", "offset").alias("place")
+    ends = records.where("key is not null").groupBy("key").agg(f.max(place).alias("place"))
+    return (
+        records.join(ends.withColumnRenamed("key", "of"), f.expr("key = of"))
+        .where("partition = place.partition and offset = place.offset and value is not null")
+        .drop("of", "place")
+    )
+
+
 def hashed(records: DataFrame, aspects: Aspects, ranges: int) -> DataFrame:
     """Each record with its hash, the range of its key, and its number among the records of its key."""
     from pyspark.sql import Window
@@ -61,10 +80,12 @@ def hashed(records: DataFrame, aspects: Aspects, ranges: int) -> DataFrame:
 
     content: list[Column] = [f.col("key"), f.col("value")]
     nulls = [f.col(name).isNull() for name in ("key", "value")]  # xxhash64 passes over nulls
+    stamp = f.col("timestamp") if aspects.timestamps else f.lit(0)
+    headers = f.xxhash64(f.to_json("headers")) if aspects.headers else f.lit(0)
     if aspects.timestamps:
-        content.append(f.col("timestamp"))
+        content.append(stamp)
     if aspects.headers:
-        content.append(f.to_json("headers"))
+        content.append(headers)
     # Two hashes with different beginnings: 128 bits, so that equal sums mean equal records.
     hash1 = f.xxhash64(*nulls, *content)
     hash2 = f.xxhash64(f.lit(7), *content, *nulls)
@@ -75,10 +96,16 @@ def hashed(records: DataFrame, aspects: Aspects, ranges: int) -> DataFrame:
         f.pmod(f.xxhash64("key"), f.lit(ranges)).alias("range"),
         hash1.alias("hash"),
         hash2.alias("hash2"),
+        f.xxhash64(f.col("value").isNull(), "value").alias("value"),
+        stamp.alias("timestamp"),
+        headers.alias("headers"),
     )
     if not aspects.order:
-        return found.withColumn("number", f.lit(0).cast("bigint"))
-    in_key = Window.partitionBy("key").orderBy("partition", "offset")
+        # The last record of a key is alone, so another one in its place is one that changed.
+        return found.withColumn("number", f.lit(int(aspects.latest)).cast("bigint"))
+    # Records without a key have no order: each is alone, or one task would sort all of them.
+    alone = f.when(f.col("key").isNull(), f.xxhash64("partition", "offset"))
+    in_key = Window.partitionBy("key", alone).orderBy("partition", "offset")
     numbered = f.row_number().over(in_key).cast("bigint")
     return found.withColumn("number", f.when(f.col("key").isNotNull(), numbered).otherwise(0))
 
@@ -114,7 +141,7 @@ def differences(
             "hash",
             "hash2",
             f.row_number().over(same).alias("occurrence"),
-            *(f.col(name).alias(f"{side}_{name}") for name in ("partition", "offset", "number")),
+            *(f.col(name).alias(f"{side}_{name}") for name in CARRIED),
         )
 
     left, right = occurrences(source, "s"), occurrences(target, "t")
@@ -124,12 +151,12 @@ def differences(
         & (left["hash2"] == right["hash2"])
         & (left["occurrence"] == right["occurrence"])
     )
-    columns = [f"{side}_{name}" for side in "st" for name in ("partition", "offset", "number")]
+    columns = [f"{side}_{name}" for side in "st" for name in CARRIED]
     matched = left.join(right, on, "full_outer").select(
         f.coalesce(left["key"], right["key"]).alias("key"), *columns
     )
-    missing = matched.where("t_offset is null").select("key", "s_partition", "s_offset", "s_number")
-    extra = matched.where("s_offset is null").select("key", "t_partition", "t_offset", "t_number")
+    missing = matched.where("t_offset is null").select("key", *(f"s_{name}" for name in CARRIED))
+    extra = matched.where("s_offset is null").select("key", *(f"t_{name}" for name in CARRIED))
     # A missing and an extra record of a key at the same place are one record that changed.
     paired = missing.alias("m").join(
         extra.alias("e"),
@@ -143,6 +170,7 @@ def differences(
         .alias("kind"),
         f.coalesce("m.key", "e.key").alias("key"),
         *(f"{side}_{name}" for side in "st" for name in ("partition", "offset")),
+        f.concat_ws(", ", *(f.when(f.expr(f"s_{name} != t_{name}"), name) for name in PARTS)).alias("parts"),
     )
     if aspects.order:
         wrong = wrong.unionByName(out_of_order(matched))
@@ -172,6 +200,7 @@ def out_of_order(matched: DataFrame) -> DataFrame:
             f.lit(Kind.ORDER.value).alias("kind"),
             "key",
             *(f"{side}_{name}" for side in "st" for name in ("partition", "offset")),
+            f.lit("").alias("parts"),
         )
     )
 
@@ -182,4 +211,5 @@ def difference(row: Row) -> Difference:
         return None if offset is None else Place(partition, offset)
 
     key = row["key"]
-    return Difference(Kind(row["kind"]), None if key is None else bytes(key), place("s"), place("t"))
+    parts = tuple(row["parts"].split(", ")) if row["parts"] else ()
+    return Difference(Kind(row["kind"]), None if key is None else bytes(key), place("s"), place("t"), parts)

@@ -33,6 +33,7 @@ class Difference:
     key: bytes | None
     source: Place | None
     target: Place | None
+    parts: tuple[str, ...] = ()  # of a record that changed: value, headers, timestamp
 
     def __str__(self) -> str:
         key = "no key" if self.key is None else f"key {self.key[:50]!r}"
@@ -41,7 +42,8 @@ class Difference:
             for name, place in (("source", self.source), ("target", self.target))
             if place
         ]
-        return f"{self.kind.value}: {key}, {', '.join(where)}"
+        what = f" {' and '.join(self.parts)}" if self.parts else ""
+        return f"{self.kind.value}{what}: {key}, {', '.join(where)}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -49,6 +51,7 @@ class Difference:
             "key": None if self.key is None else self.key.decode("utf-8", "backslashreplace"),
             "source": None if self.source is None else str(self.source),
             "target": None if self.target is None else str(self.target),
+            **({"parts": list(self.parts)} if self.parts else {}),
         }
 
 

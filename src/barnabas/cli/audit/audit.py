@@ -71,6 +71,11 @@ def add_arguments(parser: ToolParser) -> None:
     verify.add_argument(
         "--no-order", action="store_true", help="do not compare the order of each key's records"
     )
+    verify.add_argument(
+        "--latest",
+        action="store_true",
+        help="compare only the last record of each key, tombstones as none: for compacted topics",
+    )
     verify.add_argument("--limit", type=int, default=20, metavar="N", help="differences to print (20)")
     verify.add_argument("--ranges", type=int, default=256, metavar="N", help="ranges of keys (256)")
     verify.add_argument("--spark", default="local[*]", metavar="MASTER", help="(local[*])")

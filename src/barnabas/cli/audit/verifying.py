@@ -23,7 +23,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
         target = TopicAddress.parse(options.target, theirs)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    aspects = Aspects(options.headers, options.timestamps, not options.no_order)
+    aspects = Aspects(options.headers, options.timestamps, not options.no_order, options.latest)
     try:
         spark = open_session(options.spark)
     except SessionError as error:

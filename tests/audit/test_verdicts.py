@@ -303,6 +303,17 @@ def test_a_mirror_that_renames_topics_and_joins_clusters_follows_rules(book: Boo
     assert rules.patience_of("mirror/all") == 3_600_000 and rules.patience_of("cluster") == 300_000
 
 
+def test_topics_that_the_reference_of_a_rule_does_not_count_have_no_reference(book: Book) -> None:
+    """A mirrored cluster has topics of its own, those of the mirror for example."""
+    book.add("cluster", 10)
+    book.add("mirror/dc2", 10)
+    book.add("mirror/dc2", 7, topic="mm2-configs.dc1.internal")
+    rules = rules_of({"tiers": {"mirror/dc2": {"reference": "cluster"}}})
+    assert book.row("mirror/dc2", rules=rules).verdict.state is State.COMPLETE
+    own = book.row("mirror/dc2", "mm2-configs.dc1.internal", rules=rules)
+    assert own.verdict.state is State.NO_REFERENCE
+
+
 @pytest.mark.parametrize(
     "body", [{"tier": {}}, {"tiers": {"a": {"patient": "1m"}}}, {"patience": "soon"}, {"tiers": {"a": 5}}, []]
 )

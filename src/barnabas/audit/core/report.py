@@ -232,7 +232,9 @@ def references_of(
     if between is not None:
         return (between[0],)
     if tier in rules.references:
-        return rules.references[tier]
+        # A topic that none of them counts has no reference: the mirrored cluster has topics of its own.
+        wanted = rules.references[tier]
+        return wanted if any(name in known for name in wanted) else ()
     found = default_reference(tier, known)
     return () if found is None else (found,)
 

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING
 
 from barnabas.audit.core.batch_counts import BatchCounts, Disorder, Opens
 from barnabas.audit.core.messages import NO_CORRECTION, NO_EPOCH, CountMessage, StreamKind
-from barnabas.audit.counters.audit_topic import ensure_topic, is_counted
+from barnabas.audit.counters.audit_topic import REPLICAS, ensure_topic, is_counted
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
 from barnabas.audit.counters.counted_ranges import CountedRanges, Progress
 from barnabas.audit.counters.publisher import Publisher
 from barnabas.broker.access.own_client import own_client
 from barnabas.broker.access.retried_task import RetriedTask
 from barnabas.broker.audit.log_counts import count_log
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import NoTopic
 from barnabas.protocol import KafkaError, uuid
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.audit")
 MESSAGES_AT_ONCE = 200
 PARTITION_BYTES_MAX = 64 * 1024 * 1024  # of the log, for one message
+BROKERS_S_MAX = 30.0
+BROKERS_AGAIN_S = 0.5
 PARTITIONS_A_TURN = 200  # looked at before the loop runs others
 
 Led = tuple[bytes, int, int]  # topic id, partition, leader epoch
@@ -61,6 +65,7 @@ class ClusterCounter:
     async def _attempt(self) -> None:
         """Count until an error."""
         async with own_client(self._broker, "audit-counts") as cluster:
+            await self._wait_for_brokers(cluster)
             await ensure_topic(cluster, self._topic)
             reader, counted = AuditTopicReader(cluster, self._topic), CountedRanges(self._tier)
             publisher = Publisher(cluster, self._topic)
@@ -72,6 +77,23 @@ class ClusterCounter:
             finally:
                 await reader.close()
                 await publisher.close()
+
+    async def _wait_for_brokers(self, cluster: ClusterCore) -> None:
+        """Wait a while for the other brokers of a cluster that starts: the audit topic gets as many replicas
+        as there are brokers when it is made."""
+        try:
+            await cluster.topics([self._topic])
+            return
+        except NoTopic:
+            pass
+        settings = self._broker.settings
+        controllers = settings["controller.quorum.voters"] or settings["controller.quorum.bootstrap.servers"]
+        wanted = min(REPLICAS, len(controllers))
+        until = asyncio.get_running_loop().time() + BROKERS_S_MAX
+        while asyncio.get_running_loop().time() < until:
+            if len((await cluster.retrying(cluster.refresh)).nodes) >= wanted:
+                return
+            await asyncio.sleep(BROKERS_AGAIN_S)
 
     def _warn(self, error: Exception, retry_s: float) -> None:
         log.warning(

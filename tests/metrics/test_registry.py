@@ -211,3 +211,43 @@ def test_ticks_that_overlap_both_forget_a_rate_that_is_gone() -> None:
     for tick in (first, second):
         list(tick)
     assert registry._rates == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("BytesInPerSec", "bytes"),
+        ("MessagesInPerSec", "messages"),
+        ("TotalFetchRequestsPerSec", "requests"),
+        ("IsrShrinksPerSec", "shrinks"),
+        ("UncleanLeaderElectionsPerSec", "elections"),
+        ("RequestHandlerAvgIdlePercent", "percent"),
+        ("cleaner-io", "bytes"),
+        ("SlowCallbacksPerSec", "events"),
+    ],
+)
+def test_a_meter_says_what_it_counts_as_kafkas_does(name: str, unit: str) -> None:
+    metric = metric_of("kafka.server", "Any", name, Kind.COUNTER, "Something.")
+    registry = Registry()
+    registry.add(metric, lambda: [((), 1)])
+    [sample] = registry.samples()
+    assert registry.attributes(sample)["EventType"] == unit
+
+
+def test_a_timer_has_rates_beside_its_percentiles() -> None:
+    clock = Clock()
+    registry, syncs = Registry(clock), Histogram()
+    timer = metric_of("kafka.log", "LogFlushStats", "LogFlushRateAndTimeMs", Kind.HISTOGRAM, "Syncs.")
+    registry.add(timer, lambda: [((), syncs.snapshot())])
+    for _ in range(60):
+        syncs.observe_many(3, 10)
+        clock.now_s += TICK_S
+        [sample] = registry.samples()
+        found = registry.attributes(sample)
+    assert found["OneMinuteRate"] == pytest.approx(2, rel=0.01)
+    assert (found["EventType"], found["RateUnit"], found["LatencyUnit"]) == (
+        "calls",
+        "SECONDS",
+        "MILLISECONDS",
+    )
+    assert (found["Count"], found["99thPercentile"]) == (600, 3)

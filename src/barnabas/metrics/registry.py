@@ -136,7 +136,11 @@ class Registry:
         """All attributes that the MBean of a sample has through it, as a reader of JMX sees them."""
         metric, value = sample.metric, sample.value
         if isinstance(value, Snapshot):
-            return {**value.attributes()}
+            found: dict[str, float | str] = {**value.attributes()}
+            if metric.is_timer:
+                found |= {"EventType": metric.event_type, "RateUnit": metric.rate_unit}
+                found |= {"LatencyUnit": "MILLISECONDS", **self.rates(metric, sample.tags, value.count)}
+            return found
         if metric.is_meter and not isinstance(value, str):
             return {
                 "Count": value,

@@ -22,6 +22,30 @@ OWN_DOMAIN = "barnabas"  # of MBeans that only this project has
 SECONDS, NANOSECONDS = "SECONDS", "NANOSECONDS"
 # MBeans of the newer library whose type does not tell by a hyphen.
 NAMELESS_TYPES = frozenset({"Produce", "Fetch", "Request", "ControllerMutation", "ForwardingManager"})
+CALLS = "calls"  # of a timer: a histogram that has rates, too
+# The units of meters whose names do not tell them, as Apache Kafka 4.3 says them.
+EVENT_TYPES = {
+    "AcceptorBlockedPercent": "blocked time",
+    "ElectionFromEligibleLeaderReplicasPerSec": "elections",
+    "ErrorsPerSec": "requests",
+    "ExpiresPerSec": "requests",
+    "FailedIsrUpdatesPerSec": "failedUpdates",
+    "FetchMessageConversionsPerSec": "requests",
+    "IncrementalFetchSessionEvictionsPerSec": "evictions",
+    "InvalidMagicNumberRecordsPerSec": "requests",
+    "InvalidMessageCrcRecordsPerSec": "requests",
+    "InvalidOffsetOrSequenceRecordsPerSec": "requests",
+    "IsrExpandsPerSec": "expands",
+    "IsrShrinksPerSec": "shrinks",
+    "LogFlushRateAndTimeMs": CALLS,
+    "NoKeyCompactedTopicRecordsPerSec": "requests",
+    "ProduceMessageConversionsPerSec": "requests",
+    "RecordAcknowledgementsPerSec": "records",
+    "ShareSessionEvictionsPerSec": "evictions",
+    "UncleanLeaderElectionsPerSec": "elections",
+    "VerificationFailureRate": "failures",
+    "cleaner-io": "bytes",
+}
 # Characters that an MBean's name may not hold unless it is quoted.
 QUOTED = frozenset(',=:"*?\n')
 
@@ -54,6 +78,11 @@ class Metric:
     def is_meter(self) -> bool:
         """Whether readers of MBeans expect rates over 1, 5 and 15 minutes."""
         return self.kind is Kind.COUNTER and bool(self.name)
+
+    @property
+    def is_timer(self) -> bool:
+        """Whether readers of MBeans expect rates beside percentiles."""
+        return self.kind is Kind.HISTOGRAM and self.event_type == CALLS
 
     def mbean(self, tags: Tags = ()) -> str:
         """`kafka.log:type=Log,name=Size,topic=t,partition=0`."""
@@ -117,9 +146,9 @@ def metric_of(
 
 
 def event_of(name: str) -> str:
-    """The unit of a meter, as Kafka says it: bytes, requests, messages."""
-    lower = name.lower()
-    return next((word for word in ("bytes", "requests", "messages", "percent") if word in lower), "events")
+    """The unit of a meter, as Kafka says it: bytes, requests, messages, elections."""
+    lower, words = name.lower(), ("bytes", "requests", "messages", "percent")
+    return EVENT_TYPES.get(name) or next((word for word in words if word in lower), "events")
 
 
 def quoted(value: str) -> str:

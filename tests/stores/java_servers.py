@@ -91,7 +91,12 @@ class JavaServer:
 
     @contextlib.contextmanager
     def running(
-        self, folder: Path, port: int, flags: Sequence[str], arguments: Sequence[str]
+        self,
+        folder: Path,
+        port: int,
+        flags: Sequence[str],
+        arguments: Sequence[str],
+        address: str = "127.0.0.1",
     ) -> Iterator[subprocess.Popen[bytes]]:
         command = ["java", *self.flags, *flags, "-cp", self.class_path(), self.main, *arguments]
         log = folder / "log.txt"
@@ -100,7 +105,7 @@ class JavaServer:
                 command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=folder
             )
         try:
-            wait_until(lambda: process.poll() is not None or answers(port), START_S_MAX)
+            wait_until(lambda: process.poll() is not None or answers(port, address), START_S_MAX)
             if process.poll() is not None:
                 raise RuntimeError(f"{self.main} ended: {log.read_text()[-3000:]}")
             yield process
@@ -109,10 +114,10 @@ class JavaServer:
             process.communicate()
 
 
-def answers(port: int) -> bool:
+def answers(port: int, address: str = "127.0.0.1") -> bool:
     with socket.socket() as one:
         one.settimeout(1)
-        return one.connect_ex(("127.0.0.1", port)) == 0
+        return one.connect_ex((address, port)) == 0
 
 
 MONGO = JavaServer(
@@ -238,13 +243,26 @@ class StoredMongo(Restartable):
 class Cassandra(Restartable):
     """A node with one datacenter, `datacenter1`; `stop` kills it. With a keystore (PKCS #12, password
     `secret`) clients need TLS and a password, and the first user is `cassandra` with the password
-    `cassandra`; with a truststore they need a certificate, too."""
+    `cassandra`; with a truststore they need a certificate, too. A node with a first one joins its cluster,
+    at an address of its own."""
 
-    def __init__(self, keystore: str = "", truststore: str = "", flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        keystore: str = "",
+        truststore: str = "",
+        flags: Sequence[str] = (),
+        *,
+        address: str = "127.0.0.1",
+        first: Cassandra | None = None,
+    ) -> None:
         super().__init__()
         self.port, inner, jmx = free_ports(3)
+        self.address = address
+        if first is not None:
+            self.port, inner = first.port, first.inner  # nodes of a cluster have the same ports
+        self.inner = inner
         home = str(self.home)
-        settings = cassandra_settings(home, self.port, inner)
+        settings = cassandra_settings(home, address, self.port, inner)
         if keystore:
             settings += secured(keystore, truststore)
         (self.home / "cassandra.yaml").write_text(settings)
@@ -260,14 +278,14 @@ class Cassandra(Restartable):
             f"-Dcassandra.storagedir={home}/data",
             f"-Dcassandra.jmx.local.port={jmx}",
             "-Dcassandra-foreground=yes",
-            "-Dcassandra.ring_delay_ms=100",
+            f"-Dcassandra.ring_delay_ms={100 if first is None else 10_000}",
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-Dcassandra.superuser_setup_delay_ms=0",
             "-Djava.io.tmpdir=" + home,
         ]
 
     def run(self) -> contextlib.AbstractContextManager[object]:
-        return CASSANDRA.running(self.home, self.port, self._flags, [])
+        return CASSANDRA.running(self.home, self.port, self._flags, [], self.address)
 
 
 def secured(keystore: str, truststore: str) -> str:
@@ -288,7 +306,7 @@ client_encryption_options:
 """.lstrip()
 
 
-def cassandra_settings(home: str, port: int, inner: int) -> str:
+def cassandra_settings(home: str, address: str, port: int, inner: int) -> str:
     return f"""
 cluster_name: test
 num_tokens: 1
@@ -302,8 +320,9 @@ saved_caches_directory: {home}/data/caches
 hints_directory: {home}/data/hints
 cdc_raw_directory: {home}/data/cdc
 endpoint_snitch: SimpleSnitch
-listen_address: 127.0.0.1
-rpc_address: 127.0.0.1
+listen_address: {address}
+rpc_address: {address}
+auto_bootstrap: false
 native_transport_port: {port}
 storage_port: {inner}
 seed_provider:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
 from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
+from tests.connect.connectors.killed_source import assert_in_order, read
 from tests.connect.connectors.worker import running_worker, until
 from tests.stores.http_server import HttpServer, Reply, Seen
 
@@ -65,8 +64,11 @@ def test_killed_workers_read_each_page_once(
     order again."""
     count, page = 1000, 7
 
-    def decide(seen: Seen) -> Reply:
-        start = int(seen.query["start"])
+    def seen() -> list[int]:
+        return read(barnabas_broker.bootstrap, barnabas_topic, lambda value: int(json.loads(value)["id"]))
+
+    def decide(asked: Seen) -> Reply:
+        start = int(asked.query["start"])
         return Reply(200, [{"id": number} for number in range(start, min(start + page, count))])
 
     with HttpServer(decide) as server:
@@ -85,31 +87,5 @@ def test_killed_workers_read_each_page_once(
                 worker.kill()
         with running_worker(tmp_path, barnabas_broker.bootstrap, connector):
             until(lambda: int(server.seen[-1].query["start"]) == count, 90.0)
-            until(lambda: set(range(count)) <= set(read(barnabas_broker.bootstrap, barnabas_topic)), 90.0)
-        found = read(barnabas_broker.bootstrap, barnabas_topic)
-    for before, after in pairwise(found):
-        assert after <= before + 1, "records are missing between two that follow each other"
-
-
-def read(bootstrap: str, topic: str) -> list[int]:
-    """The ids in the topic, from its beginning to its end."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"{topic}-reader",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": "false",
-            "enable.partition.eof": "true",
-        }
-    )
-    consumer.subscribe([topic])
-    found: list[int] = []
-    try:
-        while True:
-            message = consumer.poll(30)
-            assert message is not None, "the topic has no end"
-            if message.error() is not None:
-                return found  # the end
-            found.append(json.loads(message.value())["id"])
-    finally:
-        consumer.close()
+            until(lambda: set(range(count)) <= set(seen()), 90.0)
+        assert_in_order(seen())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bson.binary import Binary
+from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.objectid import ObjectId
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
@@ -44,7 +45,22 @@ def test_values_become_bson() -> None:
     }  # fmt: skip
     oid = document_of('{"_id": {"$oid": "5f1d3f6e0000400080000000"}, "n": {"$numberLong": "5"}}', "value")
     assert oid == {"_id": ObjectId("5f1d3f6e0000400080000000"), "n": 5}
+    far = document_of('{"_id": 1, "d": {"$date": {"$numberLong": "253402300801000"}}}', "value")
+    assert far == {"_id": 1, "d": DatetimeMS(253_402_300_801_000)}
     assert document_of("a plain key", "key") is None
+    for value in ('{"d": {"$numberDecimal": "x"}}', '{"d": {"$timestamp": {"t": -1, "i": 0}}}', b"\xff"):
+        with pytest.raises(DataError, match="no JSON document"):
+            document_of(value, "value")
+    with pytest.raises(DataError):
+        write_of("mongo", {"id": "1"}, {"op": "c", "after": '{"_id": 1, "d": {"$numberDecimal": "x"}}'})
+    for kind, event in (
+        ("mongo", {"op": "c", "after": "[1]"}),
+        ("mongo", {"op": "u", "updateDescription": {"removedFields": 5}}),
+        ("rdbms", {"op": "c", "after": 7}),
+        ("stream", {"operationType": "update", "documentKey": {"_id": 1}, "updateDescription": [1]}),
+    ):
+        with pytest.raises(DataError):
+            write_of(kind, {"id": "1"}, event)
     for value, reason in (("text", "no JSON document"), (5, "a document is a struct"), ("[1]", "is a list")):
         with pytest.raises(DataError, match=reason):
             document_of(value, "value")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import bson
@@ -12,12 +13,14 @@ import orjson
 import pytest
 from pymongo import MongoClient
 from tests.connect.connectors.contexts import Offsets, started_source
+from tests.connect.connectors.killed_source import read_with_kills
 from tests.stores import java_servers
 
 from barnabas.connect.connectors.mongo.mongo_source import MongoSourceConnector
 from barnabas.connect.connectors.mongo.source_settings import plan_of
 from barnabas.connect.data import Record
 from barnabas.connect.plugins import ConnectError, Plugins, RetriableError
+from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
 
 MODE = "startup.mode"
@@ -77,6 +80,44 @@ def test_events_are_read_once_over_killed_tasks(collection: tuple[str, Any]) -> 
             seen += [orjson.loads(row.value)["documentKey"]["_id"] for row in batch.rows()]
         task.stop()
     assert seen == list(range(60))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("form", ["json", "schema"])
+def test_killed_workers_read_each_event(
+    form: str, collection: tuple[str, Any], barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    uri, orders = collection
+
+    def write(first: int, end: int) -> None:
+        orders.insert_many([{"_id": number, "text": "x"} for number in range(first, end)])
+
+    given = config(
+        uri,
+        **{
+            "name": "mongo-source",
+            "connector.class": "com.mongodb.kafka.connect.MongoSourceConnector",
+            "topic.namespace.map": f'{{"*": "{barnabas_topic}"}}',
+            "poll.max.batch.size": "5",
+            "publish.full.document.only": "true",
+            "output.format.value": form,
+            "output.schema.infer.value": "true",
+        },
+    )
+    read_with_kills(
+        tmp_path,
+        barnabas_broker.bootstrap,
+        given,
+        barnabas_topic,
+        write,
+        lambda value: number_of(orjson.loads(value)),
+        1000,
+    )
+
+
+def number_of(value: Any) -> int:
+    return int((orjson.loads(value) if isinstance(value, str) else value)["_id"])
 
 
 @pytest.mark.long

@@ -24,7 +24,7 @@ from barnabas.connect.data import (
     Records,
     struct,
 )
-from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask
+from barnabas.connect.plugins import ConnectError, RetriableError, SinkTask, SourceTask
 from barnabas.testing.ports import free_ports
 
 pytestmark = pytest.mark.skipif(redis_server.available() is not None, reason=str(redis_server.available()))
@@ -312,6 +312,73 @@ def test_entries_of_streams_are_read_once_over_restarts(server: redis_server.Red
     assert [row.value["body"] for row in seen] == [{"n": str(n)} for n in range(25)]
     assert (seen[0].topic, seen[0].key, seen[0].timestamp) == ("x.s", "1000-0", 1000)
     assert offsets.read([{"stream": "s"}]) == [{"id": "1024-0"}]
+
+
+GROUP = {"redis.stream.name": "s,t", "redis.stream.consumer.group": "g", "redis.stream.count": "4"}
+
+
+def polled(task: SourceTask, times: int, *, commits: bool = True) -> list[str]:
+    found: list[str] = []
+    for _ in range(times):
+        records = task.poll()
+        if records is not None:
+            found += [row.value["body"]["n"] for row in records.rows()]
+            if commits:
+                task.commit(records.positions)
+    return found
+
+
+def test_a_group_shares_entries_among_tasks(server: redis_server.RedisServer) -> None:
+    client = server.client()
+    for n in range(12):
+        client.xadd("s" if n % 3 else "t", {"n": n})
+    config = {"redis.uri": server.uri, **GROUP}
+    one = started_source(RedisStreamSourceConnector, config, Offsets(), 0)
+    other = started_source(RedisStreamSourceConnector, config, Offsets(), 1)
+    found = polled(one, 1) + polled(other, 1) + polled(one, 1)
+    assert sorted(map(int, found)) == list(range(12)) and polled(other, 3) == []
+    assert client.xpending("s", "g")["pending"] == 0
+    for n in range(12, 18):
+        client.xadd("s", {"n": n})
+    assert polled(one, 2, commits=False) == [str(n) for n in range(12, 18)]
+    one.stop()  # dies with entries that are not in the topic
+    one = started_source(RedisStreamSourceConnector, config, Offsets(), 0)
+    assert polled(one, 1) == ["12", "13", "14", "15"]
+    first = client.xpending_range("s", "g", "-", "+", 10)
+    assert [each["consumer"] for each in first] == ["consumer-0"] * 2
+    one.stop()  # and comes no more
+    other.stop()
+    taking = {**config, "redis.stream.claim.idle.ms": "1", "redis.stream.trim": "true"}
+    other = started_source(RedisStreamSourceConnector, taking, Offsets(), 1)
+    redis_server.wait_until(
+        lambda: client.xpending_range("s", "g", "-", "+", 1)[0]["time_since_delivered"] > 5
+    )
+    assert polled(other, 2) == ["16", "17"] and client.xpending("s", "g")["pending"] == 0
+    assert client.xrange("s")[-1][1] == {"n": "15"}
+    client.delete("s", "t")
+    assert polled(other, 1) == []  # the group has gone with its streams
+    client.xadd("t", {"n": "new"})
+    assert polled(other, 2) == ["new"]
+    other.stop()
+
+
+def test_entries_that_are_deleted_before_they_are_read_again_are_left_out(
+    server: redis_server.RedisServer,
+) -> None:
+    client = server.client()
+    ids = [client.xadd("s", {"n": n}) for n in range(3)]
+    task = started_source(RedisStreamSourceConnector, {"redis.uri": server.uri, **GROUP}, Offsets())
+    assert polled(task, 1, commits=False) == ["0", "1", "2"]
+    task.stop()
+    client.xdel("s", ids[1])
+    task = started_source(RedisStreamSourceConnector, {"redis.uri": server.uri, **GROUP}, Offsets())
+    assert polled(task, 2) == ["0", "2"]
+    assert client.xpending("s", "g")["pending"] == 0
+    task.stop()
+    check = RedisStreamSourceConnector().check
+    assert "redis.stream.consumer.name" in check({**GROUP, "redis.stream.consumer.name": "me"})
+    assert check(GROUP) == {}
+    assert not RedisStreamSourceConnector().exactly_once_support(GROUP)
 
 
 def test_a_stream_from_its_end_in_bytes_and_trimmed(server: redis_server.RedisServer) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import orjson
 import pytest
 import redis
-from tests.connect.connectors.contexts import started_sink
+from tests.connect.connectors.contexts import Offsets, started_sink, started_source
 from tests.connect.connectors.killed_sink import changes, last_of_each, run_with_kills
+from tests.connect.connectors.killed_source import read_with_kills
 from tests.stores import redis_server
 
 from barnabas.connect.connectors.redis.redis_sink import RedisSinkConnector
+from barnabas.connect.connectors.redis.stream_source import RedisStreamSourceConnector
 from barnabas.connect.data import STRING, Column, Records
 from barnabas.connect.plugins import RetriableError
 from barnabas.testing.broker import Broker
@@ -72,6 +74,36 @@ def test_killed_workers_append_each_change_once(
 
         run_with_kills(tmp_path, barnabas_broker.bootstrap, given, rows, highest, server)
         assert [orjson.loads(each)["id"] for each in client.lrange("all", 0, -1)] == list(range(len(rows)))
+
+
+def test_killed_workers_read_each_entry_of_a_stream(
+    barnabas_broker: Broker, barnabas_topic: str, tmp_path: Path
+) -> None:
+    with redis_server.RedisServer() as server:
+        client = server.client()
+
+        def write(first: int, end: int) -> None:
+            for number in range(first, end):
+                client.xadd("s", {"n": number})
+
+        given = {
+            "name": "redis-source",
+            "connector.class": "com.redis.kafka.connect.RedisStreamSourceConnector",
+            "redis.uri": server.uri,
+            "redis.stream.name": "s",
+            "redis.stream.count": "5",
+            "topic": barnabas_topic,
+        }
+        read_with_kills(
+            tmp_path,
+            barnabas_broker.bootstrap,
+            given,
+            barnabas_topic,
+            write,
+            lambda value: int(orjson.loads(value)["body"]["n"]),
+            1000,
+            server,
+        )
 
 
 def test_a_cluster_whose_slots_and_masters_move_has_the_last_value_of_each_key() -> None:
@@ -137,4 +169,15 @@ def test_a_cluster_whose_slots_and_masters_move_has_the_last_value_of_each_key()
         client: redis.RedisCluster = cluster.client()
         assert {key: client.get(f"t:{key}") for key in expected} == expected
         assert retried > 0
+        streams = {"redis.stream.name": "s,t,u", "topic": "x", "redis.cluster": "true"}
+        streams["redis.hosts"] = ",".join(cluster.addresses[:3])
+        for group in ({}, {"redis.stream.consumer.group": "g"}):
+            for name in ("s", "t", "u"):
+                client.xadd(name, {"n": name})
+            source = started_source(RedisStreamSourceConnector, {**streams, **group}, Offsets())
+            found: set[str] = set()
+            while len(found) < 3:
+                batch = source.poll()
+                found |= set() if batch is None else {row.value["body"]["n"] for row in batch.rows()}
+            source.stop()
         client.close()

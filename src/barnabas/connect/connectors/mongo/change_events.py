@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bson import json_util
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
 
+from barnabas.connect.connectors.mongo.documents import parsed
 from barnabas.connect.connectors.mongo.projections import Document
 from barnabas.connect.data import DataError
 
@@ -30,6 +30,15 @@ def handler_of(name: str) -> str | None:
 
 def write_of(kind: str, key: Document | None, event: Document | None) -> Any:
     """Find the operation of an event. DataError if it is no event."""
+    try:
+        return operation_of(kind, key, event)
+    except (AttributeError, TypeError, KeyError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"a part of the change event has an unknown form: {error}") from error
+
+
+def operation_of(kind: str, key: Document | None, event: Document | None) -> Any:
     if kind == "stream":
         return of_stream(event)
     if event is None or not event:
@@ -63,21 +72,21 @@ def of_mongo(key: Document | None, event: Document) -> Any:
     given = (key or {}).get("id", (key or {}).get("_id"))
     if given is None and op in ("d", "u"):
         raise DataError("the key of the event has no field id")
-    id = json_util.loads(given) if isinstance(given, str) else given
+    id = parsed(given) if isinstance(given, str) else given
     if op == "d":
         return DeleteOne({"_id": id})
     after = event.get("after")
     if after is not None:
-        document = json_util.loads(after) if isinstance(after, str) else after
+        document = parsed(after) if isinstance(after, str) else after
         return ReplaceOne({"_id": document.get("_id", id)}, document, upsert=True)
     changes = event.get("updateDescription") or {}
     found: Document = {}
     if updated := changes.get("updatedFields"):
-        found["$set"] = json_util.loads(updated) if isinstance(updated, str) else updated
+        found["$set"] = parsed(updated) if isinstance(updated, str) else updated
     if removed := changes.get("removedFields"):
         found["$unset"] = dict.fromkeys(removed, "")
     if patch := event.get("patch"):
-        found = {n: v for n, v in json_util.loads(patch).items() if n != "$v"}
+        found = {n: v for n, v in parsed(patch).items() if n != "$v"}
     if not found:
         raise DataError(f"the event with op {op!r} has neither after nor a description of the update")
     return (

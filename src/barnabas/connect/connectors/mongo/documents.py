@@ -16,6 +16,7 @@ from typing import Any
 
 from bson import json_util
 from bson.binary import Binary
+from bson.codec_options import DatetimeConversion
 from bson.decimal128 import Decimal128
 from bson.errors import BSONError
 from bson.int64 import Int64
@@ -25,6 +26,8 @@ from barnabas.connect.connectors.mongo.projections import Document, Projection
 from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.data import DataError, Record, Schema, Type
 
+# Dates that Python has no year for stay numbers.
+EXTENDED = json_util.JSONOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO, tz_aware=True)
 INT64_MAX = (1 << 63) - 1
 ID_STRATEGIES = (
     "BsonOidStrategy",
@@ -157,8 +160,8 @@ def document_of(value: Any, side: str, schema: Schema | None = None) -> Document
         return None
     if isinstance(value, bytes | str):
         try:
-            found = json_util.loads(value if isinstance(value, str) else value.decode())
-        except (ValueError, TypeError, BSONError, UnicodeDecodeError) as error:
+            found = parsed(value)
+        except DataError as error:
             if side == "key":
                 return None  # a plain text: only strategies of ids that need a document miss it
             raise DataError(f"the {side} is a text, but no JSON document: {error}") from error
@@ -172,6 +175,14 @@ def document_of(value: Any, side: str, schema: Schema | None = None) -> Document
     if side == "key":
         return None
     raise DataError(f"the {side} is a {type(value).__name__}, and a document is a struct or a map")
+
+
+def parsed(text: str | bytes) -> Any:
+    """A value of a text with JSON, extended JSON too. DataError if it is none."""
+    try:
+        return json_util.loads(text if isinstance(text, str) else text.decode(), json_options=EXTENDED)
+    except (ValueError, TypeError, ArithmeticError, BSONError, RecursionError) as error:
+        raise DataError(str(error) or type(error).__name__) from error
 
 
 def below(schema: Schema | None, name: Any) -> Schema | None:

@@ -51,6 +51,7 @@ def client_of(settings: Settings) -> MongoClient[dict[str, Any]]:
             settings.text(URI),
             serverSelectionTimeoutMS=settings.integer("server.selection.timeout.ms"),
             appname="barnabas",
+            datetime_conversion="DATETIME_AUTO",  # dates that Python has no year for stay numbers
             **tls_of(settings, files),
         )
 

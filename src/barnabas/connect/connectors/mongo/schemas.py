@@ -15,6 +15,7 @@ import bson
 import orjson
 from bson.binary import Binary
 from bson.code import Code
+from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.int64 import Int64
 from bson.timestamp import Timestamp
@@ -237,7 +238,7 @@ def inferred_of(value: Any, path: str) -> Schema:
         exponent = exact.as_tuple().exponent
         assert isinstance(exponent, int)
         return decimal(-exponent, optional=True)
-    if isinstance(value, datetime | Timestamp):
+    if isinstance(value, datetime | DatetimeMS | Timestamp):
         return TIMESTAMP.as_optional()
     if isinstance(value, Mapping):
         return struct_of(value, path)
@@ -359,6 +360,8 @@ def number_of(schema: Schema, value: Any) -> Any:
         if schema.logical is not None:
             return at
         value = (at - EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, DatetimeMS) and schema.logical is None:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unfit(schema, value)
     if schema.type in RANGES:

@@ -6,12 +6,13 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import bson
 import orjson
 from bson import json_util
+from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
@@ -19,12 +20,14 @@ from bson.timestamp import Timestamp
 from barnabas.connect.config import ConfigDef, Settings, at_least, one_of_any_case
 from barnabas.connect.connectors.mongo.mongo_address import define_address, nodes_of
 from barnabas.connect.connectors.mongo.mongo_settings import simple
-from barnabas.connect.connectors.mongo.schemas import KEY, VALUE, schema_of_setting
+from barnabas.connect.connectors.mongo.schemas import EPOCH, KEY, VALUE, schema_of_setting
 from barnabas.connect.data import Schema
 from barnabas.connect.plugins import ConnectError
 
 FULL = ("", "default", "updateLookup", "whenAvailable", "required")
 BEFORE = ("", "default", "off", "whenAvailable", "required")
+# The calendar repeats itself.
+CYCLE_YEARS, CYCLE_MS = 400, 146_097 * 86_400_000
 FORMATTER = "com.mongodb.kafka.connect.source.json.formatter.DefaultJson"
 STRICT = json_util.JSONOptions(
     json_mode=json_util.JSONMode.LEGACY,
@@ -280,10 +283,22 @@ def simplified(value: Any) -> Any:
         return str(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, datetime):
-        text = value.replace(tzinfo=None).isoformat()
-        return f"{text.rstrip('0') if '.' in text else text}Z"
+    if isinstance(value, datetime | DatetimeMS):
+        return iso_text(value)
     return value
+
+
+def iso_text(value: datetime | DatetimeMS) -> str:
+    """A date in ISO form, as Java writes it, also where Python has no such year."""
+    cycles = 0
+    if isinstance(value, DatetimeMS):
+        cycles, within = divmod(int(value), CYCLE_MS)
+        value = EPOCH + timedelta(milliseconds=within)
+    text = value.replace(tzinfo=None).isoformat()
+    text = f"{text.rstrip('0') if '.' in text else text}Z"
+    year = int(text[:4]) + cycles * CYCLE_YEARS
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    return f"{sign}{abs(year):04}{text[4:]}"
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,8 @@
 """The source of Redis streams: each entry becomes a record, and its id is the offset.
 
-Offsets: `{"stream": name}` -> `{"id": "1700000000000-0"}`. Records have the id as key and the entry as value:
-`id`, `stream` and `body`, a map of its fields.
+Offsets: `{"stream": name}` -> `{"id": "1700000000000-0"}`. With a consumer group Redis remembers what was
+read, and shares streams among tasks. Records have the id as key and the entry as value: `id`, `stream` and
+`body`, a map of its fields.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from barnabas.connect.connectors.redis.redis_settings import (
     client_of,
     define_address,
     is_away,
+    wants_cluster,
 )
+from barnabas.connect.connectors.redis.stream_groups import Entries, GroupReader
 from barnabas.connect.data import BYTES, STRING, Column, Records, Schema, mapping, struct
 from barnabas.connect.plugins import (
     ConnectError,
@@ -55,22 +58,45 @@ class RedisStreamSourceTask(SourceTask):
             name: first if offset is None else id_of(offset)
             for name, offset in zip(names, stored, strict=True)
         }
-        self._client: Any = client_of(settings)
+        self._group: GroupReader | None = None
+        if group := settings.text("redis.stream.consumer.group"):
+            self._group = GroupReader(
+                group,
+                settings.text("redis.stream.consumer.name").replace("${task}", str(context.task)),
+                names,
+                first,
+                idle_ms=settings.integer("redis.stream.claim.idle.ms"),
+                drops=self._trims,
+            )
+        self._is_cluster = wants_cluster(settings)
+        self._client: Any = None
 
     def poll(self) -> Records | None:
+        wait_ms = max(1, int(self.context.poll_seconds * 1000))
         try:
-            self._find_ends()
-            wait_ms = max(1, int(self.context.poll_seconds * 1000))
-            found = self._client.xread(dict(self._ids), count=self._count, block=wait_ms)
+            if self._client is None:
+                self._client = client_of(self.context.settings)
+            if self._group is not None:
+                found = self._group.read(self._client, self._count, wait_ms)
+            else:
+                found = self._read(wait_ms)
         except DENIED as error:
             raise ConnectError(f"Redis refuses the connector: {error}") from error
-        except redis.RedisError as error:
+        except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
             if is_away(error):
                 raise RetriableError(f"Redis cannot be read: {error}") from error
             raise ConnectError(f"the streams {', '.join(self._ids)} cannot be read: {error}") from error
-        for name, entries in found or ():
-            if entries:
-                return self._records(name.decode(), entries)
+        return None if found is None else self._records(*found)
+
+    def _read(self, wait_ms: int) -> tuple[str, Entries] | None:
+        """Some entries of one stream, by the ids that are stored. A cluster is asked stream by stream."""
+        self._find_ends()
+        asked = [{name: at} for name, at in self._ids.items()] if self._is_cluster else [dict(self._ids)]
+        for each in asked:
+            found = self._client.xread(each, count=self._count, block=max(1, wait_ms // len(asked)))
+            for name, entries in found or ():
+                if entries:
+                    return name.decode(), entries
         return None
 
     def _find_ends(self) -> None:
@@ -80,10 +106,10 @@ class RedisStreamSourceTask(SourceTask):
                 last = self._client.xrevrange(name, count=1)
                 self._ids[name] = last[0][0].decode() if last else "0-0"
 
-    def _records(self, name: str, entries: list[tuple[bytes, dict[bytes, bytes] | None]]) -> Records:
+    def _records(self, name: str, entries: Entries) -> Records:
         ids = [entry.decode() for entry, _ in entries]
         values = [
-            {"id": entry, "stream": name, "body": self._body(name, entry, fields or {})}
+            {"id": entry, "stream": name, "body": self._body(name, entry, fields)}
             for entry, (_, fields) in zip(ids, entries, strict=True)
         ]
         self._ids[name] = ids[-1]
@@ -93,8 +119,12 @@ class RedisStreamSourceTask(SourceTask):
             Column.of(values, self._schema),
             Column.of(ids, STRING),
             timestamps=[min(int(entry.partition("-")[0]), 2**63 - 1) for entry in ids],
-            positions=[({"stream": name}, {"id": ids[-1]})],
+            positions=[(self._partition(name), {"id": ids[-1]})],
         )
+
+    def _partition(self, name: str) -> dict[str, Any]:
+        """The source partition: with a group each consumer has its own."""
+        return {"stream": name, **({} if self._group is None else {"consumer": self._group.consumer})}
 
     def _body(self, name: str, entry: str, fields: Mapping[bytes, bytes]) -> dict[str, Any]:
         try:
@@ -108,8 +138,14 @@ class RedisStreamSourceTask(SourceTask):
             ) from error
 
     def commit(self, positions: Positions) -> None:
-        """Drop entries that are in the topic now, if `redis.stream.trim` says so."""
-        if not self._trims:
+        """Acknowledge entries that are in the topic now, and drop them if `redis.stream.trim` says so."""
+        if self._group is not None:
+            for partition, offset in positions:
+                try:
+                    self._group.acknowledge(self._client, partition["stream"], str(offset["id"]))
+                except (redis.RedisError, redis.exceptions.RedisClusterException):
+                    return  # the next commit acknowledges these entries too
+        if self._group is not None or not self._trims:
             return
         for partition, offset in positions:
             high, _, low = str(offset["id"]).partition("-")
@@ -117,7 +153,7 @@ class RedisStreamSourceTask(SourceTask):
                 self._client.xtrim(
                     partition["stream"], minid=f"{high}-{int(low or 0) + 1}", approximate=False
                 )
-            except redis.RedisError:
+            except (redis.RedisError, redis.exceptions.RedisClusterException):
                 return  # the next commit trims these entries too
 
     def stop(self) -> None:
@@ -146,13 +182,22 @@ class RedisStreamSourceConnector(Connector):
         .define("redis.stream.count", "INT", 500, "LOW", "Entries of one poll.", validator=at_least(1))
         .define("redis.value.format", "STRING", "text", "LOW", "Values of fields as text or as bytes.",
                 validator=one_of("text", "bytes"))
+        .define("redis.stream.consumer.group", "STRING", "", "MEDIUM",
+                "Read as a consumer group: Redis shares entries among the tasks.")
+        .define("redis.stream.consumer.name", "STRING", "consumer-${task}", "LOW",
+                "The name of a task in the group.", validator=non_empty())
+        .define("redis.stream.claim.idle.ms", "LONG", 60_000, "LOW",
+                "After so long entries of consumers that have gone are taken over; 0: never.",
+                validator=at_least(0))
         .define("redis.stream.trim", "BOOLEAN", False, "LOW",
                 "Remove entries from the stream when they are in the topic.")
     )  # fmt: skip
     task = RedisStreamSourceTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The streams, shared among the tasks."""
+        """The streams, shared among the tasks; a consumer group shares them itself."""
+        if self.settings.text("redis.stream.consumer.group"):
+            return [dict(self.context.config) for _ in range(max_tasks)]
         names = self.settings.entries("redis.stream.name")
         shares = [names[start::max_tasks] for start in range(min(max_tasks, len(names)))]
         return [{**self.context.config, "redis.stream.name": ",".join(share)} for share in shares]
@@ -162,6 +207,12 @@ class RedisStreamSourceConnector(Connector):
         first = config.get("redis.stream.offset", "0-0").strip()
         if first != "$" and not ID.fullmatch(first):
             errors["redis.stream.offset"] = [f"{first!r} is no id of an entry: 0-0, 1700000000000-0 or $"]
+        if config.get("redis.stream.consumer.group") and "${task}" not in (
+            config.get("redis.stream.consumer.name") or "${task}"
+        ):
+            errors["redis.stream.consumer.name"] = [
+                "it must hold ${task}: tasks of one name would read the same entries"
+            ]
         return errors
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
@@ -175,4 +226,5 @@ class RedisStreamSourceConnector(Connector):
         return True
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        return True
+        """A group's memory is Redis', so its entries can come twice."""
+        return not config.get("redis.stream.consumer.group")

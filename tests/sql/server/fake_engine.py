@@ -271,6 +271,9 @@ class FakeEngine:
     def statuses(self) -> Sequence[QueryStatus]:
         return [found for each in self.running if (found := self.status(each)) is not None]
 
+    def measured_statuses(self) -> Sequence[QueryStatus]:
+        return self.statuses()
+
     async def stores(self) -> Sequence[QueryStores]:
         return [
             QueryStores(

@@ -112,7 +112,8 @@ class QueryError:
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
     """`application_id` is its consumer group. `records` and `outputs` count since the start on this node;
-    `dropped` counts rows that were left out, by reason."""
+    `dropped` counts rows that were left out, by reason. `metrics` are those of the query's tasks on this
+    node, by name and part."""
 
     query_id: str
     state: QueryState
@@ -122,6 +123,7 @@ class QueryStatus:
     outputs: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     lag: int | None = None
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,9 @@ class Engine(Protocol):
     def status(self, query_id: str) -> QueryStatus | None: ...
 
     def statuses(self) -> Sequence[QueryStatus]: ...
+
+    def measured_statuses(self) -> Sequence[QueryStatus]:
+        """The statuses of persistent queries, with the metrics of their tasks."""
 
     async def stores(self) -> Sequence[QueryStores]:
         """Of all persistent queries that have stores, as brokers know them now."""

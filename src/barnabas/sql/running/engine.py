@@ -267,6 +267,12 @@ class SparkEngine:
     def statuses(self) -> Sequence[QueryStatus]:
         return [query.status() for query in self._queries.values()]
 
+    def measured_statuses(self) -> Sequence[QueryStatus]:
+        """Statuses with the metrics of tasks."""
+        queries = self._queries.values()
+        persistent = [each for each in queries if each.work.kind is WorkKind.PERSISTENT]
+        return [replace(each.status(), metrics=each.metrics()) for each in persistent]
+
     async def stores(self) -> Sequence[QueryStores]:
         persistent = [each.work for each in self._queries.values() if each.work.kind is WorkKind.PERSISTENT]
         return await stores_of(self._cluster, persistent)

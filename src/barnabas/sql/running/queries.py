@@ -74,6 +74,15 @@ class RunningQuery:
             self.dropped_before.update(each.metrics.dropped)
         self.parts = None
 
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """Metrics of all parts; what is measured of a part as a whole gets the number of the part."""
+        found: dict[str, dict[str, float]] = {}
+        for part in self.parts or ():
+            for name, values in part.metrics.snapshot().items():
+                named = {each or str(part.number): value for each, value in values.items()}
+                found.setdefault(name, {}).update(named)
+        return found
+
     def status(self) -> QueryStatus:
         parts = self.parts or []
         dropped = Counter(self.dropped_before)

@@ -21,6 +21,7 @@ from barnabas.sql.execution.port import Engine
 from barnabas.sql.functions.user import load_entry_points, load_folder
 from barnabas.sql.server.node import SqlNode
 from barnabas.sql.server.other_nodes import STATUSES, status_json
+from barnabas.sql.server.query_metrics import QueryCollector
 from barnabas.sql.server.rest.bodies import DELIMITED, JSON, KSQL_JSON, json_response
 from barnabas.sql.server.rest.facts import FactEndpoints
 from barnabas.sql.server.rest.inserts import InsertEndpoint
@@ -130,5 +131,8 @@ def metrics(node: SqlNode) -> ServiceMetrics:
     gauge("sources", "Streams and tables.", lambda: float(len(node.metastore.sources)))
     gauge("persistent_queries", "Persistent queries.", lambda: float(len(node.metastore.queries)))
     gauge("push_queries", "Push queries that are open here.", lambda: float(len(node.selects.open)))
+    found.registry.register(
+        QueryCollector(lambda: node.engine.measured_statuses() if node.runner.is_leading else ())
+    )
     gauge("commands", "Commands that are carried out.", lambda: float(node.runner.statuses.handled))
     return found

@@ -22,7 +22,8 @@ from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
 VERSION = "4.3.1"
-NAME = f"apache-connect-{VERSION}"
+NAME = f"apache-connect-{VERSION}-log4j2"
+LOG4J = "2.25.3"
 PARTS = (
     "connect-runtime",
     "connect-file",
@@ -30,7 +31,19 @@ PARTS = (
     "connect-transforms",
     "connect-basic-auth-extension",
 )
-JARS = (*(f"org.apache.kafka:{part}:{VERSION}" for part in PARTS), "org.slf4j:slf4j-nop:1.7.36")
+JARS = (
+    *(f"org.apache.kafka:{part}:{VERSION}" for part in PARTS),
+    *(f"org.apache.logging.log4j:log4j-{part}:{LOG4J}" for part in ("api", "core", "slf4j-impl")),
+)
+LOGGING = """
+appender.c.type=Console
+appender.c.name=c
+appender.c.target=SYSTEM_ERR
+appender.c.layout.type=PatternLayout
+appender.c.layout.pattern=%d %p %m (%c)%n
+rootLogger.level=INFO
+rootLogger.appenderRef.c.ref=c
+"""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -88,7 +101,17 @@ class WorkerProcess:
         command = [sys.executable, "-m", "barnabas", "connect-distributed", str(self._file)]
         if self.is_apache:
             path = ":".join(str(jar) for jar in apache_jars().glob("*.jar") if "connect-file" not in jar.name)
-            command = [*JAVA, "-cp", path, "org.apache.kafka.connect.cli.ConnectDistributed", str(self._file)]
+            logs = self._file.with_suffix(".log4j2.properties")
+            logs.write_text(LOGGING)
+            logs_flag = f"-Dlog4j2.configurationFile={logs}"
+            command = [
+                *JAVA,
+                logs_flag,
+                "-cp",
+                path,
+                "org.apache.kafka.connect.cli.ConnectDistributed",
+                str(self._file),
+            ]
         with self.log.open("ab") as out:
             return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=dict(os.environ))
 

@@ -25,6 +25,7 @@ from connect.worker_processes import apache_jars
 HERE = Path(__file__).parent
 RECORDED = HERE / "answers.json.gz"
 SEED, COUNT = 1, 500
+QUIET = "-Dorg.apache.logging.log4j.level=OFF"  # standard output is for answers
 MORE_SEEDS, MORE_COUNT = (2, 3), 4000
 PLUGINS = Plugins()
 
@@ -32,7 +33,15 @@ PLUGINS = Plugins()
 def asked(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The answers of Apache's classes."""
     path = ":".join(map(str, apache_jars().glob("*.jar")))
-    command = ["java", "-Xmx400m", "-XX:TieredStopAtLevel=1", "-cp", path, str(HERE / "ConnectOracle.java")]
+    command = [
+        "java",
+        "-Xmx400m",
+        "-XX:TieredStopAtLevel=1",
+        QUIET,
+        "-cp",
+        path,
+        str(HERE / "ConnectOracle.java"),
+    ]
     text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in questions)
     found = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True, timeout=300)
     return [json.loads(line) for line in found.stdout.decode().splitlines()]

@@ -168,7 +168,7 @@ def runner(bootstrap: str, folder: Path, **worker: str) -> TaskRunner:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    wait_until(condition)
+    wait_until(condition, 60)  # brokers of a JVM on a busy machine are slow
 
 
 __all__ = ["MODULE", "States", "TopicPartition", "runner", "seen", "until"]

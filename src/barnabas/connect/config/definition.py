@@ -182,19 +182,19 @@ class ConfigDef:
 
     def parse(self, given: Mapping[str, Any]) -> Settings:
         """Typed values; raises ConfigError with all errors. Repeated entries of lists are dropped."""
-        values = self.validate(given)
+        values = self._validated(given, drops_repeated=True)
         errors = {value.name: value.errors for value in values if value.errors}
         if errors:
             raise ConfigError.of(errors)
-        typed = {value.name: value.value for value in values if value.name in self.keys}
-        for name, value in typed.items():
-            if self.keys[name].type is ConfigType.LIST and value:
-                typed[name] = list(dict.fromkeys(value))
-        return Settings(typed, given)
+        return Settings({value.name: value.value for value in values if value.name in self.keys}, given)
 
     def validate(self, given: Mapping[str, Any]) -> list[ConfigValue]:
         """Every setting with its value and its errors; names that dependents miss at the end."""
-        found = {name: self._parsed(key, given) for name, key in self.keys.items()}
+        return self._validated(given, drops_repeated=False)
+
+    def _validated(self, given: Mapping[str, Any], *, drops_repeated: bool) -> list[ConfigValue]:
+        """As Kafka: entries of lists that repeat are errors of a form, and dropped when settings are used."""
+        found = {name: self._parsed(key, given, drops_repeated) for name, key in self.keys.items()}
         for name in self.undefined():
             found[name] = ConfigValue(
                 name, errors=[f"{name} is referred in the dependents, but not defined."], visible=False
@@ -211,7 +211,7 @@ class ConfigDef:
         return list(dict.fromkeys(name for name in named if name not in self.keys))
 
     @staticmethod
-    def _parsed(key: ConfigKey, given: Mapping[str, Any]) -> ConfigValue:
+    def _parsed(key: ConfigKey, given: Mapping[str, Any], drops_repeated: bool) -> ConfigValue:
         result = ConfigValue(key.name)
         if key.name in given:
             try:
@@ -222,6 +222,8 @@ class ConfigDef:
             result.errors.append(missing(key.name))
         else:
             result.value = key.default
+        if drops_repeated and key.type is ConfigType.LIST and result.value:
+            result.value = list(dict.fromkeys(result.value))
         if key.validator is not None:
             try:
                 key.validator(key.name, result.value)

@@ -37,17 +37,20 @@ class Loggers:
         self._words: dict[str, str] = {}  # of levels that REST or a record set
 
     def set(self, name: str, level: str) -> list[str]:
-        """Set a level; the names whose levels changed."""
-        word = level.upper()
+        """Set the level of a logger and of all below it; the names whose levels changed."""
+        name, word = ROOT if name.lower() == ROOT else name, level.upper()
         if word not in LEVELS or (name not in self._words and len(self._words) >= NAMES_MAX):
             return []
-        logger = logger_of(name)
-        if self.level(name) == word and logger.level:
-            return []
-        self._words[name] = word
-        logger.setLevel(PYTHON[word])
-        self._modified[name] = int(time.time() * 1000)
-        return [name]
+        below = [each for each in known_names() if name == ROOT or each.startswith(f"{name}.")]
+        changed = [each for each in below if self.level(each) != word]
+        if name not in changed and (self.level(name) != word or not logger_of(name).level):
+            changed.append(name)
+        now = int(time.time() * 1000)
+        for each in changed:
+            self._words[each] = word
+            self._modified[each] = now
+            logger_of(each).setLevel(PYTHON[word])
+        return sorted(changed)
 
     def level(self, name: str) -> str:
         found = logger_of(name).getEffectiveLevel()
@@ -57,15 +60,21 @@ class Loggers:
         return SHOWN.get(found, logging.getLevelName(found))
 
     def knows(self, name: str) -> bool:
-        return name == ROOT or name in logging.root.manager.loggerDict
+        return name == ROOT or name in known_names()
 
     def shown(self, name: str) -> dict[str, Any]:
         return {"level": self.level(name), "last_modified": self._modified.get(name)}
 
     def everything(self) -> dict[str, dict[str, Any]]:
-        """The root and all loggers that have a level of their own; those that are off are left out."""
-        names = [ROOT, *(name for name in sorted(logging.root.manager.loggerDict) if logger_of(name).level)]
+        """All loggers; those that are off are left out."""
+        names = sorted([ROOT, *known_names()])
         return {name: self.shown(name) for name in names if self.level(name) != OFF}
+
+
+def known_names() -> list[str]:
+    """Loggers of this process. Names that only others are below are none."""
+    found = logging.root.manager.loggerDict
+    return [name for name, logger in list(found.items()) if isinstance(logger, logging.Logger)]
 
 
 def logger_of(name: str) -> logging.Logger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,27 @@ def all_lines(data: bytes, sizes: int) -> list[str]:
 def test_lines_are_the_same_however_the_bytes_come(sizes: int) -> None:
     data = "a\nbä\r\n\nc\rd\x0b\u2028e\n".encode() + b"\xff!\nrest"
     assert all_lines(data, sizes) == ["a", "bä", "", "c", "d\x0b\u2028e", "�!"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_small_batches_of_a_large_piece_take_linear_time(end: bytes) -> None:
+    cutter, count = LineCutter(), 0
+    began = time.process_time()
+    cutter.feed((b"x" * 38 + end) * 100_000)
+    while (lines := cutter.pop(100)) is not None:
+        count += len(lines.texts)
+    assert count + cutter.bytes_waiting // 38 == 100_000
+    assert time.process_time() - began < 0.3
+
+
+def test_a_batch_has_a_line_at_least(tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    path.write_text("one\ntwo\n")
+    config = {"file": str(path), "topic": "t", "batch.size": "0"}
+    task = started_source(FileStreamSourceConnector, config, Offsets())
+    found = [records.values.pylist() for records in iter(task.poll, None)]
+    assert found == [["one"], ["two"]]
+    task.stop()
 
 
 def test_a_file_is_read_once_over_restarts(tmp_path: Path) -> None:

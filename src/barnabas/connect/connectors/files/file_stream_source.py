@@ -32,7 +32,7 @@ class FileStreamSourceTask(SourceTask):
         super().start(context)
         self._name = context.settings.text("file") or None
         self._topic = context.settings.text("topic")
-        self._lines_max = context.settings.integer("batch.size")
+        self._lines_max = max(1, context.settings.integer("batch.size"))  # as Apache: a line at least
         self._partition = {FILENAME: self._name}
         self._file: IO[bytes] | None = None
         self._cutter = LineCutter()

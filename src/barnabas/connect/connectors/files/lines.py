@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 LINE_BYTES_MAX = 64 << 20
+LF, CR = 10, 13
 
 
 class LineTooLong(ValueError):
@@ -34,51 +35,46 @@ class Lines:
 
 
 class LineCutter:
-    """Holds bytes until their line is complete. `feed` adds bytes, `take` removes lines."""
+    """Holds bytes until their line is complete. `feed` adds bytes, `pop` removes lines."""
 
     def __init__(self) -> None:
-        self._waiting = b""
+        self._data = b""
+        self._start = 0  # of the first line that was not popped
+        self._ends = np.zeros(0, np.int64)  # of complete lines, from `_start` on
 
     @property
     def bytes_waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._data) - self._start
 
     def feed(self, piece: bytes) -> None:
-        self._waiting += piece
-        if len(self._waiting) > LINE_BYTES_MAX and find_end(self._waiting, 1) == 0:
+        self._data, self._start = self._data[self._start :] + piece, 0
+        self._ends = ends_of_lines(self._data)
+        if len(self._data) > LINE_BYTES_MAX and not len(self._ends):
             raise LineTooLong(f"a line has more than {LINE_BYTES_MAX} bytes: the file is no text of lines")
 
     def pop(self, count_max: int) -> Lines | None:
         """At most `count_max` complete lines; None if there is none."""
-        end = find_end(self._waiting, count_max)
-        if end == 0:
+        count = min(count_max, len(self._ends))
+        if count <= 0:
             return None
-        piece, self._waiting = self._waiting[:end], self._waiting[end:]
-        return lines_of(piece)
+        start, self._start = self._start, int(self._ends[count - 1])
+        self._ends = self._ends[count:]
+        return lines_of(self._data[start : self._start])
 
     def rest(self) -> Lines | None:
         """The rest of the file as one last line, although its end is missing."""
-        if not self._waiting:
-            return None
-        piece, self._waiting = self._waiting, b""
-        return lines_of(piece, has_end=piece.endswith(b"\r"))
+        piece, self._data, self._start = self._data[self._start :], b"", 0
+        self._ends = self._ends[:0]
+        return lines_of(piece, has_end=piece.endswith(b"\r")) if piece else None
 
 
-def find_end(data: bytes, count_max: int) -> int:
-    """The end of the first `count_max` complete lines; 0 if there is none. A CR at the very end may be half
-    of a CR LF, so its line waits."""
-    if b"\r" not in data:
-        if count_max == 1:
-            return data.find(b"\n") + 1
-        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
-        return 0 if not len(ends) else int(ends[min(count_max, len(ends)) - 1]) + 1
-    end = 0
-    for line in data.splitlines(keepends=True)[:count_max]:
-        if line.endswith(b"\n") or (line.endswith(b"\r") and end + len(line) < len(data)):
-            end += len(line)
-        else:
-            break
-    return end
+def ends_of_lines(data: bytes) -> Any:
+    """The place behind each complete line. A CR at the very end may be half of a CR LF, so its line waits."""
+    letters = np.frombuffer(data, np.uint8)
+    is_end = letters == LF
+    if b"\r" in data:
+        is_end[:-1] |= (letters[:-1] == CR) & ~is_end[1:]
+    return np.flatnonzero(is_end) + 1
 
 
 def lines_of(given: bytes, *, has_end: bool = True) -> Lines:
@@ -92,7 +88,7 @@ def lines_of(given: bytes, *, has_end: bool = True) -> Lines:
         piece += b"\n"
     if b"\r" in piece:
         piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == 10)
+    ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == LF)
     count = len(ends)
     offsets = np.zeros(count + 1, np.int32)
     offsets[1:] = ends - np.arange(count)

@@ -13,6 +13,7 @@ from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.objectid import ObjectId
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
+from tests.connect.connectors.contexts import started_sink
 
 from barnabas.connect.connectors.mongo.change_events import write_of
 from barnabas.connect.connectors.mongo.documents import document_of
@@ -167,6 +168,16 @@ def test_events_of_debezium_and_of_change_streams() -> None:
 def test_settings_are_checked(config: dict[str, str], name: str, reason: str) -> None:
     errors = MongoSinkConnector().check({"database": "shop", **config})
     assert reason in errors[name][0]
+
+
+def test_requests_are_slowed_down_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("barnabas.connect.connectors.mongo.mongo_sink.time.sleep", pauses.append)
+    config = {"database": "d", "rate.limiting.timeout": "50", "rate.limiting.every.n": "3"}
+    task: Any = started_sink(MongoSinkConnector, {**config, "topic.override.u.rate.limiting.timeout": "0"})
+    for topic in ("t", "t", "u", "u", "u", "t", "t"):
+        task._slow_down(topic, task._plan(topic))
+    assert pauses == [0.05]
 
 
 def test_topics_have_settings_of_their_own() -> None:

@@ -137,7 +137,10 @@ def schema_of_setting(text: str, setting: str) -> Schema:
         raise ConnectError(f"{setting} is no Avro schema in JSON: {error}") from error
     if not isinstance(avro, Mapping) or avro.get("type") != "record":
         raise ConnectError(f"{setting} must be an Avro schema of the type record")
-    return schema_of_avro(avro, setting, "", {})
+    try:
+        return schema_of_avro(avro, str(avro.get("name", "the record")), "", {})
+    except ConnectError as error:
+        raise ConnectError(f"{setting}: {error}") from error
 
 
 def schema_of_avro(avro: Any, path: str, space: str, known: dict[str, Schema | None]) -> Schema:

@@ -191,6 +191,37 @@ CASES: dict[str, tuple[dict[str, str], Sequence[Row]]] = {
         },
         TEXTS,
     ),
+    "key-projector": (
+        {
+            ID: f"{IDS}.FullKeyStrategy",
+            "post.processor.chain": f"{SINK}.processor.AllowListKeyProjector,{ADDER}",
+            "key.projection.type": "AllowList",
+            "key.projection.list": "k",
+            **OVERWRITE,
+        },
+        TEXTS,
+    ),
+    "late-key-projector": (
+        {
+            ID: f"{IDS}.FullKeyStrategy",
+            "post.processor.chain": f"{ADDER},{SINK}.processor.BlockListKeyProjector",
+            "key.projection.type": "BlockList",
+            "key.projection.list": "k",
+            **OVERWRITE,
+        },
+        TEXTS,
+    ),
+    "deleted-by-key": (
+        {
+            ID: f"{IDS}.FullKeyStrategy",
+            "post.processor.chain": f"{SINK}.processor.AllowListKeyProjector,{ADDER}",
+            "key.projection.type": "AllowList",
+            "key.projection.list": "k",
+            "delete.on.null.values": "true",
+            **OVERWRITE,
+        },
+        [*TEXTS, (text({"_id": 1, "k": "x"}), None), (text({"k": "y"}), None)],
+    ),
     "block": (
         {
             ID: f"{IDS}.ProvidedInValueStrategy",

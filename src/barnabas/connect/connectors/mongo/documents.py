@@ -97,6 +97,11 @@ class DocumentPlan:
                 raise DataError(f"the _id {found!r} of the {side} is no UUID") from error
         return found
 
+    def projected(self, key: Document) -> Document:
+        """The key, of which ids are made: by its projection where the processors have one."""
+        is_wanted = any(name.endswith("KeyProjector") for name in self.processors)
+        return self.key_projection.of(key) if is_wanted else key
+
     def processed(self, record: Record, key: Document | None, value: Document) -> Document:
         for name in self.processors:
             if name == "DocumentIdAdder":

@@ -138,7 +138,7 @@ class MongoSinkTask(SinkTask):
             model = write_of(plan.handler, key, value)
             return None if model is None else Write(spot, space, model, marked(model))
         if key is not None:
-            key = plan.documents.key_projection.of(key)
+            key = plan.documents.projected(key)
         if value is None:
             if not plan.deletes_nulls:
                 return None  # as MongoDB's connector does

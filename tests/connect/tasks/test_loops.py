@@ -223,6 +223,24 @@ def test_max_poll_records_bounds_what_one_put_gets(
     assert "max.poll.records is 'none'" in states.trace
 
 
+def test_dead_letters_name_apaches_class_of_a_converter(
+    tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
+) -> None:
+    write(barnabas_broker.bootstrap, barnabas_topic, "{broken")
+    dead = f"{barnabas_topic}-dead"
+    more = {
+        "value.converter": "JsonConverter",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": dead,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    tasks.start("named", 0, sink_config(barnabas_topic, **more), "STARTED", States())
+    [letter] = read(barnabas_broker.bootstrap, dead, 1)
+    found = dict(letter.headers())["__connect.errors.class.name"]
+    assert found == b"org.apache.kafka.connect.json.JsonConverter"
+
+
 def test_poison_goes_to_the_dead_letters_with_its_coordinates(
     tasks: TaskRunner, barnabas_broker: Broker, barnabas_topic: str
 ) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from barnabas.connect.data import Column, Header, Headers, Records
 from barnabas.connect.plugins import ConnectError, Kind, Plugins, RetriableError
-from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, Stage
+from barnabas.connect.tasks.errors import ErrorHandler, RawRecord, Stage, class_name
 from barnabas.connect.tasks.raw_records import RawRecords
 from barnabas.connect.transforms.chain import TransformChain, under
 
@@ -111,7 +111,7 @@ class Chain:
             for index, error in made.failures.items():
                 if index not in bad:
                     bad.add(index)
-                    self.errors.failed(of_values(records, index), stage, type(converter).__qualname__, error)
+                    self.errors.failed(of_values(records, index), stage, class_name(converter), error)
             columns[side] = made.data
         if headers is not None:
             columns["headers"] = self._header_bytes(topic, records, bad)
@@ -134,7 +134,7 @@ class Chain:
             except Exception as error:
                 if index not in bad:
                     bad.add(index)
-                    where = type(self.header).__qualname__
+                    where = class_name(self.header)
                     self.errors.failed(of_values(records, index), Stage.HEADER_CONVERTER, where, error)
             rows.append(row)
         return pa.array(rows, HEADER_TYPE)
@@ -156,7 +156,7 @@ class Chain:
             for index, error in sorted(made.failures.items()):
                 if index not in bad:
                     bad.add(index)
-                    self.errors.failed(raw[index], stage, type(converter).__qualname__, error)
+                    self.errors.failed(raw[index], stage, class_name(converter), error)
             sides.append(made.parts)
         return [
             self._of_parts(topic, raw, indices, key, value, headers)
@@ -174,7 +174,7 @@ class Chain:
                 )
             except Exception as error:
                 bad.add(index)
-                self.errors.failed(raw[index], Stage.HEADER_CONVERTER, type(self.header).__qualname__, error)
+                self.errors.failed(raw[index], Stage.HEADER_CONVERTER, class_name(self.header), error)
                 made = ()
             found.append(made)
         return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from threading import Event
@@ -128,6 +128,12 @@ class ErrorHandler:
         if self._dead_letters is not None:
             self._dead_letters.report(record, stage, where, error)
         progress.skipped += 1
+
+
+def class_name(part: object) -> str:
+    """The class of a part as users know it: Java's name of one that Apache has, else Python's."""
+    names: Sequence[str] = getattr(type(part), "JAVA_NAMES", ())
+    return names[0] if names else type(part).__qualname__
 
 
 def context_headers(

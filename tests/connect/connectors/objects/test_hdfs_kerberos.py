@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,6 +103,10 @@ def test_files_are_written_and_read_back_with_a_key_table(hdfs: Hdfs, kdc: Kdc) 
     rows = [row.value["id"] for batch in iter(task.poll, None) for row in batch.rows()]
     task.stop()
     assert rows == list(range(20))
+    later = {"file.discovery.starting.timestamp": str(int(time.time() + 3600) * 1000)}
+    task = started_source(HdfsSourceConnector, {**config, **later}, Offsets())
+    assert task.poll() is None
+    task.stop()
     login = Negotiate(CLIENT, kdc.key_table(CLIENT))
     asked = {"op": "GETFILESTATUS"}
     place = f"{hdfs.web_url}/webhdfs/v1/data/topics/rows/partition=0/rows+0+0000000000+0000000009.json"

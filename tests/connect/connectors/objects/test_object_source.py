@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import time
 from datetime import UTC, date, datetime
@@ -116,6 +117,20 @@ def read(folder: Path, offsets: Offsets | None = None, **more: str) -> list[Reco
             offsets.store(batch)
     task.stop()
     return found
+
+
+def test_files_that_were_written_before_a_time_are_left_out(tmp_path: Path) -> None:
+    both = {"format.class": "JsonFormat", "store.kafka.keys": "true"}
+    write(tmp_path, 40, **both)
+    files = sorted(each for each in tmp_path.rglob("*.json") if ".keys." not in each.name)
+    assert len(files) == 4
+    for number, each in enumerate(files):
+        os.utime(each, (1_700_000_000 + number, 1_700_000_000 + number))
+    since = {"file.discovery.starting.timestamp": "1700000002000"}
+    rows = read(tmp_path, **both, **since)
+    assert [(row.key, row.value["id"]) for row in rows] == [
+        (f"k{n}" if n % 5 else None, n) for n in range(20, 40)
+    ]
 
 
 @pytest.mark.parametrize("form", ["ParquetFormat", "AvroFormat", "JsonFormat"])
@@ -277,6 +292,11 @@ def test_a_bucket_is_read_back() -> None:
             rows += batch.rows()
         assert [row.value for row in rows] == [order(n) for n in range(20)]
         assert rows[1].headers[0][:2] == ("n", "1")
+        for hours, count in ((-1, 20), (1, 0)):
+            since = {"file.discovery.starting.timestamp": str(int(time.time() + hours * 3600) * 1000)}
+            task = started_source(S3SourceConnector, {**config, **since}, Offsets())
+            assert sum(len(batch) for batch in iter(task.poll, None)) == count
+            task.stop()
 
 
 def test_settings_and_classes() -> None:

@@ -60,9 +60,11 @@ class HdfsStorage:
         found.seek(0)
         return found
 
-    def names(self, prefix: str) -> list[str]:
+    def names(self, prefix: str, since_ms: int = 0) -> list[str]:
         below = f"{prefix}/" if prefix else ""
-        found = [f"{below}{each}" for each in self._hdfs.files(f"{self._root}/{prefix}".rstrip("/"))]
+        found = [
+            f"{below}{each}" for each in self._hdfs.files(f"{self._root}/{prefix}".rstrip("/"), since_ms)
+        ]
         return sorted(name for name in found if TEMPORARY not in name.split("/"))
 
     def close(self) -> None:

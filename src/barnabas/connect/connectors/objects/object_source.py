@@ -211,7 +211,9 @@ class ObjectSourceTask(SourceTask):
 
     def _lanes(self) -> list[Lane]:
         plan = self._plan
-        names = plan.storage.names("" if plan.generic else plan.topics_dir)
+        folder = "" if plan.generic else plan.topics_dir
+        names = plan.storage.names(folder)
+        recent = set(plan.storage.names(folder, plan.since_ms)) if plan.since_ms else None
         self._beside: dict[str, dict[str, str]] = {}
         lanes: dict[tuple[str, str, int | None], Lane] = {}
         by_stem: dict[str, str] = {}
@@ -219,7 +221,7 @@ class ObjectSourceTask(SourceTask):
             if COMPANION.search(name.rpartition("/")[2]):
                 continue
             place = self._place(name)
-            if place is not None:
+            if place is not None and (recent is None or name in recent):
                 lanes.setdefault(place, Lane(*place)).files.append(name)
                 by_stem[stem_of(name, plan.form.own_extension)] = name
         for name in names:

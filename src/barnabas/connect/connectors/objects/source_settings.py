@@ -32,6 +32,7 @@ class SourcePlan:
     generic: tuple[tuple[str, re.Pattern[str]], ...]  # topics and the files that go there; empty: restore
     batch: int
     interval_s: float
+    since_ms: int  # files that were written before are not read
     skips_errors: bool
     keeps_partitions: bool
 
@@ -55,6 +56,9 @@ def definitions(*, for_hdfs: bool) -> ConfigDef:
         .define("s3.poll.interval.ms", "LONG", 60_000, "MEDIUM", "Between two looks for new files.",
                 validator=at_least(1))
         .define("record.batch.max.size", "INT", 200, "MEDIUM", "Records of one poll.", validator=at_least(1))
+        .define("file.discovery.starting.timestamp", "LONG", 0, "LOW",
+                "Files that were written before this time (milliseconds) are not read.",
+                validator=at_least(0))
         .define("behavior.on.error", "STRING", "fail", "LOW", "Files that cannot be read: fail or ignore.",
                 validator=one_of_any_case("fail", "ignore"))
         .define("barnabas.keep.partitions", "BOOLEAN", True, "LOW",
@@ -101,6 +105,7 @@ def plan_of(settings: Settings) -> SourcePlan:
         generic=tuple(generic) if is_generic else (),
         batch=settings.integer("record.batch.max.size"),
         interval_s=settings.integer("s3.poll.interval.ms") / 1000,
+        since_ms=settings.integer("file.discovery.starting.timestamp"),
         skips_errors=settings.text("behavior.on.error").lower() == "ignore",
         keeps_partitions=settings.flag("barnabas.keep.partitions") and not is_generic,
     )

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -32,8 +32,9 @@ class Storage(Protocol):
     def open(self, name: str) -> Any:
         """A file, open for reading. At most a few megabytes of it are in memory."""
 
-    def names(self, prefix: str) -> list[str]:
-        """Names below a folder, sorted; temporary files are left out."""
+    def names(self, prefix: str, since_ms: int = 0) -> list[str]:
+        """Names below a folder, sorted, of files that were written at that time or later. Temporary files are
+        left out."""
 
     def drop_unfinished(self, folder: str, beginning: str) -> None:
         """Delete temporary files, whose names begin so, of a task that was before: it cannot finish them."""
@@ -68,9 +69,11 @@ class FolderStorage:
         except OSError as error:
             raise RetriableError(f"{self._root / name} cannot be read: {error.strerror or error}") from error
 
-    def names(self, prefix: str) -> list[str]:
-        folder = self._root / prefix
-        found = [each.relative_to(self._root) for each in folder.rglob("*") if each.is_file()]
+    def names(self, prefix: str, since_ms: int = 0) -> list[str]:
+        files = [each for each in (self._root / prefix).rglob("*") if each.is_file()]
+        if since_ms:
+            files = [each for each in files if each.stat().st_mtime_ns >= since_ms * 1_000_000]
+        found = [each.relative_to(self._root) for each in files]
         return sorted(str(each) for each in found if TEMPORARY not in each.parts)
 
     def drop_unfinished(self, folder: str, beginning: str) -> None:
@@ -129,11 +132,13 @@ class ObjectStorage:
         found.seek(0)
         return found
 
-    def names(self, prefix: str) -> list[str]:
+    def names(self, prefix: str, since_ms: int = 0) -> list[str]:
         cut = len(self._prefix) + 1 if self._prefix else 0
+        since = datetime.fromtimestamp(since_ms / 1000, UTC)
         try:
             pages: Any = self._client.list(self._store, prefix=self._path(prefix))
-            return sorted(str(each["path"])[cut:] for page in pages for each in page)
+            found = [each for page in pages for each in page if each["last_modified"] >= since]
+            return sorted(str(each["path"])[cut:] for each in found)
         except Exception as error:
             raise unavailable(self._url, prefix, error) from error
 

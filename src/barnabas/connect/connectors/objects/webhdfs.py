@@ -114,8 +114,9 @@ class WebHdfs:
 
         tried(receive)
 
-    def files(self, path: str) -> Iterator[str]:
-        """Paths of all files below a folder, relative to it. A folder that is not there has none."""
+    def files(self, path: str, since_ms: int = 0) -> Iterator[str]:
+        """Paths of all files below a folder, relative to it, that were written at that time or later. A
+        folder that is not there has none."""
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -123,7 +124,7 @@ class WebHdfs:
                 name = f"{folder}/{each['pathSuffix']}".lstrip("/")
                 if each["type"] == "DIRECTORY":
                     folders.append(name)
-                else:
+                elif each["modificationTime"] >= since_ms:
                     yield name
 
     def _entries(self, path: str) -> Iterator[Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from .receiving import Hook, hook
 from .test_alert_service import Service, leaders
 
 pytestmark = pytest.mark.long
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 KILLS = 3
 RULE = {"name": "Hot", "check": "metric", "metric": "heat", "above": 5, "severity": "critical"}
 

@@ -281,6 +281,7 @@ def test_rules_without_a_place_to_look_at_are_told(world: Make) -> None:
         "AuditIncomplete",
         "CertificateEnds",
         "UncleanElections",
+        "UnexpectedErrors",
         "ClientsThrottled",
         "ConnectorFailed",
         "PipelineFailing",

@@ -151,6 +151,13 @@ def test_kafka_lag_exporters_names() -> None:
     place = {"cluster_name": "local", "topic": "t", "partition": "0"}
     assert one(found, "kafka_partition_latest_offset", **place) == 100
     assert one(found, "kafka_partition_earliest_offset", **place) == 5
+    # As kafka-lag-exporter 0.8.2 does: no partitions that no group consumes, and `unknown` without a member.
+    assert [name for name, labels in found if ("partition", "1") in labels] == []
+    lag = cluster()
+    lag.groups[G].topics["t"][0].owner = None
+    at_once(lag_exporter.write(page := Page(), [lag], {}, NOW_MS))
+    nobody = dict.fromkeys(member, "unknown")
+    assert one(samples(page), "kafka_consumergroup_group_lag", **{**first, **nobody}) == 10
 
 
 def test_a_lag_in_time_that_nobody_knows_is_no_number() -> None:

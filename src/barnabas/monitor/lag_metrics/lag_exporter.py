@@ -2,7 +2,7 @@
 
 In: the lag of clusters. Out: families of a page. The lag in time is exact where the timestamp of the first
 record that is not consumed was read; elsewhere it is estimated as kafka-lag-exporter does, and NaN while
-there are too few points. Does not know: HTTP.
+there are too few points. Partitions that no group consumes are left out, as there. Does not know: HTTP.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from barnabas.monitor.lag.topics import UNKNOWN
 from barnabas.monitor.lag_metrics.page import Page, escaped, number
 
 PREFIX = "kafka_consumergroup_group"
+NOBODY = ("unknown", "unknown", "unknown")  # the labels of a partition without a member
 SECONDS = (
     "Age in seconds of the first record that is not consumed: its own timestamp where that was read, "
     "else interpolated."
@@ -31,11 +32,21 @@ def write(
         name = f'cluster_name="{escaped(cluster.name)}"'
         latest = page.family("kafka_partition_latest_offset", "End of a partition.")
         earliest = page.family("kafka_partition_earliest_offset", "Start of a partition.")
+        consumed = {
+            (topic, index)
+            for group in list(cluster.groups.values())
+            for topic, places in group.topics.items()
+            for index, place in places.items()
+            if place.lag is not None
+        }
+        yield
         for topic in list(cluster.topics.values()):
             if not topic.is_known or not cluster.shows_topic(topic.name):
                 continue
             of_topic = f'{name},topic="{escaped(topic.name)}"'
             for index, offsets in enumerate(topic.partitions):
+                if (topic.name, index) not in consumed:
+                    continue
                 place = f'{{{of_topic},partition="{index}"}}'
                 if offsets.end != UNKNOWN:
                     latest.append(f"kafka_partition_latest_offset{place} {offsets.end}")
@@ -67,7 +78,7 @@ def write_group(page: Page, group: Group, cluster: str, now_ms: int) -> None:
                 continue
             member = place.owner
             host, member_id, client_id = (
-                (member.host, member.member_id, member.client_id) if member is not None else ("", "", "")
+                (member.host, member.member_id, member.client_id) if member is not None else NOBODY
             )
             at = (
                 f'{{{labels},topic="{escaped(topic)}",partition="{index}",member_host="{escaped(host)}",'

@@ -36,7 +36,7 @@ def test_admin_endpoints_are_served_where_the_worker_says(tmp_path: Path, *, is_
             return
         assert "root" in httpx.get(f"{admin}{LOGGERS}").json()
         body = {"level": "DEBUG"}
-        assert httpx.put(f"{admin}{LOGGERS}/barnabas.connect", json=body).json() == ["barnabas.connect"]
+        assert "barnabas.connect" in httpx.put(f"{admin}{LOGGERS}/barnabas.connect", json=body).json()
         assert httpx.get(f"{admin}/connectors").json() == {
             "error_code": 404,
             "message": "HTTP 404 Not Found",

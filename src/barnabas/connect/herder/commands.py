@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.connect.config.secrets import restored
 from barnabas.connect.herder import config_state as records
 from barnabas.connect.herder.config_state import Change, Record
+from barnabas.connect.herder.errands import Errands, in_own_thread
 from barnabas.connect.herder.errors import Refused, not_stopped, offsets_changed, refuse_hidden, unknown
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.states import State, Status, Target, TaskId
@@ -26,15 +27,21 @@ class Commands(WorkerState):
         super().__init__(worker, worker_id, plugins)
         self._restart_places: set[Place] = set()
         self._wake = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._passed = asyncio.Event()  # a new one after each look at what differs
+        self._errands = Errands(self.errand_ended)
 
     def wake(self) -> None:
-        self._settled.clear()
         self._wake.set()
 
-    async def settled(self) -> None:
-        """Wait until everything runs as the state says."""
-        await self._settled.wait()
+    async def settled(self, place: Place | None = None) -> None:
+        """Wait until everything, or one place, runs as the state says."""
+        while self._wake.is_set() or self._is_open(place):
+            await self._passed.wait()
+
+    def _is_open(self, place: Place | None) -> bool:
+        if place is None:
+            return bool(self._errands) or bool(self._restart_places)
+        return place in self._errands or place in self._restart_places
 
     def restart_plan(self, name: str, include_tasks: bool, only_failed: bool) -> list[Place]:
         places: list[Place] = [(name, None)]
@@ -58,7 +65,7 @@ class Commands(WorkerState):
         old = self.state.connectors.get(name, {})
         config = restored(config, old, self.shown_config(name, old))
         refuse_hidden(config, old)
-        problem = (await asyncio.to_thread(self.validated, config)).refusal()
+        problem = (await in_own_thread(self.validated, config)).refusal()
         if problem is not None:
             raise problem
         self.must_lead()
@@ -109,7 +116,7 @@ class Commands(WorkerState):
         self.must_own((name, task))
         self._restart_places.add((name, task))
         self.wake()
-        await self.settled()
+        await self.settled((name, task))
 
     # -- offsets of sources ------------------------------------------------------------------------
 
@@ -131,10 +138,14 @@ class Commands(WorkerState):
         found = connector_class(self.plugins, config["connector.class"])()
         redaction = self.redaction(name, config)
         try:
-            return await asyncio.to_thread(found.alter_offsets, dict(redaction.resolved), changes)
+            return await in_own_thread(found.alter_offsets, dict(redaction.resolved), changes)
         except Exception as error:
             text = redaction.text(str(error)) or f"{type(error).__name__} while offsets were checked"
             raise Refused(500, text) from error
+
+    def errand_ended(self, place: Place, has_failed: bool) -> None:
+        """Look at a place again."""
+        raise NotImplementedError
 
     # -- what a distributed worker does otherwise --------------------------------------------------
 
@@ -182,6 +193,10 @@ class Commands(WorkerState):
     async def reset_topics(self, name: str) -> None:
         """Forget the topics that a connector used."""
         self.topics.pop(name, None)
+
+    def may_forget(self, place: Place) -> bool:
+        """Whether this worker removes the status of what is gone."""
+        return True
 
     async def put_status(self, place: Place, status: Status | None) -> None:
         if status is None:

@@ -1,9 +1,10 @@
 """A worker: carries out what the config state says, and commands that change it.
 
 In: records of the config topic, states of tasks. Out: running connectors and tasks, statuses. Commands become
-records; applied records wake `_reconcile`, which starts and stops what differs from the state, one thing
-after another. This class is the standalone worker: its records stay in memory and everything is its own.
-`DistributedHerder` overrides methods of `Commands`.
+records; applied records wake `_reconcile`, which begins to start and stop what differs from the state. Each
+connector and each task has its own errand, so that one which takes long holds up no other. This class is the
+standalone worker: its records stay in memory and everything is its own. `DistributedHerder` overrides methods
+of `Commands`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from barnabas.connect.config.secrets import Redaction, masked
 from barnabas.connect.herder.commands import Commands
 from barnabas.connect.herder.config_state import Change, Record
 from barnabas.connect.herder.configuring import DELAY_S_MAX, FIRST_DELAY_S, Configuring
+from barnabas.connect.herder.errands import in_own_thread
 from barnabas.connect.herder.loggers import Loggers
 from barnabas.connect.herder.running import RunningConnector, Startups
 from barnabas.connect.herder.states import RunningTask, State, Status, Target, TaskId, TaskRunner
@@ -44,6 +47,8 @@ class Herder(Commands):
         self._telling: set[asyncio.Future[None]] = set()
         self._configuring = Configuring(self._publish_changed, self._without_secrets)
         self._delays_s: dict[Place, float] = {}  # until the next attempt at what others refused
+        self._delayed: set[Place] = set()
+        self._grace_s = int(worker.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -61,22 +66,24 @@ class Herder(Commands):
         await self._stop_everything()
 
     async def _stop_everything(self) -> None:
-        await asyncio.gather(*(self._stop_task(each) for each in list(self._tasks)))
-        for name in list(self.running):
-            await self._stop_connector(name)
+        await self._errands.end()
+        await asyncio.gather(
+            *(self._stop_task(each) for each in list(self._tasks)),
+            *(self._stop_connector(name) for name in list(self.running)),
+        )
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._reconcile()
+                self._reconcile()
             except Exception:
                 log.exception("the worker could not follow a change of its connectors; it tries again")
                 await asyncio.sleep(1)
                 self._wake.set()
-            if not self._wake.is_set():
-                self._settled.set()
+            self._passed.set()
+            self._passed = asyncio.Event()
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -97,43 +104,102 @@ class Herder(Commands):
                 self.topics.pop(changed.name, None)
                 self._redactions.pop(changed.name, None)
         self.on_changed(changed.change)
-        self.wake()
+        self.retry_now(changed.name)
 
     # -- what runs ---------------------------------------------------------------------------------
 
-    async def _reconcile(self) -> None:
+    def _reconcile(self) -> None:
+        """Begin with what differs from the state. A place that is busy is interrupted if its work is
+        outdated, and looked at again when it is done."""
         self._plan_restarts()
-        wanted = {name for name in self.state.connectors if self.owns_connector(name)}
         tasks = {
             TaskId(name, number): config
             for name, configs in self.state.tasks.items()
             for number, config in enumerate(configs)
             if self.owns_task(TaskId(name, number))
         }
-        gone = [each for each, running in self._tasks.items() if self._must_stop(each, running, tasks)]
-        await asyncio.gather(*(self._stop_task(each) for each in gone))
-        for name in list(self.running):
-            running = self.running[name]
-            is_old = name in wanted and running.raw != self.state.connectors[name]
-            if (
-                name not in wanted
-                or is_old
-                or (name, None) in self._restart_places
-                or self.state.target(name) is not Target.STARTED
-            ):
-                await self._stop_connector(name)
-        await self._forget()
-        for name in sorted(wanted):
-            await self._follow_connector(name)
-        for task, config in tasks.items():
-            if self.state.target(task.connector) is not Target.STOPPED:
-                await self._follow_task(task, config)
-        self._restart_places.clear()
+        for place in {**self.statuses, **dict.fromkeys(self._connector_places()), **self._task_places(tasks)}:
+            if place in self._errands:
+                if self._is_outdated(place, tasks):
+                    self._errands.interrupt(place)
+            elif place not in self._delayed:
+                errand = self._errand(place, tasks)
+                self._restart_places.discard(place)
+                if errand is not None:
+                    self._errands.begin(place, errand)
+        self._restart_places = {place for place in self._restart_places if place in self._errands}
 
-    def _must_stop(self, task: TaskId, running: RunningTask, wanted: Mapping[TaskId, dict[str, str]]) -> bool:
-        if task not in wanted or wanted[task] != running.raw or tuple(task) in self._restart_places:
+    def _connector_places(self) -> Iterator[Place]:
+        for name in sorted({*self.running, *filter(self.owns_connector, self.state.connectors)}):
+            yield name, None
+
+    def _task_places(self, wanted: Mapping[TaskId, dict[str, str]]) -> dict[Place, None]:
+        return {(task.connector, task.task): None for task in (*wanted, *self._tasks)}
+
+    def _errand(
+        self, place: Place, tasks: Mapping[TaskId, dict[str, str]]
+    ) -> Coroutine[Any, Any, None] | None:
+        """The next thing to do at a place, None if it is as it should be."""
+        name, number = place
+        target = self.state.target(name)
+        if number is None:
+            if name in self.running:
+                return self._stop_connector(name) if self._is_outdated(place, tasks) else None
+            if self._wants_connector(name):
+                return self._follow_connector(name) if self._lags(name, target) else None
+        else:
+            task = TaskId(name, number)
+            if (running := self._tasks.get(task)) is not None:
+                if self._is_outdated(place, tasks):
+                    return self._stop_task(task)
+                if running.target is target or running.has_failed:
+                    return None
+                return self._change_target(task, running, target)
+            if task in tasks and target is not Target.STOPPED:
+                return self._start_task(task, tasks[task], target)
+        if place in self.statuses and self._is_gone(place) and self.may_forget(place):
+            return self.put_status(place, None)
+        return None
+
+    def _wants_connector(self, name: str) -> bool:
+        return name in self.state.connectors and self.owns_connector(name)
+
+    def _is_outdated(self, place: Place, tasks: Mapping[TaskId, dict[str, str]]) -> bool:
+        """Whether what runs at a place must be stopped. Once the runner has begun with a task, it is stopped
+        only when its start has ended."""
+        name, number = place
+        target = self.state.target(name)
+        if number is None:
+            connector = self.running.get(name)
+            if connector is None:
+                return False
+            if not self._wants_connector(name) or target is not Target.STARTED:
+                return True
+            return connector.raw != self.state.connectors[name] or place in self._restart_places
+        task = TaskId(name, number)
+        running = self._tasks.get(task)
+        if running is None or (running.is_begun and place in self._errands):
+            return False
+        if target is Target.STOPPED or place in self._restart_places:
             return True
-        return self.state.target(task.connector) is Target.STOPPED
+        return task not in tasks or tasks[task] != running.raw
+
+    def _lags(self, name: str, target: Target) -> bool:
+        """Whether a connector that does not run has to start, or its state has to be told."""
+        if target is Target.STARTED or self._state_of((name, None)) is not State(target.value):
+            return True
+        return target is Target.STOPPED and bool(self.state.tasks.get(name))
+
+    def _is_gone(self, place: Place) -> bool:
+        name, number = place
+        if name not in self.state.connectors:
+            return True
+        return number is not None and number >= len(self.state.tasks.get(name, ()))
+
+    def has_own_work_only(self) -> bool:
+        """Whether everything that was given up has ended."""
+        tasks = all(self.owns_task(each) for each in self._tasks)
+        return tasks and all(self.owns_connector(name) for name in self.running)
 
     def _plan_restarts(self) -> None:
         for name, include_tasks, only_failed in self._restarts:
@@ -141,18 +207,10 @@ class Herder(Commands):
                 self._restart_places.add(place)
         self._restarts.clear()
 
-    async def _forget(self) -> None:
-        for place in list(self.statuses):
-            name, number = place
-            is_gone = number is not None and number >= len(self.state.tasks.get(name, ()))
-            if name not in self.state.connectors or is_gone:
-                await self.put_status(place, None)
-
     async def _follow_connector(self, name: str) -> None:
         target = self.state.target(name)
         if target is Target.STARTED:
-            if name not in self.running:
-                await self._start_connector(name)
+            await self._start_connector(name)
             return
         state = State(target.value)
         if self._state_of((name, None)) is not state:
@@ -167,21 +225,21 @@ class Herder(Commands):
 
     async def _start_connector(self, name: str) -> None:
         raw = self.state.connectors[name]
-        running: RunningConnector | None = None
+        running = self.running[name] = RunningConnector(name, raw)
         try:
             redaction = self._redactions[name] = self.redaction(name, raw)
             config = dict(redaction.resolved)
             found = connector_class(self.plugins, config.get("connector.class", ""))
-            running = self.running[name] = RunningConnector(name, raw, config, found)
             log.info("connector %s starts with %s", name, masked(raw, found.CONFIG))
             for setting, reason in found.CONFIG.ignored(config).items():
                 log.warning("connector %s: the setting %s has no effect: %s", name, setting, reason)
-            started = running
             await self.startups.counted(
-                started.start(
+                running.start(
+                    found,
+                    config,
                     self.offsets,
                     lambda: self._reconfigure_soon(name),
-                    lambda error: self._failed_soon(started, error),
+                    lambda error: self._failed_soon(running, error),
                 )
             )
             configs = await running.task_configs()
@@ -198,11 +256,10 @@ class Herder(Commands):
             self._configuring.note(name, error)
             self._configuring.ask(running, delay_s=FIRST_DELAY_S)
 
-    async def _fail(self, name: str, running: RunningConnector | None, trace: str) -> None:
+    async def _fail(self, name: str, running: RunningConnector, trace: str) -> None:
         trace = self._without_secrets(name, trace)
         log.error("connector %s failed: %s", name, trace)
-        if running is not None:
-            running.failure = trace
+        running.failure = trace
         await self._tell((name, None), State.FAILED, trace, self._version(name))
 
     async def _publish_changed(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
@@ -242,19 +299,14 @@ class Herder(Commands):
         running = self.running.pop(name)
         self._configuring.forget(name)
         try:
-            await running.stop()
+            await running.stop(self._grace_s)
         except Exception:
             log.exception("connector %s did not stop in order", name)
 
-    async def _follow_task(self, task: TaskId, config: dict[str, str]) -> None:
-        target = self.state.target(task.connector)
-        running = self._tasks.get(task)
-        if running is None:
-            await self._start_task(task, config, target)
-        elif running.target is not target and not running.has_failed:
-            running.target = target
-            change = self._runner.pause if target is Target.PAUSED else self._runner.resume
-            await asyncio.to_thread(change, task.connector, task.task)
+    async def _change_target(self, task: TaskId, running: RunningTask, target: Target) -> None:
+        running.target = target
+        change = self._runner.pause if target is Target.PAUSED else self._runner.resume
+        await in_own_thread(change, task.connector, task.task)
 
     async def _start_task(self, task: TaskId, config: dict[str, str], target: Target) -> None:
         running = self._tasks[task] = RunningTask(config, target)
@@ -264,15 +316,18 @@ class Herder(Commands):
             resolved = dict(redaction.resolved)
             if not await self._is_ready(task, running):
                 return
-            await asyncio.to_thread(
-                self._runner.start,
-                task.connector,
-                task.task,
-                resolved,
-                target.value,
-                lambda state, trace: self._told(task, running, state, trace),
-                reconfigure=lambda: self._reconfigure_soon(task.connector),
-                used_topic=lambda topic: self._used_soon(task, topic),
+            running.is_begun = True
+            await in_own_thread(
+                partial(
+                    self._runner.start,
+                    task.connector,
+                    task.task,
+                    resolved,
+                    target.value,
+                    lambda state, trace: self._told(task, running, state, trace),
+                    reconfigure=lambda: self._reconfigure_soon(task.connector),
+                    used_topic=lambda topic: self._used_soon(task, topic),
+                )
             )
         except Exception:
             running.has_failed = True
@@ -287,6 +342,9 @@ class Herder(Commands):
         """Do what must be done before a task starts. A refusal is of the moment: it is tried again."""
         try:
             await self.before_task(task)
+        except asyncio.CancelledError:
+            self._tasks.pop(task, None)
+            raise
         except Exception as error:
             self._tasks.pop(task, None)
             log.warning("task %s does not start yet: %s", task, error)
@@ -297,14 +355,28 @@ class Herder(Commands):
         if task.task < len(configs) and configs[task.task] == running.raw:
             return True
         del self._tasks[task]  # it was configured anew meanwhile
-        self.wake()
         return False
 
     def _wake_later(self, place: Place) -> None:
         delay_s = self._delays_s.get(place, FIRST_DELAY_S)
         self._delays_s[place] = min(2 * delay_s, DELAY_S_MAX)
         if self._loop is not None:
-            self._loop.call_later(delay_s, self.wake)
+            self._delayed.add(place)
+            self._loop.call_later(delay_s, self._try_again, place)
+
+    def errand_ended(self, place: Place, has_failed: bool) -> None:
+        if has_failed:
+            self._wake_later(place)
+        self.wake()
+
+    def _try_again(self, place: Place) -> None:
+        self._delayed.discard(place)
+        self.wake()
+
+    def retry_now(self, name: str | None = None) -> None:
+        """Look at what differs; what others refused is tried again at once, of one connector or of all."""
+        self._delayed = {each for each in self._delayed if name is not None and each[0] != name}
+        self.wake()
 
     def _told(self, task: TaskId, running: RunningTask, state: str, trace: str | None) -> None:
         """A task tells its state, from its own thread."""
@@ -325,7 +397,7 @@ class Herder(Commands):
     async def _stop_task(self, task: TaskId) -> None:
         del self._tasks[task]
         try:
-            await asyncio.to_thread(self._runner.stop, task.connector, task.task)
+            await in_own_thread(self._runner.stop, task.connector, task.task)
         except Exception:
             log.exception("task %s did not stop in order", task)
 

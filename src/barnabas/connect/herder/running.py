@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.connect.config.connector_settings import common_settings
 from barnabas.connect.config.settings import Settings
+from barnabas.connect.herder.errands import in_own_thread
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.plugins import Connector, ConnectorContext
 from barnabas.connect.plugins.errors import ConnectError
 
+log = logging.getLogger("barnabas.connect")
+
 TASKS_MAX = 10_000
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -44,27 +50,42 @@ class StoredOffsets:
 
 
 class RunningConnector:
-    """A started connector. `raw` is the configuration as it is stored, with references."""
+    """A started connector. `raw` is the configuration as it is stored, with references. Its calls never
+    overlap, however long one takes."""
 
-    def __init__(self, name: str, raw: Mapping[str, str], config: Mapping[str, str], found: type[Connector]):
+    def __init__(self, name: str, raw: Mapping[str, str]) -> None:
         self.name = name
         self.raw = dict(raw)
-        self.config = dict(config)
-        self.version = found.VERSION
+        self.config: dict[str, str] = {}
+        self.version = ""
         self.failure = ""  # the trace, once it failed
-        self._connector = found()
+        self._calls = threading.Lock()
+        self._is_left_behind = False
+        self._connector: Connector
         self._context: ConnectorContext | None = None
 
     async def start(
         self,
+        found: type[Connector],
+        config: Mapping[str, str],
         offsets: Offsets,
         reconfigure: Callable[[], None],
         failed: Callable[[BaseException], None],
     ) -> None:
+        self.config, self.version = dict(config), found.VERSION
+        self._connector = found()
         settings = self._connector.CONFIG.parse(self.config)
         context = self._context = ConnectorContext(self.name, self.config, reconfigure, failed)
         context.offsets = StoredOffsets(self.name, offsets)
-        await asyncio.to_thread(self._connector.start, settings, context)
+        await in_own_thread(self._called, self._connector.start, settings, context)
+
+    def _called(self, call: Callable[..., T], *arguments: object) -> T:
+        with self._calls:
+            try:
+                return call(*arguments)
+            finally:
+                if self._is_left_behind:
+                    self._connector.stop()
 
     async def task_configs(self) -> list[dict[str, str]]:
         """The configurations of its tasks, as they are stored: references instead of values."""
@@ -75,7 +96,7 @@ class RunningConnector:
                 if name in self.config
             }
         )
-        found = await asyncio.to_thread(self._connector.task_configs, int(common["tasks.max"]))
+        found = await in_own_thread(self._called, self._connector.task_configs, int(common["tasks.max"]))
         self._check_count(len(found), int(common["tasks.max"]))
         return [self._stored(config) for config in found]
 
@@ -99,10 +120,27 @@ class RunningConnector:
                 found[name] = self.raw[name]
         return found
 
-    async def stop(self) -> None:
-        if self._context is not None:
-            self._context.stopping.set()
-            await asyncio.to_thread(self._connector.stop)
+    async def stop(self, grace_s: float) -> None:
+        """Stop it. One that is still busy after its grace time is left behind, and stops when it can."""
+        if self._context is None:
+            return
+        self._context.stopping.set()
+        if not await in_own_thread(self._stopped, grace_s):
+            log.warning(
+                "connector %s is still busy after %.0f s: it is left behind, and stops later",
+                self.name, grace_s,
+            )  # fmt: skip
+
+    def _stopped(self, grace_s: float) -> bool:
+        if not self._calls.acquire(timeout=grace_s):
+            self._is_left_behind = True
+            if not self._calls.acquire(blocking=False):
+                return False
+        try:
+            self._connector.stop()
+        finally:
+            self._calls.release()
+        return True
 
 
 def task_class_name(connector: Connector, own: str) -> str:

@@ -43,6 +43,7 @@ class RunningTask:
     raw: dict[str, str]
     target: Target
     has_failed: bool = False
+    is_begun: bool = False  # the runner has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ class DistributedHerder(Herder):
             self._record,
         )
         self._fencing = Fencing(self.group, cluster, self.state, self._read_config, self.write)
+        self._fences: dict[str, asyncio.Lock] = {}  # of connectors: tasks start side by side
         self._settings = GroupSettings(
             self.group,
             "connect",
@@ -322,7 +323,7 @@ class DistributedHerder(Herder):
         self._led = self.is_leader
         if self.is_leader:
             await self._renew_session_key()
-        self.wake()
+        self.retry_now()
 
     async def on_revoked(self) -> None:
         """Keep everything while the group rebalances, except in the oldest protocol."""
@@ -335,9 +336,9 @@ class DistributedHerder(Herder):
         self.wake()
         await self.settled()
 
-    async def _reconcile(self) -> None:
-        await super()._reconcile()
-        if self._gives_up:
+    def _reconcile(self) -> None:
+        super()._reconcile()
+        if self._gives_up and self.has_own_work_only():
             self._gives_up = False
             self._member.rejoin("revoked work has ended")
 
@@ -434,9 +435,11 @@ class DistributedHerder(Herder):
     async def before_task(self, task: TaskId) -> None:
         """Fence producers of earlier tasks, where sources write exactly once (KIP-618)."""
         is_exact = self.worker.get("exactly.once.source.support", "disabled").lower() == "enabled"
-        if is_exact and task.connector in self.state.fencing_due and self.kind(task.connector) == "source":
-            await self.fence(task.connector)
-            await self._read_config()
+        name = task.connector
+        async with self._fences.setdefault(name, asyncio.Lock()):
+            if is_exact and name in self.state.fencing_due and self.kind(name) == "source":
+                await self.fence(name)
+                await self._read_config()
 
     async def fence(self, name: str) -> None:
         if self.is_leader:
@@ -444,10 +447,10 @@ class DistributedHerder(Herder):
         else:
             await self._ask_leader("PUT", f"connectors/{name}/fence", b"")
 
+    def may_forget(self, place: Place) -> bool:
+        return self.is_leader or self.statuses[place].worker_id == self.worker_id
+
     async def put_status(self, place: Place, status: Status | None) -> None:
-        known = self.statuses.get(place)
-        if status is None and known is not None and known.worker_id != self.worker_id and not self.is_leader:
-            return
         await super().put_status(place, status)
         await self._topics.send(
             STATUS, status_key(place), None if status is None else compact(status.record())

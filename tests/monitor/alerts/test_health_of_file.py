@@ -10,7 +10,9 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from barnabas.cli.alerts.health_page import Problem, body
 from barnabas.cli.main import main
+from barnabas.monitor.alerts.rule import Severity
 from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
 
@@ -82,6 +84,15 @@ def test_rules_of_the_file_decide(broker: Broker, tmp_path: Path, capsys: pytest
     file = write(tmp_path, clusters=cluster(broker), rules=[nothing], consumer_groups=deny)
     assert main(["health", "--file", file]) == 0
     assert "Nothing is wrong." in capsys.readouterr().out
+
+
+def test_many_problems_of_a_kind_fit_on_a_page() -> None:
+    found = [Problem(Severity.WARNING, "GroupFarBehind", f"group {number}", "", "") for number in range(50)]
+    other = Problem(Severity.WARNING, "DiskAlmostFull", "a disk", "", "")
+    shown = list(body([other, *found], {}))
+    assert len(shown) < 30
+    assert "and 45 more of GroupFarBehind: --json lists all" in shown
+    assert "WARNING  a disk" in shown
 
 
 def test_rules_that_look_at_nothing_say_so(

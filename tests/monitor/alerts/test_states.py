@@ -94,6 +94,14 @@ def test_more_objects_than_the_bound_are_counted_and_not_tracked() -> None:
     assert book.untracked == {"Hot": 7}
 
 
+def test_objects_without_a_problem_do_not_count_towards_the_bound() -> None:
+    book = AlertBook()
+    many = [Finding(1, labels_of(group=number)) for number in range(ALERTS_OF_RULE_MAX + 7)]
+    (fired,) = book.observe(rule(for_s=0), [*many, Finding(6, labels_of(group="last"))], 0)
+    assert dict(fired.labels) == {"group": "last"}
+    assert book.untracked == {"Hot": 0}
+
+
 def test_another_evaluator_continues_with_firing_alerts() -> None:
     book, heir = AlertBook(), AlertBook()
     (fired,) = book.observe(rule(for_s=0, keep_s=0), found(6), 1_000)
@@ -219,6 +227,19 @@ def test_a_silenced_alert_is_told_when_the_silence_ends() -> None:
     assert notice.firing
 
 
+def test_the_end_of_a_silenced_alert_is_told_to_those_that_heard_of_its_begin() -> None:
+    due = notices()
+    due.add([alert("a"), alert("b")], 0)
+    (both,) = due.due(10_000, nobody)
+    due.sent(both, 10_000)
+    (without,) = due.due(610_000, lambda each: each == alert("a"))
+    assert without.firing == (alert("b"),)
+    due.sent(without, 610_000)
+    due.add([alert("a", State.RESOLVED)], 620_000)
+    (ended,) = due.due(670_000, nobody)
+    assert ended.resolved == (alert("a", State.RESOLVED),)
+
+
 def test_the_heir_of_an_evaluator_tells_nothing_twice() -> None:
     due = notices()
     told = {"mail": {alert("a").fingerprint, alert("b").fingerprint}}
@@ -319,6 +340,31 @@ def test_a_maintenance_window_may_cross_midnight_in_its_own_time_zone() -> None:
         False,
     ]
     assert datetime(2026, 11, 15, tzinfo=UTC).strftime("%a") == "Sun"
+
+
+def open_minutes(window: MaintenanceWindow, day: datetime) -> list[int]:
+    """The minutes since midnight (UTC) at which a window begins and ends, in turn."""
+    begin_ms = int(day.timestamp() * 1000)
+    states = [window.is_open(begin_ms + minute * 60_000) for minute in range(24 * 60)]
+    return [minute for minute in range(1, 24 * 60) if states[minute] != states[minute - 1]]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "day", "expected"),
+    [
+        # The clock goes from 02:00 to 03:00: a window of that hour is held after it.
+        (time(2, 15), time(2, 45), datetime(2026, 3, 29, tzinfo=UTC), [75, 105]),
+        (time(1, 30), time(3, 30), datetime(2026, 3, 29, tzinfo=UTC), [30, 90]),
+        # The clock has the hour from 02:00 twice: the window is held once, without a gap.
+        (time(2, 30), time(3, 30), datetime(2026, 10, 25, tzinfo=UTC), [30, 150]),
+        (time(1), time(2, 30), datetime(2026, 10, 25, tzinfo=UTC), [30]),
+    ],
+)
+def test_a_maintenance_window_is_held_once_when_the_clock_changes(
+    since: time, until: time, day: datetime, expected: list[int]
+) -> None:
+    window = MaintenanceWindow("patches", since, until, ("sun",), "Europe/Berlin")
+    assert open_minutes(window, day) == expected
 
 
 # -- disks -------------------------------------------------------------------------------------------

@@ -175,3 +175,10 @@ def test_a_real_alertmanager_takes_alerts_and_their_end(alertmanager: str) -> No
     wait_until(lambda: httpx.get(url).json() == [], 20)
     with pytest.raises(DeliveryFailed):
         Alertmanager("am", ("http://127.0.0.1:1",)).deliver(firing())
+
+
+def test_urls_of_webhooks_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with hook() as receiver:
+        Webhook("it", f"{receiver.url}/secret").deliver(firing())
+    assert "secret" not in caplog.text

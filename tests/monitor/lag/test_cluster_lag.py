@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.metadata.steps import at_once
+from barnabas.monitor.alert_service.measuring import PATIENT_RULES
 from barnabas.monitor.lag.cluster_lag import ClusterLag, GroupInfo, LagRules
 from barnabas.monitor.lag.commit_records import CommitRecords, commit_of
 from barnabas.monitor.lag.group_lag import lags_of
@@ -207,3 +208,14 @@ def test_groups_furthest_behind_come_first() -> None:
     for group, offset in (("a", 90), ("b", 10), ("c", 90)):
         commit(lag, offset, group=group)
     assert [(each.group_id, each.lag) for each in lags_of(lag, NOW_MS)] == [("b", 90), ("a", 10), ("c", 10)]
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(14, Status.OK), (16, Status.ERR)])
+def test_alerts_give_a_group_that_committed_once_some_time(minutes: int, expected: Status) -> None:
+    """Its next commit tells how often it commits. Burrow calls it stalled at once, and soon stopped."""
+    burrow, patient = cluster(), cluster(PATIENT_RULES)
+    for each in (burrow, patient):
+        commit(each, 10)
+    assert at_once(status_of(burrow, burrow.groups["g"], NOW_MS)).status is Status.ERR
+    later_ms = NOW_MS + minutes * 60_000
+    assert at_once(status_of(patient, patient.groups["g"], later_ms)).status is expected

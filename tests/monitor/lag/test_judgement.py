@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.monitor.lag.commit_window import NO_LAG, Commit, Window, add, new_window
-from barnabas.monitor.lag.judgement import Status, group_status, judge
+from barnabas.monitor.lag.judgement import Status, group_status, judge, judge_by_silence
 
 MINUTE_MS = 60_000
 
@@ -53,6 +53,30 @@ def test_each_rule_decides_in_its_turn(
     offsets: list[int], lags: list[int | None], ends: list[int], now_ms: int, status: Status
 ) -> None:
     assert judge(window_of(offsets, lags), ends, ends[-1] - offsets[-1], now_ms) is status
+
+
+@pytest.mark.parametrize(("silence_min", "status"), [(0, Status.STOP), (10, Status.STOP), (11, Status.WARN)])
+def test_a_stop_may_need_a_silence_of_a_given_length(silence_min: int, status: Status) -> None:
+    window = window_of(RISING, [5] * 10)
+    silence_ms_min = silence_min * MINUTE_MS - 1
+    assert judge(window, [105], 5, LATER, silence_ms_min=silence_ms_min) is status
+
+
+@pytest.mark.parametrize(
+    ("lag", "ends", "silence_min", "status"),
+    [
+        (3, [103], 15, Status.OK),
+        (3, [103], 16, Status.STOP),
+        (0, [100], 16, Status.OK),
+        (3, [100, 103], 16, Status.OK),
+    ],
+)
+def test_a_group_with_one_commit_stops_after_a_given_silence(
+    lag: int, ends: list[int], silence_min: int, status: Status
+) -> None:
+    window = window_of([100], [3])
+    found = judge_by_silence(window, ends, lag, silence_min * MINUTE_MS, 0, 15 * MINUTE_MS)
+    assert found is status
 
 
 def by_the_book(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.monitor.lag_service.burrow_file import tls_properties
 from barnabas.monitor.lag_service.cluster_watch import WatchSettings
 from barnabas.monitor.lag_service.from_settings import clusters, watch_settings
 from barnabas.monitor.lag_service.settings_file import read_settings
@@ -158,6 +159,8 @@ def test_notifiers_are_left_to_the_alert_service(tmp_path: Path) -> None:
         (('kafka-version="2.0.0"', 'iam="eks"'), "AWS IAM"),
         (('kafka-version="2.0.0"', 'tls="none"'), "\\[tls.none\\]"),
         (("[general]", "[general"), "is no TOML"),
+        (("[general]", "sasl=3\n[general]"), "sasl is 3: it is a section"),
+        (("[cluster.local]", "[cluster]\nx=1\n[cluster.local]"), "cluster.x is 1: write a section"),
     ],
 )
 def test_what_burrow_has_and_we_do_not_is_refused(
@@ -174,11 +177,23 @@ def test_what_burrow_has_and_we_do_not_is_refused(
         ("cluster.a.client.id=x", "belongs to no cluster"),
         ("bootstrap.servers=h:1\ngroup.denylist=(", "no regular expression"),
         ("cluster.a.bootstrap.servers=h", "cluster.a.bootstrap.servers"),
+        ("cluster.a.bootstrap.servers=h:1\ncluster.a.security.protocol=X", "cluster.a: security.protocol=X"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         watches(written(tmp_path, "lag.properties", text))
+
+
+@pytest.mark.parametrize("clusters", ["[a, b]", "h:1", "{a: h:1}"])
+def test_clusters_without_properties_are_refused(tmp_path: Path, clusters: str) -> None:
+    with pytest.raises(SettingsError, match="clusters: write each as NAME"):
+        read_settings(written(tmp_path, "lag.yaml", f"clusters: {clusters}"))
+
+
+def test_a_certificate_without_its_key_is_refused() -> None:
+    with pytest.raises(SettingsError, match="names no keyfile"):
+        tls_properties({"certfile": "cert.pem"})
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

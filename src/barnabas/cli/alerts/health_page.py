@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.cli.groups.lag_sources import BrokerLag
@@ -23,6 +24,7 @@ ORDER = [Severity.CRITICAL, Severity.WARNING, Severity.INFO]
 MARKS = {Severity.CRITICAL: "CRITICAL", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
 LAG_S_MAX = 300.0
 GROUPS_S_MAX = 20.0
+SHOWN_OF_RULE_MAX = 5
 
 WITHOUT_MEMBERS = Rule(
     "GroupWithoutMembers",
@@ -96,11 +98,16 @@ def body(problems: list[Problem], unread: Mapping[str, str]) -> Iterator[str]:
     yield ""
     if not problems:
         yield "Nothing is wrong."
-    for each in problems:
-        yield f"{MARKS[each.severity]}  {each.summary}"
-        yield f"    look at  {each.look_at}"
-        yield f"    run      {each.command}"
-        yield ""
+    for rule, alike in groupby(problems, key=lambda each: each.rule):
+        found = list(alike)
+        for each in found[:SHOWN_OF_RULE_MAX]:
+            yield f"{MARKS[each.severity]}  {each.summary}"
+            yield f"    look at  {each.look_at}"
+            yield f"    run      {each.command}"
+            yield ""
+        if len(found) > SHOWN_OF_RULE_MAX:
+            yield f"and {len(found) - SHOWN_OF_RULE_MAX:,} more of {rule}: --json lists all"
+            yield ""
     if unread:
         yield "Not seen:" if problems else "\nNot seen:"
         yield from (f"    {name}: {reason}" for name, reason in sorted(unread.items()))

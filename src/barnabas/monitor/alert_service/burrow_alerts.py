@@ -45,12 +45,13 @@ def burrow_alerts(path: Path) -> AlertsFile:
         tables = tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is no TOML: {error}") from None
+    properties, _ = burrow_properties(tables)
     found = {
         name: each for name, each in tables.get("notifier", {}).items() if each.get("class-name") != "null"
     }
     if not found:
         raise SettingsError(f"{path} has no [notifier.NAME] of class http or email: nobody would be told")
-    settings = load_settings("lag", None, burrow_properties(tables)[0])
+    settings = load_settings("lag", None, properties)
     try:
         watched = tuple(
             ClusterSettings(name, tuple(parse_bootstrap(each["bootstrap.servers"])), client_security(each))

@@ -35,7 +35,8 @@ from barnabas.protocol import KafkaError
 log = logging.getLogger("barnabas.alerts")
 
 NOTICES_EVERY_S = 1.0
-DELIVERY_THREADS = 4
+DELIVERY_THREADS = 2  # of one target, so that one that hangs holds up no other
+DELIVERY_S_MAX = 300.0
 UNSTORED_MAX = 10_000
 STORE_S_MAX = 10.0
 SILENCES_MAX = 1_000
@@ -93,7 +94,9 @@ class Evaluator:
         self._follows_since_ms: int | None = None
         self._not_stored_told: set[str] = set()  # targets of which `_told` is not stored
         self._over: set[str] = set()  # alerts whose end every target has heard of, and that are still stored
-        self._threads = ThreadPoolExecutor(DELIVERY_THREADS, "alert delivery")
+        self._threads = {
+            name: ThreadPoolExecutor(DELIVERY_THREADS, f"alert delivery {name}") for name in file.targets
+        }
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -137,7 +140,8 @@ class Evaluator:
             task.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)
 
     async def _repeat(self, work: Callable[[], object], pause_s: float) -> None:
         while True:
@@ -239,11 +243,14 @@ class Evaluator:
     async def _deliver(self, notice: Notice) -> None:
         target = self.file.targets[notice.target]
         try:
-            await asyncio.get_running_loop().run_in_executor(self._threads, target.deliver, notice)
-        except DeliveryFailed as error:
+            async with asyncio.timeout(DELIVERY_S_MAX):
+                threads = self._threads[notice.target]
+                await asyncio.get_running_loop().run_in_executor(threads, target.deliver, notice)
+        except (DeliveryFailed, TimeoutError) as error:
             self.failures += 1
             self._notices.failed(notice, self._clock())
-            log.error("target %s did not accept %d alerts: %s", notice.target, len(notice.alerts), error)
+            reason = str(error) or f"no end within {DELIVERY_S_MAX:g} s"
+            log.error("target %s did not accept %d alerts: %s", notice.target, len(notice.alerts), reason)
             return
         except Exception:
             self.failures += 1

@@ -41,6 +41,9 @@ PAGE_BYTES_MAX = 64 * 1024 * 1024
 METRIC_CHECKS = ("metric", "metric_increase")
 BLIND = "check_blind"
 Place = tuple[str, Labels]  # a check, and the labels of the object that it could not measure
+# Burrow judges from the first commit on. An alert waits until it is known how often a group commits, and
+# as long as Kafka's clients may take for the records of one poll (max.poll.interval.ms).
+PATIENT_RULES = LagRules(minimum_complete=0.5, silence_ms_min=300_000, silence_ms_max=900_000)
 GROUP_CHECKS = ("group_status", "group_lag", "group_lag_seconds", "retention_hours")
 
 
@@ -179,8 +182,8 @@ class Measuring:
         checks = {rule.check for rule in file.rules}
         rules = None
         if with_groups and not checks.isdisjoint(GROUP_CHECKS):
-            rules = file.lag_rules or LagRules(
-                group_allowed=file.groups_allowed, group_denied=file.groups_denied
+            rules = file.lag_rules or replace(
+                PATIENT_RULES, group_allowed=file.groups_allowed, group_denied=file.groups_denied
             )
         self.clusters = [WatchedCluster(each, pieces, rules, file.certificates) for each in file.clusters]
         self._names = sorted(

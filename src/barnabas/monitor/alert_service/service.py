@@ -204,6 +204,14 @@ class AlertCollector(Collector):
         for key, count in counts.items():
             alerts.add_metric(list(key), count)
         yield alerts
+        untracked = GaugeMetricFamily(
+            "barnabas_alerts_untracked",
+            "Objects that violate a rule beyond the number that it tracks.",
+            labels=["alertname"],
+        )
+        for rule, count in evaluator.book.untracked.items():
+            untracked.add_metric([rule], count)
+        yield untracked
         blind = GaugeMetricFamily(
             "barnabas_alerts_check_failing",
             "Places at which a check could not look.",

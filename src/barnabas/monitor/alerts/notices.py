@@ -166,7 +166,8 @@ class Notices:
         group = self._groups[notice.target, notice.group]
         group.underway, group.failures, group.retry_ms = None, 0, 0
         group.sent_ms, group.changed_ms = now_ms, None
-        group.told = {alert.fingerprint for alert in notice.firing}
+        # Targets still take silenced alerts for firing: they must hear of their end.
+        group.told = {alert.fingerprint for alert in notice.firing} | (group.told & group.firing.keys())
         for alert in notice.resolved:
             group.resolved.pop(alert.fingerprint, None)
         if not group.firing and not group.resolved:

@@ -117,7 +117,9 @@ class MaintenanceWindow:
             return False
         since = datetime.combine(begun.date(), self.since, local.tzinfo)
         last = begun.date() if self.until > self.since else begun.date() + timedelta(days=1)
-        return since <= local < datetime.combine(last, self.until, local.tzinfo)
+        until = datetime.combine(last, self.until, local.tzinfo)
+        # Times of one zone are compared by their clock, which has an hour twice in autumn.
+        return since.timestamp() <= local.timestamp() < until.timestamp()
 
 
 def covered_by(

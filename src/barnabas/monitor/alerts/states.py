@@ -126,13 +126,19 @@ class AlertBook:
     def _bounded(
         self, rule: Rule, tracked: Mapping[Labels, Tracked], findings: Iterable[Finding]
     ) -> dict[Labels, Finding]:
+        """Findings of objects that are tracked or violate the rule."""
         found: dict[Labels, Finding] = {}
-        untracked = 0
+        new = untracked = 0
         for finding in findings:
             labels = tuple(sorted({**rule.labels, **dict(finding.labels)}.items()))
-            if labels in tracked or len(found) < ALERTS_OF_RULE_MAX:
+            if labels in tracked:
                 found[labels] = finding
-            elif rule.is_violated(finding.value, is_firing=False):
+            elif not rule.is_violated(finding.value, is_firing=False):
+                continue
+            elif len(tracked) + new < ALERTS_OF_RULE_MAX:
+                found[labels] = finding
+                new += 1
+            else:
                 untracked += 1
         self.untracked[rule.name] = untracked
         return found

@@ -24,7 +24,10 @@ PARTITION_INDEX_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LagRules:
-    """The first six are Burrow's settings, in its defaults."""
+    """The first six are Burrow's settings, in its defaults.
+
+    With `silence_ms_min` a partition counts as stopped only after so long without a commit. With
+    `silence_ms_max` one with too few commits for a judgement counts as stopped after that."""
 
     intervals: int = 10
     min_distance_ms: int = 0
@@ -35,6 +38,8 @@ class LagRules:
     group_denied: re.Pattern[str] | None = None
     topic_denied: re.Pattern[str] | None = None
     history_points: int = 60
+    silence_ms_min: int = 0
+    silence_ms_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,14 +34,21 @@ class Status(IntEnum):
     REWIND = 6
 
 
-def judge(window: Window[int], ends: Sequence[int], lag: int, now_ms: int, allowed_lag: int = 0) -> Status:
+def judge(
+    window: Window[int],
+    ends: Sequence[int],
+    lag: int,
+    now_ms: int,
+    allowed_lag: int = 0,
+    silence_ms_min: int = 0,
+) -> Status:
     """The status of a partition with at least one commit. `ends` are the ends seen of late, the newest last;
-    `lag` is the present one."""
+    `lag` is the present one. A silence shorter than `silence_ms_min` is no stop."""
     if lag <= allowed_lag:
         return Status.OK
     offsets = window[0::WIDTH]
     first_ms, last_ms = window[1], window[-4]
-    if has_stopped(first_ms, last_ms, now_ms) and not was_at_the_end(offsets[-1], ends):
+    if has_stopped(first_ms, last_ms, now_ms, silence_ms_min) and not was_at_the_end(offsets[-1], ends):
         return Status.STOP
     if has_rewound(offsets):
         return Status.REWIND
@@ -53,9 +60,18 @@ def judge(window: Window[int], ends: Sequence[int], lag: int, now_ms: int, allow
     return Status.WARN if never_decreased(lags) else Status.OK
 
 
-def has_stopped(first_ms: int, last_ms: int, now_ms: int) -> bool:
+def judge_by_silence(
+    window: Window[int], ends: Sequence[int], lag: int, now_ms: int, allowed_lag: int, silence_ms_max: int
+) -> Status:
+    """The status of a partition with too few commits to know how often the group commits."""
+    last_ms = window[-4]
+    is_silent = lag > allowed_lag and now_ms - last_ms > silence_ms_max
+    return Status.STOP if is_silent and not was_at_the_end(window[-5], ends) else Status.OK
+
+
+def has_stopped(first_ms: int, last_ms: int, now_ms: int, silence_ms_min: int = 0) -> bool:
     """Whether the group is silent for longer than its window of commits lasted."""
-    return now_ms - last_ms > last_ms - first_ms
+    return now_ms - last_ms > max(last_ms - first_ms, silence_ms_min)
 
 
 def was_at_the_end(committed: int, ends: Iterable[int]) -> bool:

@@ -15,7 +15,7 @@ from barnabas.metadata.steps import Steps
 from barnabas.monitor.lag.cluster_lag import ClusterLag
 from barnabas.monitor.lag.commit_window import Commit, count_of, newest, oldest
 from barnabas.monitor.lag.groups import Group, GroupPartition
-from barnabas.monitor.lag.judgement import Status, group_status, judge
+from barnabas.monitor.lag.judgement import Status, group_status, judge, judge_by_silence
 from barnabas.monitor.lag.offset_times import seconds_behind
 from barnabas.monitor.lag.topics import UNKNOWN
 
@@ -101,8 +101,11 @@ def partition_status(
     if not place.window:
         return PartitionStatus(topic, partition, host, client_id, Status.OK, None, None, lag, complete)
     status = Status.OK
+    ends, allowed_lag = place.offsets.ends_recent, rules.allowed_lag
     if complete >= rules.minimum_complete:
-        status = judge(place.window, place.offsets.ends_recent, lag, now_ms, rules.allowed_lag)
+        status = judge(place.window, ends, lag, now_ms, allowed_lag, rules.silence_ms_min)
+    elif rules.silence_ms_max is not None:
+        status = judge_by_silence(place.window, ends, lag, now_ms, allowed_lag, rules.silence_ms_max)
     return PartitionStatus(
         topic,
         partition,

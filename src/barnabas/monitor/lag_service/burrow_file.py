@@ -34,12 +34,25 @@ MECHANISMS = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
 }
+SINGLE = ("general", "logging", "zookeeper")
+NAMED = (
+    "cluster",
+    "consumer",
+    "client-profile",
+    "tls",
+    "sasl",
+    "storage",
+    "evaluator",
+    "httpserver",
+    "notifier",
+)
 ZOOKEEPER = "Burrow's lock in Zookeeper is not needed: several lag services may run side by side."
 NOTIFIER = "The lag service tells nobody: `barnabas alerts serve FILE` does what this file's notifiers say."
 
 
 def burrow_properties(tables: Table) -> tuple[dict[str, str], list[str]]:
     """SettingsError for a section that would be missed."""
+    check_shape(tables)
     found: dict[str, str] = {}
     notes: list[str] = []
     if "notifier" in tables:
@@ -62,6 +75,19 @@ def burrow_properties(tables: Table) -> tuple[dict[str, str], list[str]]:
         found |= consumer_properties(tables, name, consumer)
     found |= http_properties(tables)
     return found, notes
+
+
+def check_shape(tables: Table) -> None:
+    """SettingsError for a value that stands where a section is expected."""
+    for kind in (*SINGLE, *NAMED):
+        found = tables.get(kind, {})
+        if not isinstance(found, Mapping):
+            raise SettingsError(f"{kind} is {found!r}: it is a section", name=kind)
+        for name, section in found.items() if kind in NAMED else ():
+            if not isinstance(section, Mapping):
+                raise SettingsError(
+                    f"{kind}.{name} is {section!r}: write a section [{kind}.NAME]", name=f"{kind}.{name}"
+                )
 
 
 def renamed(module: Table, names: Mapping[str, str]) -> dict[str, str]:
@@ -135,6 +161,10 @@ def tls_properties(tls: Table) -> dict[str, str]:
     if tls.get("cafile"):
         found |= {"ssl.truststore.location": tls["cafile"], "ssl.truststore.type": "PEM"}
     if tls.get("certfile"):
+        if not tls.get("keyfile"):
+            raise SettingsError(
+                f"the tls section with certfile {tls['certfile']} names no keyfile", name="tls"
+            )
         # Burrow keeps certificate and key in two files; Kafka's clients take their texts.
         found |= {
             "ssl.keystore.type": "PEM",

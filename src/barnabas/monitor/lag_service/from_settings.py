@@ -15,6 +15,7 @@ from barnabas.monitor.lag_service.metrics_api import Dialects
 from barnabas.monitor.lag_service.probe import ProbeSettings
 from barnabas.monitor.lag_service.service import LagOptions, lag_service
 from barnabas.security.clients.client_security import client_security
+from barnabas.security.errors import SecuritySettingsError
 from barnabas.services.app import Service
 from barnabas.services.settings.client_properties import BOOTSTRAP
 from barnabas.services.settings.service_settings import ServiceSettings
@@ -68,10 +69,14 @@ def watch_settings(settings: ServiceSettings, name: str, properties: Mapping[str
         bootstrap = parse_bootstrap(properties[BOOTSTRAP])
     except ValueError as error:
         raise SettingsError(f"cluster.{name}.{BOOTSTRAP}: {error}", name=BOOTSTRAP) from None
+    try:
+        security = client_security(properties)
+    except SecuritySettingsError as error:
+        raise SettingsError(f"cluster.{name}: {error}", name=f"cluster.{name}") from None
     return WatchSettings(
         name=name,
         bootstrap=tuple(bootstrap),
-        security=client_security(properties),
+        security=security,
         client_id=properties.get("client.id", CLIENT_ID),
         rules=rules(settings),
         source=settings["commits.source"],

@@ -62,6 +62,9 @@ def yaml_properties(path: Path, text: str) -> dict[str, str]:
             **{name: value for name, value in tree.items() if name != "clusters"},
             "cluster": tree["clusters"],
         }
+    named = tree.get("cluster", {})
+    if not isinstance(named, Mapping) or not all(isinstance(each, Mapping) for each in named.values()):
+        raise SettingsError(f"{path}: clusters: write each as NAME: {{bootstrap.servers: ADDRESS}}")
     try:
         return dict(flattened("", tree))
     except RecursionError:

@@ -5,12 +5,15 @@ In: notices. Out: nothing, or `DeliveryFailed` with a text that names no secret.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import httpx
 
 from barnabas.monitor.alerts.notices import Notice
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs whole URLs: paths of webhooks are secrets
 
 DELIVERY_S_MAX = 20.0
 BODY_SHOWN_MAX = 200

@@ -22,6 +22,7 @@ from barnabas.connect.config import (
     regex,
 )
 from barnabas.connect.data import OPTIONAL_STRING, STRING, Column, Field, Header, Records, Schema, Type
+from barnabas.connect.data.java_regex import java_pattern, java_replacement
 from barnabas.connect.transforms.contract import SchemaError, Transform, Transformed, with_column
 from barnabas.connect.transforms.parts_of_columns import (
     REPLACE_NULL,
@@ -29,7 +30,7 @@ from barnabas.connect.transforms.parts_of_columns import (
     taken_apart,
     with_null_setting,
 )
-from barnabas.connect.transforms.routing import java_pattern, java_replacement, renamed
+from barnabas.connect.transforms.routing import renamed
 
 JAVA = "io.debezium.transforms."
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW

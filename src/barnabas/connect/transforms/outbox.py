@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from barnabas.connect.config import ConfigDef, ConfigType, Importance, invalid, one_of_any_case
 from barnabas.connect.data import Column, DataError, Field, Header, Records, Schema, Type
+from barnabas.connect.data.java_regex import java_pattern, java_replacement
 from barnabas.connect.transforms.change_events import JAVA, is_envelope
 from barnabas.connect.transforms.contract import SchemaError, Transform, Transformed
 from barnabas.connect.transforms.parts_of_columns import taken_apart
-from barnabas.connect.transforms.routing import java_pattern, java_replacement
 
 log = logging.getLogger("barnabas.connect")
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW

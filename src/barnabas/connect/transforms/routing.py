@@ -27,6 +27,7 @@ from barnabas.connect.config import (
 from barnabas.connect.config.types import parse_type
 from barnabas.connect.convert.simple_headers import guess
 from barnabas.connect.data import Column, Header, Records
+from barnabas.connect.data.java_regex import java_pattern, java_replacement
 from barnabas.connect.transforms.contract import (
     FieldTransform,
     Predicate,
@@ -47,40 +48,6 @@ from barnabas.connect.transforms.parts_of_columns import (
 
 PREFIX = "org.apache.kafka.connect.transforms."
 HIGH, MEDIUM = Importance.HIGH, Importance.MEDIUM
-
-
-def java_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression of Java as Python spells it."""
-    return re.compile(re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", text))
-
-
-def java_replacement(text: str, found: re.Match[str]) -> str:
-    """A replacement as Java reads it: `$1`, `${name}`, and a backslash before what is meant literally."""
-    made = []
-    at = 0
-    while at < len(text):
-        sign = text[at]
-        if sign == "\\" and at + 1 < len(text):
-            made.append(text[at + 1])
-            at += 2
-        elif sign == "$":
-            named = re.match(r"\{(\w+)\}", text[at + 1 :])
-            digits = re.match(r"\d+", text[at + 1 :])
-            if named is not None:
-                made.append(found[named[1]] or "")
-                at += 1 + named.end()
-            elif digits is not None:
-                group = digits[0]  # as many digits as name a group
-                while len(group) > 1 and int(group) > found.re.groups:
-                    group = group[:-1]
-                made.append(found[int(group)] or "")
-                at += 1 + len(group)
-            else:
-                raise ValueError("Illegal group reference in the replacement: $ needs a number or {name}")
-        else:
-            made.append(sign)
-            at += 1
-    return "".join(made)
 
 
 def renamed(topics: pa.Array, change: Callable[[str], str]) -> pa.Array:

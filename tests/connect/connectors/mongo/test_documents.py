@@ -17,6 +17,7 @@ from tests.connect.connectors.contexts import started_sink
 
 from barnabas.connect.connectors.mongo.change_events import write_of
 from barnabas.connect.connectors.mongo.documents import document_of
+from barnabas.connect.connectors.mongo.mongo_address import server_api_of
 from barnabas.connect.connectors.mongo.mongo_settings import plan_of, settings_for
 from barnabas.connect.connectors.mongo.mongo_sink import MongoSinkConnector
 from barnabas.connect.connectors.mongo.projections import Projection
@@ -185,3 +186,17 @@ def test_topics_have_settings_of_their_own() -> None:
     found = [plan_of(settings_for(MongoSinkConnector.CONFIG, given, each)).collection for each in "ab"]
     assert found == ["mine", "all"]
     assert Plugins().connector("com.mongodb.kafka.connect.MongoSinkConnector") is MongoSinkConnector
+
+
+def test_ids_of_uuids_are_texts_or_binary() -> None:
+    for form, kind in (("string", str), ("binary", Binary)):
+        more = {ID: "UuidStrategy", f"{ID}.uuid.format": form}
+        assert type(processed(Record("t", 0, None, {"n": 1}), **more)["_id"]) is kind
+
+
+def test_the_stable_api_comes_from_the_settings() -> None:
+    api = server_api_of(settings(**{"server.api.version": "1", "server.api.strict": "true"}))
+    assert api is not None and (api.version, api.strict, api.deprecation_errors) == ("1", True, False)
+    assert server_api_of(settings()) is None
+    config = {"database": "d", "topics": "t", "server.api.version": "2"}
+    assert "server.api.version" in MongoSinkConnector().check(config)

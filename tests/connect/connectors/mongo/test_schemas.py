@@ -186,3 +186,21 @@ def test_dates_that_python_has_no_year_for() -> None:
     assert value_of(INT64, DatetimeMS(5), WRITTEN) == 5
     with pytest.raises(DataError):
         value_of(inferred({"d": DatetimeMS(5)}), {"d": DatetimeMS(253_402_300_801_000)}, WRITTEN)
+
+
+def test_old_names_of_copies_and_options_of_the_stream_are_taken() -> None:
+    old = plan(
+        copy_existing="true", copy_existing_namespace_regex="d[.]a", copy_existing_pipeline='[{"$limit": 1}]'
+    )
+    assert (old.mode, old.copy_names.pattern, old.copy_pipeline) == (
+        "copy_existing",
+        "d[.]a",
+        [{"$limit": 1}],
+    )
+    new = plan(copy_existing_pipeline="[]", startup_mode_copy_existing_pipeline='[{"$limit": 2}]')
+    assert new.copy_pipeline == [{"$limit": 2}]
+    found = plan(collation='{"locale": "de"}', change_stream_show_expanded_events="true").options
+    assert found["collation"].document["locale"] == "de" and found["show_expanded_events"] is True
+    check = MongoSourceConnector().check
+    assert "collation" in check({"collation": "de"}) and "collation" in check({"collation": "{}"})
+    assert "copy.existing.namespace.regex" in check({"copy.existing.namespace.regex": "("})

@@ -20,6 +20,7 @@ from barnabas.connect.data import (
     STRING,
     Column,
     DataError,
+    Header,
     Record,
     Records,
     struct,
@@ -55,7 +56,8 @@ def records(keys: Sequence[Any], values: Column, first: int = 0) -> Records:
 
 
 def sink(server: redis_server.RedisServer, errant: list[Any] | None = None, **more: str) -> SinkTask:
-    config = {"redis.uri": server.uri, **{name.replace("_", "."): value for name, value in more.items()}}
+    given = {"redis_type": "hash", **more}
+    config = {"redis.uri": server.uri, **{name.replace("_", "."): value for name, value in given.items()}}
 
     def report(some: Records, indices: Sequence[int], error: BaseException) -> None:
         assert errant is not None, error
@@ -77,10 +79,10 @@ def test_structs_become_hashes_and_tombstones_delete_them(server: redis_server.R
 
 def test_strings_have_the_records_own_keys_and_expire(server: redis_server.RedisServer) -> None:
     config = {"redis.hosts": f"127.0.0.1:{server.port}", "redis.ttl": "100"}
-    task, client = started_sink(RedisCacheSinkConnector, config), server.client()
+    task, client = started_sink(RedisCacheSinkConnector, config), server.client(db=1)
     task.put(records(["a", b"b", 3], Column.of(["x", {"n": [1, None]}, b"\xff"])))
     assert (client.get("a"), client.get("b")) == ("x", '{"n":[1,null]}')
-    assert server.client().ttl("3") > 0
+    assert client.ttl("3") > 0
     task.put(records(["a"], Column.of([None])))
     assert sorted(client.keys("*")) == ["3", "b"]
     task.stop()
@@ -199,6 +201,49 @@ def test_a_lost_reply_does_not_write_twice(server: redis_server.RedisServer) -> 
     task.stop()
 
 
+def test_without_a_type_entries_of_a_stream_are_written_as_redis_own_connector_does(
+    server: redis_server.RedisServer,
+) -> None:
+    task = started_sink(RedisSinkConnector, {"redis.uri": server.uri})
+    task.put(records(["a"], Column.of([{"n": 1}])))
+    task.stop()
+    assert [fields for _, fields in server.client().xrange("orders")] == [{"n": "1"}]
+
+
+def test_commands_and_names_of_redis_own_connector(server: redis_server.RedisServer) -> None:
+    client = server.client()
+    client.mset({"kafka:a": "x", "kafka:b": "y"})
+    task = sink(server, redis_command="DEL", redis_key="kafka", redis_key_ttl="5")
+    task.put(records(["a"], Column.of([{"n": 1}])))
+    task.stop()
+    assert client.keys("*") == ["kafka:b"]
+    merged = Target("jsonmerge", "", path_header="at")
+    headers = (Header("at", "$.here"),)
+    assert merged.commands(Record("t", 0, "k", {"n": 1}, headers=headers)) == [
+        ("JSON.MERGE", "k", "$.here", b'{"n":1}')
+    ]
+    assert merged.commands(Record("t", 0, "k", {"n": 1})) == [("JSON.MERGE", "k", "$", b'{"n":1}')]
+    assert merged.commands(Record("t", 0, "k", None)) == [("DEL", "k")]
+
+
+def test_records_wait_for_replicas(server: redis_server.RedisServer) -> None:
+    client = server.client()
+    more = {"redis_wait_replicas": "1", "redis_wait_timeout": "50", "retry_backoff_ms": "1"}
+    task = sink(server, redis_type="list", **more)
+    batch = records(["a"], Column.of(["x"]))
+    with pytest.raises(RetriableError, match="0 of 1 replicas"):
+        task.put(batch)
+    with redis_server.RedisServer("--replicaof", "127.0.0.1", str(server.port)) as replica:
+        redis_server.wait_until(lambda: client.info("replication")["connected_slaves"] == 1, 30.0)
+        redis_server.wait_until(lambda: replica.client().exists("orders") == 1, 30.0)
+        task.put(batch)  # the record is there once
+        task.put(records(["a"], Column.of(["y"]), 1))
+        assert replica.client().lrange("orders", 0, -1) == ["x", "y"]
+        task.stop()
+    check = RedisSinkConnector().check
+    assert "redis.wait.replicas" in check({"redis.wait.replicas": "1", "redis.cluster": "true"})
+
+
 def test_retries_end_where_a_bound_is_set(server: redis_server.RedisServer) -> None:
     pauses: list[int] = []
     config = {"redis.port": "1", "redis.host": "127.0.0.1", "max.retries": "2", "retry.backoff.ms": "10"}
@@ -208,7 +253,7 @@ def test_retries_end_where_a_bound_is_set(server: redis_server.RedisServer) -> N
             task.put(records(["a"], Column.of([{"n": 1}])))
     with pytest.raises(ConnectError, match="gave up after 2 retries"):
         task.put(records(["a"], Column.of([{"n": 1}])))
-    assert pauses == [10, 20]
+    assert 5 <= pauses[0] <= 10 <= pauses[1] <= 20
 
 
 def test_a_password_that_is_wrong_and_a_module_that_is_missing_are_told() -> None:
@@ -231,8 +276,13 @@ def test_users_of_the_acl_come_over_tls_with_certificates_of_both_sides() -> Non
     tls = ["--tls-port", str(port), "--tls-ca-cert-file", found.ca_file, "--tls-cert-file", chain]
     users = ["--user", "shop", "on", ">secret", "~orders:*", "+@all", "--user", "default", "off"]
     own = {"redis.tls.ca": found.ca_file, "redis.tls.cert": chain, "redis.tls.key": key}
-    by_uri = {"redis.uri": f"rediss://shop:secret@127.0.0.1:{port}/0"}
-    by_hosts = {"redis.hosts": f"127.0.0.1:{port}", "redis.tls": "true", "redis.username": "shop"}
+    by_uri = {"redis.uri": f"rediss://shop:secret@127.0.0.1:{port}/0", "redis.type": "hash"}
+    by_hosts = {
+        "redis.type": "hash",
+        "redis.hosts": f"127.0.0.1:{port}",
+        "redis.tls": "true",
+        "redis.username": "shop",
+    }
     by_hosts |= {"redis.password": "secret"}
     one = records(["a"], Column.of([{"n": 1}]))
     with redis_server.RedisServer(*tls, "--tls-key-file", key, *users) as server:
@@ -244,13 +294,14 @@ def test_users_of_the_acl_come_over_tls_with_certificates_of_both_sides() -> Non
             "redis.ssl.keystore.path": keystore,
             "redis.ssl.keystore.password": "own",
         }
-        ways = ((by_uri, own), (by_hosts, own), (by_uri, stores), (by_hosts, stores))
+        named = {"redis.cacert": found.ca_file, "redis.key.cert": chain, "redis.key.file": key}
+        ways = ((by_uri, own), (by_hosts, own), (by_uri, stores), (by_hosts, stores), (by_uri, named))
         for number, (config, files) in enumerate(ways):
             task = started_sink(RedisSinkConnector, {**config, **files})
             task.put(records([f"k{number}"], Column.of([{"n": 1}])))
             task.stop()
         client = server.client(username="shop", password="secret")
-        assert sorted(client.keys("orders:*")) == ["orders:k0", "orders:k1", "orders:k2", "orders:k3"]
+        assert sorted(client.keys("orders:*")) == [f"orders:k{n}" for n in range(5)]
         stranger = started_sink(RedisSinkConnector, {**by_uri, "redis.tls.ca": found.ca_file})
         with pytest.raises(RetriableError):  # the server wants a certificate
             stranger.put(one)
@@ -284,7 +335,7 @@ def test_a_cluster_takes_hashes() -> None:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         redis_server.wait_until(lambda: client.cluster("info").get("cluster_state") == "ok", 30.0)
         config = {"redis.hosts": f"127.0.0.1:{server.port}", "redis.client.mode": "Cluster"}
-        task = started_sink(RedisSinkConnector, config)
+        task = started_sink(RedisSinkConnector, {**config, "redis.type": "hash"})
         task.put(records(["a", "b"], Column.of([{"n": 1}, {"n": 2}])))
         assert client.hgetall("orders:a") == {"n": "1"} and client.hgetall("orders:b") == {"n": "2"}
         task.stop()

@@ -33,6 +33,7 @@ def connector(topic: str, **more: str) -> dict[str, str]:
         "name": "redis",
         "connector.class": "com.redis.kafka.connect.RedisSinkConnector",
         "topics": topic,
+        "redis.type": "hash",
         "redis.batch.size": "10",
         "retry.backoff.ms": "100",
         **{name.replace("_", "."): text for name, text in more.items()},

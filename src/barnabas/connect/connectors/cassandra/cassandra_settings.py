@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cassandra.auth import PlainTextAuthProvider
@@ -18,10 +19,12 @@ from cassandra.policies import (
 from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
 from barnabas.connect.connectors.cassandra.mapping import quoted
 from barnabas.connect.connectors.cassandra.tables import CONSISTENCIES, rules_of
+from barnabas.connect.connectors.stores.licence import LICENCE
 from barnabas.connect.plugins import ConnectError
 from barnabas.security.clients.client_security import client_tls
 from barnabas.security.errors import SecuritySettingsError
 
+JAVA_DRIVER = "datastax-java-driver."
 STORES = {  # settings of TLS, and Kafka's names for them
     "truststore.path": "ssl.truststore.location",
     "truststore.type": "ssl.truststore.type",
@@ -98,6 +101,11 @@ def mapped_definitions() -> ConfigDef:
         .define("auth.password", "PASSWORD", None, "MEDIUM", "The password.")
         .define("ssl.provider", "STRING", "None", "MEDIUM", "JDK or OpenSSL: use TLS.",
                 validator=one_of_any_case("None", "JDK", "OpenSSL"))
+        .define("ssl.hostnameValidation", "BOOLEAN", True, "MEDIUM",
+                "Whether the certificate of a node must have its name.")
+        .define("ssl.cipherSuites", "LIST", "", "LOW", "Cipher suites by their names in Java; empty: all.")
+        .define("ssl.openssl.keyCertChain", "STRING", "", "LOW", "The own certificate and its chain in PEM.")
+        .define("ssl.openssl.privateKey", "STRING", "", "LOW", "The file with its key in PEM.")
         .define("maxConcurrentRequests", "INT", 500, "LOW", "Requests that run side by side.",
                 validator=between(1, 10_000))
         .define("maxNumberOfRecordsInBatch", "INT", 32, "LOW", "Records of one partition in a batch.",
@@ -110,13 +118,26 @@ def mapped_definitions() -> ConfigDef:
                 "All: log records that do not fit, and go on; Driver: those that Cassandra refuses.",
                 validator=one_of_any_case("None", "All", "Driver", "true", "false"))
     )  # fmt: skip
-    found.without_effect({"connectionPoolLocalSize": ("4", "there is one connection to each node")})
-    return define_retries(found)
+    found.without_effect(
+        {
+            "connectionPoolLocalSize": ("4", "there is one connection to each node"),
+            "jmx": ("true", "Connect's metrics tell of the task"),
+            "metricsHighestLatency": (None, "Connect's metrics tell of the task"),
+        }
+    )
+    no_kerberos = "logins by Kerberos are not built; use auth.provider=PLAIN"
+    found.refused({f"auth.gssapi.{each}": ("", no_kerberos) for each in ("keyTab", "principal", "service")})
+    return define_retries(define_stores(found, "ssl."))
 
 
 def mapped_access(settings: Settings) -> Access:
     if settings.text("cloud.secureConnectBundle"):
         raise ConnectError("cloud.secureConnectBundle: Astra's bundles are not built; name contactPoints")
+    if foreign := [each for each in settings.raw if each.startswith(JAVA_DRIVER)]:
+        raise ConnectError(
+            f"{foreign[0]}: this driver is not Java's; contactPoints, queryExecutionTimeout, consistencyLevel"
+            " and the other settings of the connector say the same"
+        )
     provider, user = settings.text("auth.provider").upper(), settings.text("auth.username")
     if provider in ("DSE", "GSSAPI"):
         raise ConnectError("auth.provider: only None and PLAIN are built")
@@ -128,7 +149,7 @@ def mapped_access(settings: Settings) -> Access:
         settings.text("loadBalancing.localDc"),
         user,
         settings.text("auth.password"),
-        tls_of(settings, "ssl."),
+        {**tls_of(settings, "ssl."), **mapped_tls(settings)},
         settings.text("ssl.provider").upper() != "NONE",
         settings.text("compression").upper(),
         settings.integer("queryExecutionTimeout"),
@@ -157,8 +178,6 @@ def table_definitions() -> ConfigDef:
         .define("cassandra.username", "STRING", "cassandra", "HIGH", "The user.")
         .define("cassandra.password", "PASSWORD", None, "HIGH", "The password.")
         .define("cassandra.ssl.enabled", "BOOLEAN", False, "HIGH", "Use TLS.")
-        .define("cassandra.ssl.truststore.path", "STRING", "", "MEDIUM", "Certificates of authorities.")
-        .define("cassandra.ssl.truststore.password", "PASSWORD", None, "MEDIUM", "Its password.")
         .define("cassandra.compression", "STRING", "NONE", "LOW", "NONE, SNAPPY or LZ4.",
                 validator=one_of_any_case("NONE", "SNAPPY", "LZ4"))
         .define("cassandra.consistency.level", "STRING", "LOCAL_QUORUM", "HIGH", "Of writes.",
@@ -192,11 +211,13 @@ def table_definitions() -> ConfigDef:
     unused = "offsets are those of the group"
     found.without_effect(
         {
+            **LICENCE,
+            "cassandra.ssl.provider": (None, "TLS is OpenSSL's"),
             "cassandra.offset.storage.table.enable": ("true", unused),
             "cassandra.offset.storage.table": ("kafka_connect_offsets", unused),
         }
     )
-    return define_retries(found)
+    return define_retries(define_stores(found, "cassandra.ssl."))
 
 
 def table_access(settings: Settings) -> Access:
@@ -238,6 +259,34 @@ def create_keyspace(name: str, replicas: int) -> str:
         f"CREATE KEYSPACE IF NOT EXISTS {quoted(name)} WITH replication ="
         f" {{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}"
     )
+
+
+def define_stores(found: ConfigDef, prefix: str) -> ConfigDef:
+    for store, text in (("truststore", "Certificates of authorities"), ("keystore", "The own certificate")):
+        found.define(f"{prefix}{store}.path", "STRING", "", "MEDIUM", f"{text}: JKS, PKCS #12 or PEM.")
+        found.define(f"{prefix}{store}.type", "STRING", "JKS", "LOW", "PEM, or a store of Java.")
+        found.define(f"{prefix}{store}.password", "PASSWORD", None, "MEDIUM", "Its password.")
+    return found
+
+
+def mapped_tls(settings: Settings) -> dict[str, str]:
+    """DataStax' other settings of TLS."""
+    found: dict[str, str] = {}
+    if not settings.flag("ssl.hostnameValidation"):
+        found["ssl.endpoint.identification.algorithm"] = ""
+    if suites := settings.entries("ssl.cipherSuites"):
+        found["ssl.cipher.suites"] = ",".join(suites)
+    chain, key = settings.text("ssl.openssl.keyCertChain"), settings.text("ssl.openssl.privateKey")
+    if chain and key:
+        try:
+            found["ssl.keystore.certificate.chain"] = Path(chain).read_text()
+            found["ssl.keystore.key"] = Path(key).read_text()
+        except OSError as error:
+            raise ConnectError(f"ssl.openssl.keyCertChain: {error}") from error
+        found["ssl.keystore.type"] = "PEM"
+    elif chain or key:
+        raise ConnectError("ssl.openssl.keyCertChain and ssl.openssl.privateKey belong together: set both")
+    return found
 
 
 def tls_of(settings: Settings, prefix: str) -> dict[str, str]:

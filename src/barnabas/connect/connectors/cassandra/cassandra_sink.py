@@ -35,7 +35,7 @@ from barnabas.connect.connectors.cassandra.rows import Clock, TableRows
 from barnabas.connect.connectors.cassandra.tables import TableRule, mapping_of, rules_of, shape_of, table_of
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.left_out import refuse
-from barnabas.connect.connectors.stores.retries import Retries
+from barnabas.connect.connectors.stores.retries import Pauses, Retries
 from barnabas.connect.data import DataError, Record, Records, Schema
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
 
@@ -70,7 +70,7 @@ class CassandraSinkTask(SinkTask):
         settings = context.settings
         self._access = self.access_of(settings)
         self._retries = Retries(
-            context, settings.integer("max.retries"), settings.integer("retry.backoff.ms")
+            context, settings.integer("max.retries"), Pauses(settings.integer("retry.backoff.ms"))
         )
         self._clock = Clock()
         self._from_records = settings.text("barnabas.write.timestamps").lower() == "record"

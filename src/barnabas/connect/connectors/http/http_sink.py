@@ -17,6 +17,7 @@ from typing import ClassVar
 from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigDef, Settings
 from barnabas.connect.connectors.http.logins import login_of
+from barnabas.connect.connectors.http.replacements import replaced
 from barnabas.connect.connectors.http.reports import Reports
 from barnabas.connect.connectors.http.sink_settings import (
     SinkPlan,
@@ -30,8 +31,8 @@ from barnabas.connect.connectors.http.sink_settings import (
 )
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
-from barnabas.connect.connectors.stores.http_client import HttpClient, Unreachable, shown
-from barnabas.connect.connectors.stores.json_values import json_bytes, text_of
+from barnabas.connect.connectors.stores.http_client import HttpClient, HttpResponse, Unreachable, shown
+from barnabas.connect.connectors.stores.json_values import exact, json_bytes, numeric, text_of
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records
 from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SinkContext, SinkTask
@@ -49,9 +50,23 @@ class Request:
     method: str
     url: str
     headers: tuple[tuple[str, str], ...]
+    key: str = ""  # of its batch
     bodies: list[str] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)
     size: int = 0
+
+    @property
+    def target(self) -> tuple[object, ...]:
+        """The parts that records of one request have in common."""
+        return self.method, self.url, self.headers, self.key
+
+
+class Refused(ConnectError):
+    """The response of a server that does not take records."""
+
+    def __init__(self, message: str, response: HttpResponse | None) -> None:
+        super().__init__(message)
+        self.response = response
 
 
 class HttpSinkTask(SinkTask):
@@ -59,7 +74,7 @@ class HttpSinkTask(SinkTask):
         super().start(context)
         self._plan = self.plan_of(context.settings)
         self._client = self.client_of(context.settings)
-        self._retries = Retries(context, self._plan.retries_max, self._plan.backoff_ms)
+        self._retries = Retries(context, self._plan.retries_max, self._plan.pauses)
         self._reports = Reports.of(context)
         self._delivered = Delivered()
         # Records of the batch that were refused, while later ones are tried again.
@@ -122,7 +137,7 @@ class HttpSinkTask(SinkTask):
         return (
             len(last.indices) < self._plan.batch_size
             and last.size + len(body) <= BODY_BYTES_MAX
-            and (last.method, last.url, last.headers) == (request.method, request.url, request.headers)
+            and last.target == request.target
             and request.method != "DELETE"
         )
 
@@ -130,7 +145,14 @@ class HttpSinkTask(SinkTask):
         plan = self._plan
         method = plan.method
         if row.value is None:
-            if plan.nulls == "ignore":
+            if plan.nulls in ("ignore", "log"):
+                if plan.nulls == "log":
+                    log.warning(
+                        "task %s-%d leaves out %s-%s offset %s with the key %.100r: it has no value"
+                        " (behavior.on.null.values)",
+                        self.context.connector, self.context.task, row.topic, row.partition, row.offset,
+                        row.key,
+                    )  # fmt: skip
                 return None
             if plan.nulls == "fail":
                 raise DataError("the record has no value, and behavior.on.null.values=fail")
@@ -138,18 +160,23 @@ class HttpSinkTask(SinkTask):
         headers = tuple((name, template.of(row)) for name, template in plan.headers)
         if any("\n" in value or "\r" in value for _, value in headers):
             raise DataError("a header of the request would hold the end of a line")
-        request = Request(method, plan.url.of(row), headers)
+        request = Request(method, plan.url.of(row), headers, plan.batch_key.of(row))
         return request, "" if row.value is None else self._body(row)
 
     def _body(self, row: Record) -> str:
         plan = self._plan
+        decimals = numeric if plan.decimals == "numeric" else exact
         if plan.body is not None:
-            return plan.body.of(row)
-        return json_bytes(row.value).decode() if plan.as_json else text_of(row.value)
+            body = plan.body.of(row)
+        elif plan.as_json:
+            body = json_bytes(row.value, decimals).decode()
+        else:
+            body = text_of(row.value, decimals)
+        return replaced(body, plan.replacements, row)
 
     def _send(self, request: Request, rows: list[Record]) -> Exception | None:
         """Send one request. Out: None if the server took it, the error if it refuses the records for good."""
-        plan = self._plan
+        plan, response = self._plan, None
         text = plan.prefix + plan.separator.join(request.bodies) + plan.suffix
         body = None if request.method == "DELETE" else text.encode("utf-8", "surrogatepass")
         try:
@@ -165,7 +192,7 @@ class HttpSinkTask(SinkTask):
             if plan.retried(response.status):
                 self._try_again(why, response.retry_after_s())
         count = len(request.indices)
-        return ConnectError(why if count == 1 else f"{why} (a request of {count} records)")
+        return Refused(why if count == 1 else f"{why} (a request of {count} records)", response)
 
     def _try_again(self, why: str, least_s: float) -> None:
         """Raise the error that brings the records again, or the one that ends the task; return where
@@ -181,7 +208,7 @@ class HttpSinkTask(SinkTask):
         self._retries.succeeded()
 
     def _failed(self, records: Records, rows: list[Record], index: int, error: Exception) -> None:
-        self._reports.failure(rows[index], error)
+        self._reports.failure(rows[index], error, error.response if isinstance(error, Refused) else None)
         if self._plan.on_error == "fail":
             self._reports.flush()  # the task may end with the next line
             self.context.errant(records, [index], error)

@@ -9,6 +9,7 @@ page where a page repeats.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -32,7 +33,7 @@ from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.data import STRING, Column, Records
 from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SourceContext, SourceTask
 
-PAUSE_S_MAX = 60.0
+log = logging.getLogger("barnabas.connect")
 
 
 class ApiReader:
@@ -49,7 +50,17 @@ class ApiReader:
 
     def read(self) -> Records | None:
         """The records of the next page."""
-        page = self._page()
+        try:
+            page = self._page()
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            if not self._plan.goes_on:
+                raise
+            log.error("an API is asked again in %.0f s: %s", self._plan.interval_s, error)
+            self._failures = 0
+            self.not_before = time.monotonic() + self._plan.interval_s
+            return None
         if page is None:
             return None
         following, is_last = next_place(self._plan, self._place, page)
@@ -74,18 +85,19 @@ class ApiReader:
             if plan.retried(response.status):
                 raise self._failed(why, response.retry_after_s())
             raise ConnectError(why)
-        self._failures = 0
         try:
             document = orjson.loads(response.body) if response.body.strip() else []
         except orjson.JSONDecodeError as error:
-            raise ConnectError(f"the response of {shown(url)} is no JSON: {error}") from error
+            why = f"the response of {shown(url)} is no JSON: {error}"
+            raise self._failed(why, 0.0) from error
+        self._failures = 0
         return page_of(plan, document, response.headers.get("link", ""), url)
 
     def _failed(self, why: str, least_s: float) -> ConnectError:
         self._failures += 1
         if 0 <= self._plan.retries_max < self._failures:
             return ConnectError(f"{why}; gave up after {self._plan.retries_max} retries")
-        pause_s = min(self._plan.backoff_s * 2 ** min(self._failures - 1, 16), PAUSE_S_MAX)
+        pause_s = self._plan.pauses.after(self._failures) / 1000
         self.not_before = time.monotonic() + max(pause_s, least_s)
         return RetriableError(why)
 

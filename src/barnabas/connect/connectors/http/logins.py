@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.connect.config import ConfigDef, Settings, one_of_any_case
+from barnabas.connect.connectors.http.templates import fixed_headers
 from barnabas.connect.connectors.stores.aws_signing import define_signing, signed_login
 from barnabas.connect.connectors.stores.http_logins import (
     ClientCredentials,
@@ -37,6 +38,9 @@ def define_logins(found: ConfigDef) -> ConfigDef:
         .define("oauth2.client.auth.mode", "STRING", "header", "LOW",
                 "header: id and secret as Basic; body: as parameters.",
                 validator=one_of_any_case("header", "body", "url"))
+        .define("oauth2.client.headers", "PASSWORD", "", "LOW",
+                "Headers name:value of requests to the token server.")
+        .define("oauth2.client.header.separator", "STRING", "|", "LOW", "Between these headers.")
         .define("oauth2.token.property", "STRING", "access_token", "LOW", "The name of the token.")
         .define("api.key.name", "STRING", "", "MEDIUM", "The name of the header or parameter of API_KEY.")
         .define("api.key.value", "PASSWORD", None, "MEDIUM", "The key.")
@@ -62,6 +66,7 @@ def login_of(settings: Settings) -> Login:
             settings.text("oauth2.client.scope"),
             settings.text("oauth2.client.auth.mode").lower() == "header",
             settings.text("oauth2.token.property"),
+            fixed_headers(settings, "oauth2.client.headers", "oauth2.client.header.separator"),
         )
     if kind == "API_KEY":
         named = {settings.text("api.key.name"): settings.text("api.key.value")}

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from barnabas.connect.connectors.stores.retries import Pauses
 from barnabas.connect.plugins import ConnectError
 
 MODES = (
@@ -86,7 +87,8 @@ class Plan:
     as_text: bool = False
     interval_s: float = 15.0
     retries_max: int = 5
-    backoff_s: float = 3.0
+    pauses: Pauses = field(default_factory=lambda: Pauses(3000))
+    goes_on: bool = False  # behind errors
     retried: Callable[[int], bool] = lambda status: status >= 500
 
     def request(self, place: Place) -> tuple[str, dict[str, str], bytes | None]:

@@ -29,11 +29,17 @@ class Reports:
     """Without brokers nothing is kept."""
 
     def __init__(
-        self, properties: dict[str, str], result: str, error: str, replicas: tuple[int, int]
+        self,
+        properties: dict[str, str],
+        result: NewTopic,
+        error: NewTopic,
+        *,
+        as_response: bool = False,
     ) -> None:
         self._properties = properties
-        self._result, self._error = result, error
-        self._replicas = {result: replicas[0], error: replicas[1]}
+        self._result, self._error = result.name, error.name
+        self._topics = {each.name: each for each in (result, error)}
+        self._as_response = as_response
         self._waiting: list[Report] = []
         self._made: set[str] = set()
 
@@ -41,26 +47,33 @@ class Reports:
     def of(context: SinkContext) -> Reports:
         settings = context.settings
         if "reporter.bootstrap.servers" not in settings:
-            return Reports({}, "", "", (1, 1))
+            return Reports({}, NewTopic(""), NewTopic(""))
         given = {name: value for name, value in settings.prefixed("reporter.").items() if value is not None}
         servers = ",".join(settings.entries("reporter.bootstrap.servers"))
+        result, error = (
+            NewTopic(
+                settings.text(f"reporter.{kind}.topic.name").replace("${connector}", context.connector),
+                settings.integer(f"reporter.{kind}.topic.partitions"),
+                settings.integer(f"reporter.{kind}.topic.replication.factor"),
+            )
+            for kind in ("result", "error")
+        )
         return Reports(
             {**given, "bootstrap.servers": servers} if servers else {},
-            settings.text("reporter.result.topic.name").replace("${connector}", context.connector),
-            settings.text("reporter.error.topic.name").replace("${connector}", context.connector),
-            (
-                settings.integer("reporter.result.topic.replication.factor"),
-                settings.integer("reporter.error.topic.replication.factor"),
-            ),
+            result,
+            error,
+            as_response=settings.text("report.errors.as").lower() == "http_response",
         )
 
     def success(self, rows: Sequence[Record], indices: Sequence[int], response: HttpResponse) -> None:
-        status = ("response_code", str(response.status).encode())
         for index in indices:
-            self._add(self._result, rows[index], response.body[:ERROR_BYTES_MAX], status)
+            self._add(self._result, rows[index], *said(response))
 
-    def failure(self, row: Record, error: Exception) -> None:
-        self._add(self._error, row, str(error).encode())
+    def failure(self, row: Record, error: Exception, response: HttpResponse | None) -> None:
+        if self._as_response and response is not None:
+            self._add(self._error, row, *said(response))
+        else:
+            self._add(self._error, row, str(error).encode())
 
     def _add(self, topic: str, row: Record, value: bytes, *more: tuple[str, bytes]) -> None:
         if not self._properties:
@@ -108,8 +121,13 @@ class Reports:
 
     async def _make(self, cluster: Cluster, topic: str) -> None:
         try:
-            await TopicAdmin(cluster).create_topic(NewTopic(topic, 1, self._replicas[topic]))
+            await TopicAdmin(cluster).create_topic(self._topics[topic])
         except KafkaError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
         self._made.add(topic)
+
+
+def said(response: HttpResponse) -> tuple[bytes, tuple[str, bytes]]:
+    """The value and the header of a report about a response."""
+    return response.body[:ERROR_BYTES_MAX], ("response_code", str(response.status).encode())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from barnabas.connect.config import REQUIRED, ConfigDef, Settings, at_least, between, one_of_any_case
 from barnabas.connect.connectors.http.logins import define_logins, login_of
-from barnabas.connect.connectors.http.templates import Template
-from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
+from barnabas.connect.connectors.http.replacements import Replacements, define_replacements, replacements_of
+from barnabas.connect.connectors.http.templates import Template, header_templates
+from barnabas.connect.connectors.stores.http_client import HttpClient, define_host_check, tls_properties
 from barnabas.connect.connectors.stores.http_logins import ClientCredentials, FixedLogin, Login, NoLogin
+from barnabas.connect.connectors.stores.licence import LICENCE
+from barnabas.connect.connectors.stores.retries import PAUSE_MS_MAX, Pauses, define_policy, pauses_of
 from barnabas.connect.plugins import ConnectError
 
 BATCH_MAX = 100_000
@@ -25,15 +28,18 @@ class SinkPlan:
     method: str = "POST"
     headers: tuple[tuple[str, Template], ...] = ()
     body: Template | None = None
+    replacements: Replacements = ()
     as_json: bool = False  # texts too are written as JSON
+    decimals: str = "text"
     batch_size: int = 1
+    batch_key: Template = field(default_factory=lambda: Template(""))  # records of one request have the same
     prefix: str = ""
     separator: str = ""
     suffix: str = ""
     nulls: str = "ignore"
     on_error: str = "fail"
     retries_max: int = 10
-    backoff_ms: int = 3000
+    pauses: Pauses = field(default_factory=lambda: Pauses(3000))
     retried: Callable[[int], bool] = lambda status: status >= 500
 
 
@@ -48,16 +54,6 @@ def status_codes(text: str) -> Callable[[int], bool]:
             )
         ranges.append((int(low), int(high) if high else 999 if dash else int(low)))
     return lambda status: any(low <= status <= high for low, high in ranges)
-
-
-def header_templates(text: str, separator: str, setting: str) -> tuple[tuple[str, Template], ...]:
-    found = []
-    for each in filter(None, (one.strip() for one in text.split(separator))):
-        name, colon, value = each.partition(":")
-        if not colon or not name.strip():
-            raise ConnectError(f"{setting}: a header has no name or no value: write name:value")
-        found.append((name.strip().lower(), Template(value.strip())))
-    return tuple(found)
 
 
 def confluent_definitions() -> ConfigDef:
@@ -78,9 +74,11 @@ def confluent_definitions() -> ConfigDef:
         .define("batch.prefix", "STRING", "", "MEDIUM", "Before the records of a request.")
         .define("batch.suffix", "STRING", "", "MEDIUM", "Behind the records of a request.")
         .define("batch.separator", "STRING", ",", "MEDIUM", "Between the records of a request.")
+        .define("batch.key.pattern", "STRING", "", "MEDIUM",
+                "Records of a request have the same text; ${key} and the like are filled in.")
         .define("batch.json.as.array", "BOOLEAN", False, "MEDIUM", "Records of a request are a JSON array.")
         .define("behavior.on.null.values", "STRING", "ignore", "LOW", "What tombstones do.",
-                validator=one_of_any_case("ignore", "delete", "fail"))
+                validator=one_of_any_case("ignore", "delete", "fail", "log"))
         .define("behavior.on.error", "STRING", "fail", "LOW",
                 "fail: as errors.tolerance says; ignore, log: reported, then left behind.",
                 validator=one_of_any_case("fail", "ignore", "log"))
@@ -101,7 +99,20 @@ def confluent_definitions() -> ConfigDef:
         .define("reporter.error.topic.name", "STRING", "error-${connector}", "LOW", "Reports of failures.")
         .define("reporter.error.topic.replication.factor", "INT", 3, "LOW", "Replicas of that topic.",
                 validator=at_least(-1))
+        .define("reporter.result.topic.partitions", "INT", 1, "LOW", "Partitions of that topic.",
+                validator=at_least(1))
+        .define("reporter.error.topic.partitions", "INT", 1, "LOW", "Partitions of that topic.",
+                validator=at_least(1))
+        .define("report.errors.as", "STRING", "error_string", "LOW",
+                "Reports of failures hold our message, or the response of the server.",
+                validator=one_of_any_case("error_string", "http_response"))
     )  # fmt: skip
+    as_text = "reports have texts as keys and values"
+    found.without_effect(
+        {f"reporter.{kind}.topic.{part}.format": (None, as_text)
+         for kind in ("result", "error") for part in ("key", "value")}
+    )  # fmt: skip
+    found = define_host_check(define_policy(define_replacements(found))).without_effect(LICENCE)
     return define_proxy(define_logins(found))
 
 
@@ -118,15 +129,17 @@ def confluent_plan(settings: Settings) -> SinkPlan:
         method=settings.text("request.method").upper(),
         headers=headers,
         body=Template(body) if body else None,
+        replacements=replacements_of(settings),
         as_json=as_json,
         batch_size=settings.integer("batch.max.size"),
+        batch_key=Template(settings.text("batch.key.pattern")),
         prefix="[" if as_array else untrimmed(settings, "batch.prefix", ""),
         separator="," if as_array else untrimmed(settings, "batch.separator", ","),
         suffix="]" if as_array else untrimmed(settings, "batch.suffix", ""),
         nulls=settings.text("behavior.on.null.values").lower(),
         on_error=settings.text("behavior.on.error").lower(),
         retries_max=settings.integer("max.retries"),
-        backoff_ms=settings.integer("retry.backoff.ms"),
+        pauses=pauses_of(settings),
         retried=status_codes(settings.text("retry.on.status.codes")),
     )
 
@@ -154,14 +167,14 @@ def confluent_client(settings: Settings) -> HttpClient:
         login=login_of(settings),
         connect_s=settings.integer("http.connect.timeout.ms") / 1000,
         read_s=settings.integer("http.request.timeout.ms") / 1000,
-        tls=tls_properties(settings, "https.ssl."),
+        tls=tls_properties(settings, "https."),
         proxy=proxy_of(settings),
         bytes_max=16 << 20,
     )
 
 
 def aiven_definitions() -> ConfigDef:
-    return (
+    found = (
         ConfigDef()
         .define("http.url", "STRING", REQUIRED, "HIGH", "The address.")
         .define("http.authorization.type", "STRING", "none", "HIGH", "The login.",
@@ -189,8 +202,15 @@ def aiven_definitions() -> ConfigDef:
                 validator=at_least(-1))
         .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
                 validator=at_least(1))
+        .define("kafka.retry.backoff.ms", "LONG", -1, "MEDIUM",
+                "Try again without end, after so long at most; -1: max.retries is the bound.",
+                validator=between(-1, 86_400_000))
+        .define("decimal.format", "STRING", "", "LOW", "NUMERIC: decimals are numbers; otherwise texts.",
+                validator=one_of_any_case("", "NUMERIC"))
         .define("http.timeout", "INT", 30, "LOW", "Seconds for a response.", validator=at_least(1))
     )  # fmt: skip
+    every = "certificates are always checked: name the authority by http.ssl.truststore.location"
+    return found.refused({"http.ssl.trust.all.certs": ("false", every)})
 
 
 def aiven_plan(settings: Settings) -> SinkPlan:
@@ -199,6 +219,8 @@ def aiven_plan(settings: Settings) -> SinkPlan:
     kind = settings.text("http.headers.content.type")
     if kind:
         headers += (("content-type", Template(kind)),)
+    longest = settings.integer("kafka.retry.backoff.ms")
+    first = settings.integer("retry.backoff.ms")
     return SinkPlan(
         url=Template(checked_url(settings.text("http.url"), "http.url"), in_url=True),
         headers=headers,
@@ -207,8 +229,9 @@ def aiven_plan(settings: Settings) -> SinkPlan:
         separator=untrimmed(settings, "batch.separator", "\n") if is_batched else "",
         suffix=untrimmed(settings, "batch.suffix", "\n") if is_batched else "",
         nulls="fail",
-        retries_max=settings.integer("max.retries"),
-        backoff_ms=settings.integer("retry.backoff.ms"),
+        decimals=settings.text("decimal.format").lower() or "text",
+        retries_max=settings.integer("max.retries") if longest < 0 else -1,
+        pauses=Pauses(first) if longest < 0 else Pauses(min(first, longest), min(longest, PAUSE_MS_MAX)),
         retried=status_codes(RETRIED),
     )
 
@@ -217,7 +240,7 @@ def aiven_client(settings: Settings) -> HttpClient:
     return HttpClient(
         login=aiven_login(settings),
         read_s=settings.integer("http.timeout"),
-        tls=tls_properties(settings, "http.ssl."),
+        tls=tls_properties(settings, "http."),
         bytes_max=16 << 20,
     )
 

@@ -11,11 +11,13 @@ from barnabas.connect.connectors.http.sink_settings import (
     RETRIED,
     checked_url,
     define_proxy,
-    header_templates,
     proxy_of,
     status_codes,
 )
-from barnabas.connect.connectors.stores.http_client import HttpClient, tls_properties
+from barnabas.connect.connectors.http.templates import fixed_headers
+from barnabas.connect.connectors.stores.http_client import HttpClient, define_host_check, tls_properties
+from barnabas.connect.connectors.stores.licence import LICENCE
+from barnabas.connect.connectors.stores.retries import define_policy, pauses_of
 from barnabas.connect.plugins import ConnectError
 
 APIS_MAX = 100
@@ -65,6 +67,7 @@ def definitions() -> ConfigDef:
                 validator=one_of_any_case("GET", "POST"))
         .define("http.request.headers", "PASSWORD", "", "MEDIUM",
                 "Headers name:value. Hidden: headers carry logins.")
+        .define("http.request.sensitive.headers", "PASSWORD", "", "MEDIUM", "More of them.")
         .define("http.request.headers.separator", "STRING", "|", "MEDIUM", "Between headers.")
         .define("http.request.parameters", "STRING", "", "MEDIUM",
                 "Parameters name=value of the address; values may hold ${offset}.")
@@ -86,6 +89,9 @@ def definitions() -> ConfigDef:
                 validator=at_least(1))
         .define("request.interval.ms", "LONG", 15_000, "HIGH", "The pause when nothing more is there.",
                 validator=at_least(0))
+        .define("behavior.on.error", "STRING", "fail", "HIGH",
+                "ignore: an API that gives an error is asked again after request.interval.ms.",
+                validator=one_of_any_case("fail", "ignore"))
         .define("max.retries", "INT", 5, "MEDIUM", "Retries until the task fails; -1: without end.",
                 validator=at_least(-1))
         .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
@@ -95,6 +101,9 @@ def definitions() -> ConfigDef:
         .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",
                 validator=at_least(1))
     )  # fmt: skip
+    told = "errors are in the task's status and in the log"
+    reports = {f"reporter.{each}": (None, told) for each in ("bootstrap.servers", "error.topic.name")}
+    found = define_host_check(define_policy(found)).without_effect({**LICENCE, **reports})
     return define_proxy(define_logins(found))
 
 
@@ -120,12 +129,9 @@ def plan_of(settings: Settings) -> Plan:
         first=first,
         method=settings.text("http.request.method").upper(),
         headers=tuple(
-            (name, template.text)
-            for name, template in header_templates(
-                settings.text("http.request.headers"),
-                settings.text("http.request.headers.separator") or "|",
-                "http.request.headers",
-            )
+            pair
+            for name in ("http.request.headers", "http.request.sensitive.headers")
+            for pair in fixed_headers(settings, name, "http.request.headers.separator").items()
         ),
         params=parameters(settings),
         body=settings.text("http.request.body"),
@@ -136,7 +142,8 @@ def plan_of(settings: Settings) -> Plan:
         as_text=settings.text("http.response.format").lower() == "text",
         interval_s=settings.integer("request.interval.ms") / 1000,
         retries_max=settings.integer("max.retries"),
-        backoff_s=settings.integer("retry.backoff.ms") / 1000,
+        pauses=pauses_of(settings),
+        goes_on=settings.text("behavior.on.error").lower() == "ignore",
         retried=status_codes(settings.text("retry.on.status.codes")),
     )
     places = (plan.url, plan.body, *(value for _, value in plan.params))
@@ -166,7 +173,7 @@ def client_of(settings: Settings) -> HttpClient:
         login=login_of(settings),
         connect_s=settings.integer("http.connect.timeout.ms") / 1000,
         read_s=settings.integer("http.request.timeout.ms") / 1000,
-        tls=tls_properties(settings, "https.ssl."),
+        tls=tls_properties(settings, "https."),
         proxy=proxy_of(settings),
         bytes_max=settings.integer("http.response.max.bytes"),
     )

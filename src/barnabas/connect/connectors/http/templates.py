@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from barnabas.connect.config import Settings
 from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.data import DataError, Record
+from barnabas.connect.plugins import ConnectError
 
 PLACE = re.compile(r"\$\{([^{}$]{1,200})\}")
 
@@ -32,6 +34,22 @@ class Template:
             return quote(found, safe="") if self._in_url else found
 
         return PLACE.sub(filled, self.text)
+
+
+def header_templates(text: str, separator: str, setting: str) -> tuple[tuple[str, Template], ...]:
+    found = []
+    for each in filter(None, (one.strip() for one in text.split(separator))):
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip():
+            raise ConnectError(f"{setting}: a header has no name or no value: write name:value")
+        found.append((name.strip().lower(), Template(value.strip())))
+    return tuple(found)
+
+
+def fixed_headers(settings: Settings, name: str, separator: str) -> dict[str, str]:
+    """The headers of a setting as they are, without places."""
+    made = header_templates(settings.text(name), settings.text(separator) or "|", name)
+    return {each: template.text for each, template in made}
 
 
 def part(record: Record, path: str) -> Any:

@@ -60,6 +60,7 @@ class DocumentPlan:
 
     id_strategy: str = "BsonOidStrategy"
     overwrites_id: bool = False
+    binary_uuids: bool = False
     processors: tuple[str, ...] = ("DocumentIdAdder",)
     key_projection: Projection = field(default_factory=lambda: Projection("none"))
     value_projection: Projection = field(default_factory=lambda: Projection("none"))
@@ -74,7 +75,7 @@ class DocumentPlan:
         if name == "BsonOidStrategy":
             return ObjectId()
         if name == "UuidStrategy":
-            return str(uuid.uuid4())
+            return Binary.from_uuid(uuid.uuid4()) if self.binary_uuids else str(uuid.uuid4())
         if name == "KafkaMetaDataStrategy":
             return f"{record.topic}#{record.partition}#{record.offset}"
         if name.endswith("InKeyStrategy") or name in ("FullKeyStrategy", "PartialKeyStrategy"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, InvalidURI
+from pymongo.server_api import ServerApi
 from pymongo.uri_parser import parse_uri
 
 from barnabas.connect.config import ConfigDef, Settings, between
@@ -28,10 +29,21 @@ def define_address(found: ConfigDef) -> ConfigDef:
     for store, text in (("truststore", "Certificates of authorities"), ("keystore", "The own certificate")):
         found.define(f"{STORES}{store}", "STRING", "", "MEDIUM", f"{text}: a file in JKS, PKCS #12 or PEM.")
         found.define(f"{STORES}{store}Password", "PASSWORD", None, "MEDIUM", "Its password.")
-    return found.define(
+    found.define("server.api.version", "STRING", "", "MEDIUM", "The version of the stable API, such as 1.")
+    found.define("server.api.deprecationErrors", "BOOLEAN", False, "MEDIUM", "Refuse what is deprecated.")
+    found.define("server.api.strict", "BOOLEAN", False, "MEDIUM", "Refuse what is not in the stable API.")
+    found.define(
         "server.selection.timeout.ms", "INT", 10_000, "LOW", "Until a server is taken as away.",
         validator=between(1, 600_000),
     )  # fmt: skip
+    own = "mechanisms of your own are classes of Java; logins belong into connection.uri"
+    found.refused({"mongo.custom.auth.mechanism.enable": ("false", own)})
+    return found.without_effect(
+        {
+            "provider": (None, "it names a hosting service to the server"),
+            "mongo.custom.auth.mechanism.providerClass": (None, own),
+        }
+    )
 
 
 def nodes_of(settings: Settings) -> list[tuple[str, int | None]]:
@@ -52,8 +64,22 @@ def client_of(settings: Settings) -> MongoClient[dict[str, Any]]:
             serverSelectionTimeoutMS=settings.integer("server.selection.timeout.ms"),
             appname="barnabas",
             datetime_conversion="DATETIME_AUTO",  # dates that Python has no year for stay numbers
+            server_api=server_api_of(settings),
             **tls_of(settings, files),
         )
+
+
+def server_api_of(settings: Settings) -> ServerApi | None:
+    if not (version := settings.text("server.api.version")):
+        return None
+    try:
+        return ServerApi(
+            version,
+            strict=settings.flag("server.api.strict"),
+            deprecation_errors=settings.flag("server.api.deprecationErrors"),
+        )
+    except ValueError as error:
+        raise ConnectError(f"server.api.version: {error}") from error
 
 
 def tls_of(settings: Settings, files: ExitStack) -> dict[str, Any]:

@@ -102,6 +102,8 @@ def definitions() -> ConfigDef:
         .define("collection", "STRING", "", "HIGH", "The collection; empty: the topic's name.")
         .define("document.id.strategy", "CLASS", ID, "HIGH", "Where _id comes from.")
         .define("document.id.strategy.overwrite.existing", "BOOLEAN", False, "LOW", "Replace an _id.")
+        .define("document.id.strategy.uuid.format", "STRING", "string", "LOW", "Ids of UuidStrategy.",
+                validator=one_of_any_case("string", "binary"))
         .define("document.id.strategy.partial.key.projection.type", "STRING", "", "LOW",
                 "allowlist, blocklist.")
         .define("document.id.strategy.partial.key.projection.list", "LIST", "", "LOW", "Fields.")
@@ -145,6 +147,13 @@ def definitions() -> ConfigDef:
                 validator=between(0, 60_000))
         .define("rate.limiting.every.n", "INT", 0, "LOW", "Requests of a topic between pauses; 0: no pauses.",
                 validator=at_least(0))
+        .without_effect(
+            {
+                "timeseries.timefield.auto.convert": (None, "texts and numbers always become times"),
+                "timeseries.timefield.auto.convert.date.format": (None, "texts are read as ISO 8601"),
+                "timeseries.timefield.auto.convert.locale.language.tag": (None, "ISO 8601 has no languages"),
+            }
+        )
     )  # fmt: skip
 
 
@@ -246,6 +255,7 @@ def documents_of(settings: Settings) -> DocumentPlan:
     found = DocumentPlan(
         id_strategy=id_strategy,
         overwrites_id=settings.flag("document.id.strategy.overwrite.existing"),
+        binary_uuids=settings.text("document.id.strategy.uuid.format").lower() == "binary",
         processors=chain,
         key_projection=projection_of(settings, "key.projection"),
         value_projection=projection_of(settings, "value.projection"),

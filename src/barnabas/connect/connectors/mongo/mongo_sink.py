@@ -33,7 +33,7 @@ from barnabas.client.core.topology import TopicPartition
 from barnabas.connect.config import ConfigDef, Settings
 from barnabas.connect.connectors.mongo.change_events import write_of
 from barnabas.connect.connectors.mongo.documents import document_of, without
-from barnabas.connect.connectors.mongo.mongo_address import client_of, nodes_of
+from barnabas.connect.connectors.mongo.mongo_address import client_of, nodes_of, server_api_of
 from barnabas.connect.connectors.mongo.mongo_settings import (
     TopicPlan,
     definitions,
@@ -44,7 +44,7 @@ from barnabas.connect.connectors.mongo.projections import Document
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
 from barnabas.connect.connectors.stores.left_out import refuse
-from barnabas.connect.connectors.stores.retries import Retries
+from barnabas.connect.connectors.stores.retries import Pauses, Retries
 from barnabas.connect.data import DataError, Record, Records
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
 
@@ -70,7 +70,7 @@ class MongoSinkTask(SinkTask):
         super().start(context)
         settings = context.settings
         self._retries = Retries(
-            context, settings.integer("max.num.retries"), settings.integer("retries.defer.timeout")
+            context, settings.integer("max.num.retries"), Pauses(settings.integer("retries.defer.timeout"))
         )
         self._plans: dict[str, TopicPlan] = {}
         self._client: MongoClient[dict[str, Any]] | None = None
@@ -327,4 +327,4 @@ class MongoSinkConnector(Connector):
                 if topic:
                     plan_of(settings_for(self.CONFIG, settings, topic))
 
-        return errors_of(self.CONFIG, config, plan_of, overridden, nodes_of)
+        return errors_of(self.CONFIG, config, plan_of, overridden, nodes_of, server_api_of)

@@ -19,7 +19,7 @@ from pymongo import MongoClient
 from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
 from barnabas.connect.config import ConfigDef
-from barnabas.connect.connectors.mongo.mongo_address import client_of
+from barnabas.connect.connectors.mongo.mongo_address import client_of, server_api_of
 from barnabas.connect.connectors.mongo.source_records import Event, parts_of
 from barnabas.connect.connectors.mongo.source_settings import SourcePlan, definitions, plan_of
 from barnabas.connect.connectors.stores.checks import errors_of
@@ -218,7 +218,7 @@ class MongoSourceConnector(Connector):
     task = MongoSourceTask
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
-        return errors_of(self.CONFIG, config, plan_of)
+        return errors_of(self.CONFIG, config, plan_of, server_api_of)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         return True

@@ -16,6 +16,7 @@ from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
+from pymongo.collation import Collation
 
 from barnabas.connect.config import ConfigDef, Settings, at_least, one_of_any_case
 from barnabas.connect.connectors.mongo.mongo_address import define_address, nodes_of
@@ -28,6 +29,12 @@ FULL = ("", "default", "updateLookup", "whenAvailable", "required")
 BEFORE = ("", "default", "off", "whenAvailable", "required")
 # The calendar repeats itself.
 CYCLE_YEARS, CYCLE_MS = 400, 146_097 * 86_400_000
+DEFAULT_MAPPER = "com.mongodb.kafka.connect.source.topic.mapping.DefaultTopicMapper"
+COPY_UNUSED = {
+    "max.threads": "one thread copies",
+    "queue.size": "documents are read as they are sent",
+    "allow.disk.use": "the server's default holds",
+}
 FORMATTER = "com.mongodb.kafka.connect.source.json.formatter.DefaultJson"
 STRICT = json_util.JSONOptions(
     json_mode=json_util.JSONMode.LEGACY,
@@ -106,6 +113,11 @@ def definitions() -> ConfigDef:
                 "Seconds, ISO 8601, or BSON's timestamp as JSON.")
         .define("startup.mode.copy.existing.pipeline", "STRING", "[]", "MEDIUM", "Stages of the copy.")
         .define("startup.mode.copy.existing.namespace.regex", "STRING", "", "MEDIUM", "What is copied.")
+        .define("copy.existing.pipeline", "STRING", "", "LOW", "Its old name.")
+        .define("copy.existing.namespace.regex", "STRING", "", "LOW", "Its old name.")
+        .define("collation", "STRING", "", "MEDIUM", "The collation of the change stream, as JSON.")
+        .define("change.stream.show.expanded.events", "BOOLEAN", False, "LOW",
+                "Also events of indexes and collections (MongoDB 6).")
         .define("topic.prefix", "STRING", "", "LOW", "Before names of topics.")
         .define("topic.suffix", "STRING", "", "LOW", "Behind names of topics.")
         .define("topic.separator", "STRING", ".", "LOW", "Between the parts.")
@@ -137,6 +149,14 @@ def definitions() -> ConfigDef:
         .define("mongo.errors.log.enable", "BOOLEAN", False, "LOW", "With all: log events that do not fit.")
         .define("mongo.errors.deadletterqueue.topic.name", "STRING", "", "MEDIUM",
                 "With all: the topic for events that do not fit, as JSON.")
+        .refused({"topic.mapper": (DEFAULT_MAPPER, "mappers are classes of Java; use topic.namespace.map")})
+        .without_effect(
+            {
+                f"{prefix}.{each}": (None, reason)
+                for prefix in ("copy.existing", "startup.mode.copy.existing")
+                for each, reason in COPY_UNUSED.items()
+            }
+        )
     )  # fmt: skip
 
 
@@ -151,11 +171,11 @@ def plan_of(settings: Settings) -> SourcePlan:
         raise ConnectError(
             "startup.mode.timestamp.start.at.operation.time is needed with startup.mode=timestamp"
         )
-    names = settings.text("startup.mode.copy.existing.namespace.regex")
+    named = copying(settings, "namespace.regex")
     try:
-        pattern = re.compile(names) if names else None
+        pattern = re.compile(settings.text(named)) if settings.text(named) else None
     except re.error as error:
-        raise ConnectError(f"startup.mode.copy.existing.namespace.regex: {error}") from error
+        raise ConnectError(f"{named}: {error}") from error
     tombstones = settings.flag("publish.full.document.only.tombstone.on.delete")
     if tombstones and not settings.flag("publish.full.document.only"):
         raise ConnectError(
@@ -169,7 +189,7 @@ def plan_of(settings: Settings) -> SourcePlan:
         options_of(settings),
         mode,
         start_at,
-        stages(settings, "startup.mode.copy.existing.pipeline"),
+        stages(settings, copying(settings, "pipeline")),
         pattern,
         settings.text("topic.prefix"),
         settings.text("topic.suffix"),
@@ -212,6 +232,15 @@ def options_of(settings: Settings) -> dict[str, Any]:
         found.setdefault("full_document", "updateLookup")
     if batch := settings.integer("batch.size"):
         found["batch_size"] = batch
+    if settings.flag("change.stream.show.expanded.events"):
+        found["show_expanded_events"] = True
+    if text := settings.text("collation"):
+        try:
+            found["collation"] = Collation(**orjson.loads(text))
+        except (orjson.JSONDecodeError, TypeError, ValueError) as error:
+            raise ConnectError(
+                f'collation must be a JSON object, such as {{"locale": "de"}}: {error}'
+            ) from error
     return found
 
 
@@ -219,6 +248,12 @@ def address(settings: Settings, database: str, collection: str) -> str:
     """The address without login and options, as offsets have it."""
     hosts = ",".join(f"{host}:{port}" for host, port in nodes_of(settings))
     return f"mongodb://{hosts}/{'.'.join(each for each in (database, collection) if each)}"
+
+
+def copying(settings: Settings, part: str) -> str:
+    """The name of a setting of copies: the new one, or the old one where that is given alone."""
+    new, old = f"startup.mode.copy.existing.{part}", f"copy.existing.{part}"
+    return old if settings.raw.get(old) and not settings.raw.get(new) else new
 
 
 def stages(settings: Settings, name: str) -> list[dict[str, Any]]:

@@ -15,13 +15,16 @@ from barnabas.connect.connectors.stores.json_values import json_bytes, text_of
 from barnabas.connect.data import DataError, Record
 
 Command = tuple[Any, ...]
-TYPES = ("string", "hash", "json", "list", "set", "stream", "zset", "geo", "timeseries")
+TYPES = ("string", "hash", "json", "jsonmerge", "list", "set", "stream", "zset", "geo", "timeseries", "del")
 COMMANDS = {  # the names that `redis.command` has, and what they are here
     "SET": "string",
     "HSET": "hash",
     "HMSET": "hash",
     "JSONSET": "json",
     "JSON.SET": "json",
+    "JSONMERGE": "jsonmerge",
+    "JSON.MERGE": "jsonmerge",
+    "DEL": "del",
     "RPUSH": "list",
     "LPUSH": "list",
     "SADD": "set",
@@ -34,8 +37,8 @@ COMMANDS = {  # the names that `redis.command` has, and what they are here
 # One key for the topic; records are members.
 COLLECTIONS = ("list", "set", "stream", "zset", "geo", "timeseries")
 # A second write of the same records changes nothing.
-REPEATABLE = ("string", "hash", "json", "set", "zset", "geo", "timeseries")
-NEEDED = {"json": "JSON.SET", "timeseries": "TS.ADD"}  # commands of modules
+REPEATABLE = ("string", "hash", "json", "jsonmerge", "set", "zset", "geo", "timeseries", "del")
+NEEDED = {"json": "JSON.SET", "jsonmerge": "JSON.MERGE", "timeseries": "TS.ADD"}  # commands of modules
 REMOVALS = ("DEL", "SREM", "LREM", "ZREM", "TS.DEL")
 LONGITUDE_MAX, LATITUDE_MAX = 180.0, 85.05112878  # what Redis takes
 
@@ -54,6 +57,8 @@ class Target:
     score: str = "score"  # the field with the score of a sorted set, where values are structs
     longitude: str = "longitude"
     latitude: str = "latitude"
+    path_header: str = ""  # JSON.MERGE: the header with the path
+    path: str = "$"  # where there is none
 
     def name_of(self, record: Record) -> str | bytes:
         """The key in Redis."""
@@ -99,6 +104,16 @@ class Target:
         return (
             [("DEL", name)] if record.value is None else [("JSON.SET", name, "$", json_bytes(record.value))]
         )
+
+    def _jsonmerge(self, name: Any, record: Record) -> list[Command]:
+        """Fields of the value are merged into the document, at a path that a header may name."""
+        if record.value is None:
+            return [("DEL", name)]
+        found = [text_of(each.value) for each in record.headers if each.name == self.path_header]
+        return [("JSON.MERGE", name, found[-1] if found else self.path, json_bytes(record.value))]
+
+    def _del(self, name: Any, record: Record) -> list[Command]:
+        return [("DEL", name)]
 
     def _list(self, name: Any, record: Record) -> list[Command]:
         if (is_gone := record.value is None) and self.member == "value":

@@ -31,11 +31,21 @@ AWAY = (
     redis.exceptions.AskError,  # a slot goes to another node; MovedError is one of these
 )
 DENIED = (redis.AuthenticationError, redis.exceptions.AuthorizationError, redis.exceptions.NoPermissionError)
-TLS_FILES = {  # arguments of the client, and settings
-    "ssl_ca_certs": "redis.tls.ca",
-    "ssl_certfile": "redis.tls.cert",
-    "ssl_keyfile": "redis.tls.key",
-    "ssl_password": "redis.tls.key.password",
+TLS_FILES = {  # arguments of the client, and settings: ours, and those of Redis' own connector
+    "ssl_ca_certs": ("redis.tls.ca", "redis.cacert"),
+    "ssl_certfile": ("redis.tls.cert", "redis.key.cert"),
+    "ssl_keyfile": ("redis.tls.key", "redis.key.file"),
+    "ssl_password": ("redis.tls.key.password", "redis.key.password"),
+}
+ALONE = "a task has one connection, and connects again by itself"
+WITHOUT_EFFECT: dict[str, tuple[str | None, str]] = {
+    "redis.pool": (None, ALONE),
+    "redis.auto.reconnect.enabled": ("true", ALONE),
+    "redis.request.queue.size": (None, "a task waits for its responses"),
+    "redis.socket.tcp.no.delay.enabled": ("true", "it is always so"),
+    "redis.ssl.provider": (None, "TLS is OpenSSL's"),
+    "redis.connection.attempts": (None, "max.retries bounds the tries"),
+    "redis.connection.retry.delay.ms": (None, "retry.backoff.ms is the pause"),
 }
 STORES = "redis.ssl."
 STORE_PATHS = (f"{STORES}truststore.path", f"{STORES}keystore.path")
@@ -48,7 +58,7 @@ def is_away(error: BaseException) -> bool:
     return not isinstance(error, DENIED) and (isinstance(error, AWAY) or str(error).startswith(FULL))
 
 
-def define_address(found: ConfigDef) -> ConfigDef:
+def define_address(found: ConfigDef, database: int = 0) -> ConfigDef:
     found.define(
         "redis.uri", "PASSWORD", None, "HIGH",
         "redis://[user:password@]host:port/database, rediss:// with TLS, unix://path.",
@@ -58,7 +68,9 @@ def define_address(found: ConfigDef) -> ConfigDef:
     found.define(
         "redis.port", "INT", PORT, "MEDIUM", "The port to `redis.host`.", validator=between(1, 65535)
     )
-    found.define("redis.database", "INT", 0, "MEDIUM", "The number of the database.", validator=at_least(0))
+    found.define(
+        "redis.database", "INT", database, "MEDIUM", "The number of the database.", validator=at_least(0)
+    )
     found.define("redis.username", "STRING", "", "MEDIUM", "The user.")
     found.define("redis.password", "PASSWORD", None, "MEDIUM", "The password.")
     found.define("redis.cluster", "BOOLEAN", False, "MEDIUM", "The address is a Redis Cluster.")
@@ -74,9 +86,17 @@ def define_address(found: ConfigDef) -> ConfigDef:
         found.define(f"{STORES}{store}.path", "STRING", "", "LOW",
                      f"The file with {text} in PKCS #12, JKS or PEM, in place of redis.tls.*.")  # fmt: skip
         found.define(f"{STORES}{store}.password", "PASSWORD", None, "LOW", "Its password.")
-    return found.define(
-        "redis.timeout", "INT", 10, "LOW", "Seconds until a command fails.", validator=at_least(1)
-    )
+    found.define("redis.cacert", "STRING", "", "LOW", "The same as redis.tls.ca.")
+    found.define("redis.key.cert", "STRING", "", "LOW", "The same as redis.tls.cert.")
+    found.define("redis.key.file", "STRING", "", "LOW", "The same as redis.tls.key.")
+    found.define("redis.key.password", "PASSWORD", None, "LOW", "The same as redis.tls.key.password.")
+    found.define("redis.socket.keep.alive.enabled", "BOOLEAN", False, "LOW", "Probe idle connections.")
+    found.define("redis.socket.connect.timeout.ms", "INT", 0, "LOW",
+                 "Time to connect; 0: that of redis.timeout.", validator=at_least(0))  # fmt: skip
+    found.define("redis.operation.timeout.ms", "INT", 0, "LOW",
+                 "Milliseconds until a command fails; 0: redis.timeout.", validator=at_least(0))  # fmt: skip
+    found.define("redis.timeout", "INT", 10, "LOW", "Seconds until a command fails.", validator=at_least(1))
+    return found.without_effect(WITHOUT_EFFECT)
 
 
 def address_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
@@ -128,12 +148,14 @@ def client_of(settings: Settings) -> Any:
 
 
 def made_client(settings: Settings, files: ExitStack) -> Any:
-    wait_s = float(settings.integer("redis.timeout"))
+    wait_s = settings.integer("redis.operation.timeout.ms") / 1000 or settings.integer("redis.timeout")
+    connect_s = settings.integer("redis.socket.connect.timeout.ms") / 1000 or wait_s
     access: dict[str, Any] = {
         "username": settings.text("redis.username") or None,
         "password": settings.text("redis.password") or None,
         "socket_timeout": wait_s,
-        "socket_connect_timeout": wait_s,
+        "socket_connect_timeout": connect_s,
+        "socket_keepalive": settings.flag("redis.socket.keep.alive.enabled"),
         "retry": Retry(NoBackoff(), 0),
     }
     uri = settings.text("redis.uri")
@@ -142,9 +164,9 @@ def made_client(settings: Settings, files: ExitStack) -> Any:
         access |= (
             {"ssl_cert_reqs": "none", "ssl_check_hostname": False} if settings.flag("redis.insecure") else {}
         )
-        names = {name: settings.text(setting) for name, setting in TLS_FILES.items()}
+        names = {name: first_of(settings, *given) for name, given in TLS_FILES.items()}
         access |= {name: text for name, text in names.items() if text} | stores_of(settings, files)
-    elif any(settings.text(each) for each in (*TLS_FILES.values(), *STORE_PATHS)):
+    elif first_of(settings, *(each for given in TLS_FILES.values() for each in given), *STORE_PATHS):
         raise ConnectError(
             "redis.tls.*: files of certificates need redis.tls=true, redis.ssl.enabled=true or a uri with"
             " rediss://"
@@ -162,6 +184,11 @@ def made_client(settings: Settings, files: ExitStack) -> Any:
         return redis.Redis.from_url(uri, **access)
     host, port = hosts[0]
     return redis.Redis(host=host, port=port, db=settings.integer("redis.database"), **access)
+
+
+def first_of(settings: Settings, *names: str) -> str:
+    """The first of these settings that is given; empty where none is."""
+    return next((text for name in names if (text := settings.text(name))), "")
 
 
 def stores_of(settings: Settings, files: ExitStack) -> dict[str, str]:

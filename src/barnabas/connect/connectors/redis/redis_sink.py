@@ -31,7 +31,7 @@ from barnabas.connect.connectors.redis.redis_settings import (
     is_away,
     wants_cluster,
 )
-from barnabas.connect.connectors.stores.retries import Retries
+from barnabas.connect.connectors.stores.retries import Pauses, Retries
 from barnabas.connect.data import DataError, Records
 from barnabas.connect.plugins import ConnectError, Connector, SinkContext, SinkTask
 
@@ -49,10 +49,12 @@ class RedisSinkTask(SinkTask):
         self._target = target_of(settings)
         self._batch_size = settings.integer("redis.batch.size")
         self._retries = Retries(
-            context, settings.integer("max.retries"), settings.integer("retry.backoff.ms")
+            context, settings.integer("max.retries"), Pauses(settings.integer("retry.backoff.ms"))
         )
         self._client: Any = None
         self._is_cluster = wants_cluster(settings)
+        self._replicas = settings.integer("redis.wait.replicas")
+        self._replicas_ms = settings.integer("redis.wait.timeout")
         self._stores_offsets = self._target.type not in REPEATABLE and not self._is_cluster
 
     def put(self, records: Records) -> None:
@@ -67,6 +69,7 @@ class RedisSinkTask(SinkTask):
             client = self._connected()
             for start in range(0, len(work), self._batch_size):
                 refused += self._write(client, records, work[start : start + self._batch_size])
+            self._wait_for_replicas(client)
         except redis.WatchError as error:
             raise self._retries.failed("another task wrote offsets of the same partitions", error) from error
         except DENIED as error:
@@ -78,6 +81,17 @@ class RedisSinkTask(SinkTask):
         self._retries.succeeded()
         for index, why in sorted(refused, key=lambda each: each[0]):
             self.context.errant(records, [index], why)
+
+    def _wait_for_replicas(self, client: Any) -> None:
+        """Wait for the writes of this task's only connection."""
+        if not self._replicas:
+            return
+        reached = client.execute_command("WAIT", self._replicas, self._replicas_ms)
+        if reached < self._replicas:
+            raise redis.TimeoutError(
+                f"{reached} of {self._replicas} replicas (redis.wait.replicas) have the records"
+                f" after {self._replicas_ms} ms"
+            )
 
     def _connected(self) -> Any:
         if self._client is None:
@@ -170,38 +184,56 @@ def check_module(client: Any, kind: str) -> None:
 def target_of(settings: Settings) -> Target:
     command = settings.text("redis.command").upper()
     kind = settings.text("redis.type").lower()
+    if settings.text("redis.data.type").lower() == "streams":
+        kind = "stream"
+    keyspace = settings.raw.get("redis.key")
+    ttl = settings.integer("redis.key.ttl")
     return Target(
         type=COMMANDS[command] if command else kind,
-        keyspace=settings.text("redis.keyspace"),
+        keyspace=settings.text("redis.keyspace") if keyspace is None else keyspace.strip(),
         separator=settings.text("redis.separator"),
         member=settings.text("redis.member"),
         pushes_left=command == "LPUSH",
-        expire_s=settings.integer("redis.ttl"),
+        expire_s=ttl if ttl > 0 else settings.integer("redis.ttl"),
         length_max=settings.integer("redis.stream.maxlen"),
         score=settings.text("redis.score.field"),
         longitude=settings.text("redis.geo.longitude.field"),
         latitude=settings.text("redis.geo.latitude.field"),
+        path_header=settings.text("redis.json.path"),
+        path=settings.text("redis.json.path.fixed"),
     )
 
 
-def definitions(kind: str, keyspace: str) -> ConfigDef:
-    return (
-        define_address(ConfigDef())
+def definitions(kind: str, keyspace: str, database: int) -> ConfigDef:
+    found = (
+        define_address(ConfigDef(), database)
         .define("redis.type", "STRING", kind, "HIGH", "What records become.",
                 validator=one_of_any_case(*TYPES))
         .define("redis.command", "STRING", "", "HIGH", "The command in place of redis.type.",
                 validator=one_of_any_case("", *COMMANDS))
         .define("redis.keyspace", "STRING", keyspace, "MEDIUM",
                 "What keys begin with, and the key of lists, sets and streams; may hold ${topic}.")
+        .define("redis.key", "STRING", "", "MEDIUM", "The same as redis.keyspace.")
         .define("redis.separator", "STRING", ":", "LOW", "Between keyspace and key.")
         .define("redis.member", "STRING", "value", "LOW", "Members of lists and sets are values or keys.",
                 validator=one_of("value", "key"))
         .define("redis.ttl", "INT", -1, "LOW", "Seconds until a key expires; -1: never.")
+        .define("redis.key.ttl", "INT", -1, "LOW", "The same as redis.ttl.")
         .define("redis.stream.maxlen", "INT", -1, "LOW", "About how many entries a stream keeps; -1: all.")
         .define("redis.score.field", "STRING", "score", "LOW",
                 "ZADD: the field with the score, where values are structs.")
         .define("redis.geo.longitude.field", "STRING", "longitude", "LOW", "GEOADD: the field with it.")
         .define("redis.geo.latitude.field", "STRING", "latitude", "LOW", "GEOADD: the field with it.")
+        .define("redis.json.path", "STRING", "", "LOW", "JSONMERGE: the header with the path to merge at.")
+        .define("redis.json.path.fixed", "STRING", "$", "LOW", "JSONMERGE: the path without such a header.")
+        .define("redis.data.type", "STRING", "Sets", "LOW", "Streams is the same as redis.type=stream.",
+                validator=one_of_any_case("Sets", "Streams"))
+        .define("redis.charset", "STRING", "UTF-8", "LOW", "Keys and texts are UTF-8.",
+                validator=one_of_any_case("UTF-8", "UTF8"))
+        .define("redis.wait.replicas", "INT", 0, "LOW", "Replicas that must have records (WAIT).",
+                validator=at_least(0))
+        .define("redis.wait.timeout", "LONG", 1000, "LOW", "Milliseconds to wait for them; 0: without end.",
+                validator=at_least(0))
         .define("redis.batch.size", "INT", 500, "MEDIUM", "Records of one transaction.",
                 validator=at_least(1))
         .define("max.retries", "INT", -1, "MEDIUM", "Retries until the task fails; -1: without end.",
@@ -209,14 +241,15 @@ def definitions(kind: str, keyspace: str) -> ConfigDef:
         .define("retry.backoff.ms", "INT", 500, "LOW", "The first pause; each one after it is twice as long.",
                 validator=at_least(1))
     )  # fmt: skip
+    return found.without_effect({"redis.multiexec": ("false", "records are written in transactions")})
 
 
 class RedisSinkConnector(Connector):
-    """Hashes by default, with keys that begin with the topic."""
+    """Streams by default, named after the topic."""
 
     KIND = "sink"
     JAVA_NAMES: ClassVar[tuple[str, ...]] = ("com.redis.kafka.connect.RedisSinkConnector",)
-    CONFIG: ClassVar[ConfigDef] = definitions("hash", "${topic}")
+    CONFIG: ClassVar[ConfigDef] = definitions("stream", "${topic}", 0)
     task = RedisSinkTask
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
@@ -229,6 +262,8 @@ class RedisSinkConnector(Connector):
             errors["redis.keyspace"] = [
                 f"a {target.type} needs a key: set redis.keyspace, for example ${{topic}}"
             ]
+        if config.get("redis.wait.replicas", "0").strip() != "0" and wants_cluster(config):
+            errors["redis.wait.replicas"] = ["a cluster has no one connection to wait on: leave it out"]
         return errors
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[Any, Any]]) -> bool:
@@ -255,7 +290,7 @@ class RedisSinkConnector(Connector):
 
 
 class RedisCacheSinkConnector(RedisSinkConnector):
-    """Strings by default, with the keys of the records as they are."""
+    """Strings by default, with the keys of the records as they are, in database 1."""
 
     JAVA_NAMES = ("com.github.jcustenborder.kafka.connect.redis.RedisSinkConnector",)
-    CONFIG = definitions("string", "")
+    CONFIG = definitions("string", "", 1)

@@ -191,6 +191,8 @@ class RedisStreamSourceConnector(Connector):
                 validator=at_least(0))
         .define("redis.stream.trim", "BOOLEAN", False, "LOW",
                 "Remove entries from the stream when they are in the topic.")
+        .without_effect({"redis.stream.block": (None, "a poll waits as long as the worker lets it")})
+        .refused({"redis.stream.delivery": ("at-least-once", "entries are acknowledged in the topic")})
     )  # fmt: skip
     task = RedisStreamSourceTask
 

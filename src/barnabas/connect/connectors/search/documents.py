@@ -65,6 +65,8 @@ def action_of(record: Record, plan: SearchPlan, target: str) -> Action | None:
     if id is not None:
         about["_id"] = id
     has_key = not ignores_key or plan.id_strategy == "record.key"
+    if (routing := routing_of(record, plan)) is not None:
+        about["routing"] = routing
     version = version_of(record, plan) if has_key and not plan.is_upsert and not plan.is_stream else None
     if version is not None:
         about |= {"version": version, "version_type": "external"}
@@ -103,6 +105,19 @@ def id_of(record: Record, plan: SearchPlan, ignores_key: bool) -> str | None:
     if len(id.encode("utf-8", "surrogatepass")) > ID_BYTES_MAX:
         raise DataError(f"the key is longer than the {ID_BYTES_MAX} bytes that an id may have")
     return id
+
+
+def routing_of(record: Record, plan: SearchPlan) -> str | None:
+    """The text that chooses the shard. DataError if the record lacks it: its document would be elsewhere."""
+    if plan.routing is None:
+        return None
+    side = "key" if plan.routing.by_key else "value"
+    found = record.key if plan.routing.by_key else record.value
+    for name in plan.routing.path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if found is None:
+        raise DataError(f"the {side} has nothing at routing.field.path {'.'.join(plan.routing.path)!r}")
+    return text_of(found)
 
 
 def version_of(record: Record, plan: SearchPlan) -> int | None:

@@ -92,8 +92,10 @@ class SearchClient:
         if kind == GONE:
             self._ready.pop(action.target, None)
             return Outcome(Fate.AGAIN, reason)
-        if status == 409:
-            return DONE if action.op == "create" else Outcome(Fate.CONFLICT, reason)
+        if status == 409 and action.op == "create":
+            return DONE
+        if status == 409:  # without a version of ours, others wrote the document meanwhile
+            return Outcome(Fate.CONFLICT if action.is_versioned else Fate.AGAIN, reason)
         if status == 429 or status >= 500 or kind in AGAIN:
             return Outcome(Fate.AGAIN, reason)
         if status in (401, 403):
@@ -125,12 +127,14 @@ class SearchClient:
                 self._must(added, f"the fields {', '.join(missing)} cannot be added to {name}")
         self._ready[name] = schema
 
-    def ensure_stream(self, name: str) -> None:
-        """Create a data stream unless it exists."""
+    def ensure_stream(self, name: str, template: str = "") -> None:
+        """Create a data stream unless it exists, and its index template where that one has a name."""
         if name in self._ready:
             return
         path = f"/_data_stream/{quote(name, safe='')}"
         if self._request("GET", path).status == 404:
+            if template:
+                self._ensure_template(template, name)
             made = self._request("PUT", path)
             if made.status == 400 and b"no matching index template" in made.body:
                 raise ConnectError(
@@ -140,6 +144,13 @@ class SearchClient:
             if not (made.status == 400 and b"already_exists" in made.body):
                 self._must(made, f"the data stream {name} cannot be created")
         self._ready[name] = None
+
+    def _ensure_template(self, name: str, stream: str) -> None:
+        path = f"/_index_template/{quote(name, safe='')}"
+        if self._request("GET", path).status == 404:
+            body = {"index_patterns": [stream], "data_stream": {}}
+            made = self._request("PUT", path, orjson.dumps(body))
+            self._must(made, f"the index template {name} cannot be created")
 
     def ensure_resource(self, name: str) -> None:
         if name in self._ready:

@@ -26,6 +26,14 @@ UNUSED = {  # settings of Confluent's and Aiven's connectors that have no meanin
 
 
 @dataclass(frozen=True, slots=True)
+class Routing:
+    """The part of a record that chooses the shard: its key or its value, or a field of it."""
+
+    by_key: bool
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SearchPlan:
     """How records become documents."""
 
@@ -52,6 +60,8 @@ class SearchPlan:
     is_stream: bool = False
     needs_resource: bool = False  # indexes, streams and aliases must exist
     resources: Mapping[str, str] = field(default_factory=dict)
+    template: str = ""  # the index template that is made for data streams without one
+    routing: Routing | None = None
 
     def ignores_key_of(self, topic: str) -> bool:
         return self.is_stream or self.ignores_keys or topic in self.topics_without_keys
@@ -129,7 +139,7 @@ def definitions(nulls: str) -> ConfigDef:
                 validator=one_of_any_case("ignore", "delete", "fail"))
         .define("behavior.on.malformed.documents", "STRING", "fail", "LOW",
                 "What documents do that the server refuses; fail: as errors.tolerance says.",
-                validator=one_of_any_case("ignore", "warn", "fail"))
+                validator=one_of_any_case("ignore", "warn", "report", "fail"))
         .define("behavior.on.version.conflict", "STRING", "ignore", "LOW",
                 "What documents do of which the server has a newer version.",
                 validator=one_of_any_case("ignore", "warn", "fail", "report"))
@@ -147,6 +157,11 @@ def definitions(nulls: str) -> ConfigDef:
                 "Fields for @timestamp, the first that has a value; none: the timestamp of the record.")
         .define("data.stream.enabled", "BOOLEAN", False, "LOW", "Aiven's: write to a data stream.")
         .define("data.stream.prefix", "STRING", "", "LOW", "Aiven's: the stream is <prefix>-<topic>.")
+        .define("data.streams.existing.index.template.name", "STRING", "", "LOW",
+                "Aiven's: the index template of data streams; made if it is missing.")
+        .define("routing.enabled", "BOOLEAN", False, "LOW", "Aiven's: choose shards by a part of records.")
+        .define("routing.key", "BOOLEAN", False, "LOW", "true: the part is in the key, otherwise the value.")
+        .define("routing.field.path", "STRING", "", "LOW", "Its path, such as customer.id; empty: the whole.")
         .define("external.resource.usage", "STRING", "DISABLED", "LOW",
                 "What topics are mapped to: resources that exist.",
                 validator=one_of_any_case("INDEX", "DATASTREAM", "ALIAS_INDEX", "ALIAS_DATASTREAM",
@@ -160,15 +175,32 @@ def definitions(nulls: str) -> ConfigDef:
         .define("proxy.port", "INT", 8080, "LOW", "The port of the proxy.", validator=between(1, 65535))
         .define("proxy.username", "STRING", "", "LOW", "The user of the proxy.")
         .define("proxy.password", "PASSWORD", None, "LOW", "The password of the proxy.")
-        .define("kerberos.user.principal", "STRING", "", "LOW", "Refused: Kerberos is not built.")
     )  # fmt: skip
     found = define_signing(found)
+    no_kerberos = "logins by Kerberos are not built; use a password"
+    every = "certificates are always checked: name the authority by connection.ssl.truststore.location"
+    found.refused(
+        {
+            "kerberos.user.principal": ("", no_kerberos),
+            "kerberos.keytab.path": ("", no_kerberos),
+            "connection.trust.all.certificates": ("false", every),
+        }
+    )
     for name, default in UNUSED.items():
         found.define(name, "LONG", default, "LOW")
     unused: dict[str, tuple[str | None, str]] = {
         name: (str(default), "requests follow the polls of the topic") for name, default in UNUSED.items()
     }
-    return found.without_effect({**unused, "flush.synchronously": ("false", "it is always so")})
+    return found.without_effect(
+        {
+            **unused,
+            "flush.synchronously": ("false", "it is always so"),
+            "type.name": (None, "documents have no types since Elasticsearch 7"),
+            "auto.create.indices.at.start": ("true", "indexes are created for their first record"),
+            "log.sensitive.data": ("false", "documents are not logged"),
+            "max.external.resource.mappings": (None, "there is no bound"),
+        }
+    )
 
 
 def plan_of(settings: Settings) -> SearchPlan:
@@ -180,8 +212,6 @@ def plan_of(settings: Settings) -> SearchPlan:
             )
     if not urls:
         raise ConnectError("connection.url needs an address, such as http://localhost:9200")
-    if settings.text("kerberos.user.principal"):
-        raise ConnectError("kerberos.user.principal: logins by Kerberos are not built; use a password")
     stream, usage = stream_of(settings), settings.text("external.resource.usage").upper()
     resources = pairs(settings, "topic.to.external.resource.mapping") | pairs(settings, "topic.index.map")
     if usage != "DISABLED" and stream:
@@ -216,6 +246,8 @@ def plan_of(settings: Settings) -> SearchPlan:
         is_stream=is_stream,
         needs_resource=usage != "DISABLED",
         resources=resources,
+        template=settings.text("data.streams.existing.index.template.name"),
+        routing=routing_of(settings),
     )
     check_fit(plan)
     return plan
@@ -235,6 +267,13 @@ def check_fit(plan: SearchPlan) -> None:
         raise ConnectError("write.method: UPSERT needs ids; documents of use.autogenerated.ids are all new")
     if plan.version_header and plan.is_upsert:
         raise ConnectError("external.version.header: an UPSERT has no versions; use INSERT")
+
+
+def routing_of(settings: Settings) -> Routing | None:
+    if not settings.flag("routing.enabled"):
+        return None
+    path = settings.text("routing.field.path")
+    return Routing(settings.flag("routing.key"), tuple(path.split(".")) if path else ())
 
 
 def stream_of(settings: Settings) -> str:
@@ -291,6 +330,6 @@ def client_of(settings: Settings) -> HttpClient:
         login=login_of(settings),
         connect_s=settings.integer("connection.timeout.ms") / 1000,
         read_s=settings.integer("read.timeout.ms") / 1000,
-        tls=tls_properties(settings, "elastic.https.ssl."),
+        tls=tls_properties(settings, "elastic.https.") | tls_properties(settings, "connection."),
         proxy=f"http://{access}{host}:{settings.integer('proxy.port')}" if host else None,
     )

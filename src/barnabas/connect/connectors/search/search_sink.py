@@ -32,7 +32,7 @@ from barnabas.connect.connectors.search.search_settings import (
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
 from barnabas.connect.connectors.stores.left_out import leave_out, tolerates_all
-from barnabas.connect.connectors.stores.retries import Retries
+from barnabas.connect.connectors.stores.retries import Pauses, Retries
 from barnabas.connect.data import DataError, Records
 from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SinkContext, SinkTask
 
@@ -61,7 +61,7 @@ class SearchSinkTask(SinkTask):
             lambda work: places_of(action for _, action in work),
             lambda found: all(outcome.fate is not Fate.AGAIN for _, outcome in found),
         )
-        self._retries = Retries(context, self._plan.retries_max, self._plan.backoff_ms)
+        self._retries = Retries(context, self._plan.retries_max, Pauses(self._plan.backoff_ms))
         self._tolerates = tolerates_all(context)
         # Records of the batch that comes again which need no other try, and why where they were refused.
         self._settled: dict[Spot, tuple[str, Exception] | None] = {}
@@ -101,7 +101,7 @@ class SearchSinkTask(SinkTask):
         if plan.needs_resource:
             self._client.ensure_resource(target)
         elif plan.is_stream:
-            self._client.ensure_stream(target)
+            self._client.ensure_stream(target, plan.template)
         else:
             topics = records.topics.unique().to_pylist()
             is_ignored = all(plan.ignores_schema_of(topic) for topic in topics)
@@ -150,8 +150,7 @@ class SearchSinkTask(SinkTask):
         behavior = {"conflict": plan.conflicts, "malformed": plan.malformed}.get(
             kind, "warn" if plan.drops_invalid else "fail"
         )
-        is_report = behavior == "fail" or (kind == "conflict" and behavior == "report")
-        if is_report or (self._tolerates and kind != "conflict"):
+        if behavior in ("fail", "report") or (self._tolerates and kind != "conflict"):
             self.context.errant(records, [index], error)
         elif behavior == "warn":
             leave_out(self.context, records, index, error, SETTING_OF.get(kind, "drop.invalid.message"))

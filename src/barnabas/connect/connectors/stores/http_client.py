@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from barnabas.connect.config import Settings
+from barnabas.connect.config import ConfigDef, Settings
 from barnabas.connect.connectors.stores.http_logins import Login, NoLogin
 from barnabas.connect.plugins import ConnectError
 from barnabas.security.clients.client_security import client_tls
@@ -148,6 +148,22 @@ def shown(url: str) -> str:
         return "an invalid address"
 
 
+HOST_CHECK = "https.host.verifier.enabled"
+
+
+def define_host_check(found: ConfigDef) -> ConfigDef:
+    return found.define(
+        HOST_CHECK, "BOOLEAN", True, "MEDIUM", "Whether the certificate of a server must have its name."
+    )
+
+
 def tls_properties(settings: Settings, prefix: str) -> dict[str, str]:
-    """The user's settings under a prefix such as `https.ssl.`, as Kafka's `ssl.*` properties."""
-    return {f"ssl.{name}": value for name, value in settings.prefixed(prefix).items() if value is not None}
+    """The user's settings under a prefix such as `https.`, as Kafka's `ssl.*` properties."""
+    found = {
+        f"ssl.{name}": value
+        for name, value in settings.prefixed(f"{prefix}ssl.").items()
+        if value is not None
+    }
+    if HOST_CHECK in settings and not settings.flag(HOST_CHECK):
+        found["ssl.endpoint.identification.algorithm"] = ""
+    return found

@@ -76,7 +76,7 @@ class ClientCredentials(Login):
     scope: str = ""
     sends_header: bool = True  # the client's id and secret as Basic; otherwise in the body
     token_property: str = "access_token"
-    more: Mapping[str, str] = field(default_factory=dict)
+    request_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     _token: str = field(default="", repr=False)
     _until: float = 0.0
 
@@ -90,10 +90,10 @@ class ClientCredentials(Login):
         return had
 
     def _fetch(self, client: httpx.Client) -> None:
-        form = {"grant_type": "client_credentials", **self.more}
+        form = {"grant_type": "client_credentials"}
         if self.scope:
             form["scope"] = self.scope
-        headers = {"accept": "application/json"}
+        headers = {"accept": "application/json", **self.request_headers}
         if self.sends_header:
             headers |= basic(self.client_id, self.secret).headers(client)
         else:

@@ -1,19 +1,22 @@
 """Values of records as JSON texts, and as the texts of keys.
 
 Structs and maps are objects, bytes are base64, dates and times are ISO texts in UTC. Decimals are exact texts
-or numbers, as the caller chooses. Does not know: stores.
+or exact numbers, as the caller chooses. NaN and the infinities are texts, as JsonConverter writes them. Does
+not know: stores.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 import orjson
 
 from barnabas.connect.data import DataError
+from barnabas.connect.data.java_text import java_double
 
 OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
@@ -24,8 +27,10 @@ def exact(value: Any) -> Any:
 
 
 def numeric(value: Any) -> Any:
-    """As `exact`, but decimals are numbers."""
-    return float(value) if isinstance(value, Decimal) else other(value)
+    """As `exact`, but decimals are numbers, with all their digits, too."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return orjson.Fragment(str(value))
+    return exact(value)
 
 
 def other(value: Any) -> Any:
@@ -39,9 +44,22 @@ def other(value: Any) -> Any:
 def json_bytes(value: Any, default: Callable[[Any], Any] = exact) -> bytes:
     """JSON of a value in UTF-8. DataError if it has none."""
     try:
-        return orjson.dumps(value, default, OPTIONS)
+        found = orjson.dumps(value, default, OPTIONS)
+        # A number that is none becomes null, which is looked for only where a null is.
+        return orjson.dumps(named(value), default, OPTIONS) if b"null" in found else found
     except (orjson.JSONEncodeError, UnicodeError, RecursionError) as error:
         raise DataError(f"the value cannot be written as JSON: {error}") from error
+
+
+def named(value: Any) -> Any:
+    """A value with texts for NaN and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else java_double(value)
+    if isinstance(value, Mapping):
+        return {named(name): named(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [named(each) for each in value]
+    return value
 
 
 def text_of(value: Any, default: Callable[[Any], Any] = exact) -> str:

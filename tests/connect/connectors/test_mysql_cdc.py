@@ -65,15 +65,15 @@ def config(server: mysql.MySqlServer, name: str, folder: Path, **more: str) -> d
 class Capture:
     """A task run by hand; records and their offsets are stored together, as in a transaction."""
 
-    def __init__(self, given: dict[str, str]) -> None:
-        assert MariaDbConnector().check(given) == {}
-        self.given = given
+    def __init__(self, given: dict[str, str], connector: type[MySqlConnector] = MariaDbConnector) -> None:
+        assert connector().check(given) == {}
+        self.given, self._connector = given, connector
         self.offsets = Offsets()
         self.records: list[Any] = []
         self._start()
 
     def _start(self) -> None:
-        self.task: Any = started_source(MariaDbConnector, self.given, self.offsets)
+        self.task: Any = started_source(self._connector, self.given, self.offsets)
         self.task.context.poll_seconds = 0.05
 
     def poll(self) -> bool:

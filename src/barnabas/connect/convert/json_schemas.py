@@ -11,15 +11,14 @@ import binascii
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from barnabas.connect.data import DataError, Field, Schema, Type
+from barnabas.connect.data import DECIMAL_CONTEXT, DataError, Field, Schema, Type
 from barnabas.connect.data.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
-_CONTEXT = Context(prec=80)  # more digits than any column of decimals has
 NAMES = {kind: kind.value for kind in Type} | {Type.FLOAT32: "float", Type.FLOAT64: "double"}
 TYPES = {name: kind for kind, name in NAMES.items()}
 EPOCH, MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.date(1970, 1, 1)
@@ -110,12 +109,12 @@ def text_or_none(found: Mapping[str, Any], name: str) -> str | None:
 
 def decimal_bytes(value: Decimal, scale: int) -> bytes:
     """The unscaled number as Java's BigInteger writes it: two's complement, as short as possible."""
-    number = int(value.scaleb(scale, _CONTEXT))
+    number = int(value.scaleb(scale, DECIMAL_CONTEXT))
     return number.to_bytes(((number + (number < 0)).bit_length() // 8) + 1, "big", signed=True)
 
 
 def decimal_of_bytes(data: bytes, scale: int) -> Decimal:
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _CONTEXT)
+    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, DECIMAL_CONTEXT)
 
 
 def value_to_json(value: Any, schema: Schema, *, numeric: bool = False) -> Any:
@@ -216,7 +215,7 @@ def logical_of_json(found: Any, schema: Schema, logical: str, path: str) -> Any:
             if isinstance(found, str):
                 return decimal_of_bytes(base64.b64decode(found, validate=True), schema.scale)
             if isinstance(found, int | float | Decimal) and not isinstance(found, bool):
-                return Decimal(str(found)).quantize(Decimal(1).scaleb(-schema.scale), context=_CONTEXT)
+                return Decimal(str(found)).quantize(Decimal(1).scaleb(-schema.scale), context=DECIMAL_CONTEXT)
         elif isinstance(found, int) and not isinstance(found, bool):
             if logical == DATE_NAME:
                 return MIDNIGHT + dt.timedelta(days=found)

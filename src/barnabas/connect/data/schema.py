@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Context
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DECIMAL_NAME = "org.apache.kafka.connect.data.Decimal"
+DECIMAL_CONTEXT = Context(prec=80)  # more digits than any column of decimals has; Python's own rounds at 28
 DATE_NAME = "org.apache.kafka.connect.data.Date"
 TIME_NAME = "org.apache.kafka.connect.data.Time"
 TIMESTAMP_NAME = "org.apache.kafka.connect.data.Timestamp"

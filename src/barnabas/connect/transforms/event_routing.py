@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.connect.config import REQUIRED, ConfigDef, ConfigType, Importance, at_least, one_of_any_case
-from barnabas.connect.data import Column, DataError, Records, Schema, Type
+from barnabas.connect.data import DECIMAL_CONTEXT, Column, DataError, Records, Schema, Type
 from barnabas.connect.transforms.change_events import JAVA, is_envelope
 from barnabas.connect.transforms.contract import Transform, Transformed
 
@@ -88,7 +88,7 @@ def java_hash(value: Any, schema: Schema) -> int:
             return int(struct.unpack(">i", struct.pack(">f", value))[0])
         return folded(struct.unpack(">q", struct.pack(">d", value))[0])
     if isinstance(value, Decimal):
-        unscaled = int(value.scaleb(schema.scale))
+        unscaled = int(value.scaleb(schema.scale, DECIMAL_CONTEXT))
         return signed(31 * number_hash(unscaled) + schema.scale)
     if isinstance(value, datetime | date | time):
         return folded(millis(value))

@@ -25,6 +25,7 @@ class Run:
         self.server, self.case, self.kind = server, case, kind
         self.prefix = case.name
         self.database = f"db_{self.prefix}"
+        server.execute_as_root(f"DROP DATABASE IF EXISTS {self.database}")  # of a case with a Debezium
         server.execute_as_root(f"CREATE DATABASE {self.database} CHARACTER SET utf8mb4")
         server.execute_as_root(f"GRANT ALL ON {self.database}.* TO {server.user}@'%'")
         self.execute(f"CREATE TABLE {END} (id int PRIMARY KEY)")

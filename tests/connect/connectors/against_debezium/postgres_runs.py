@@ -25,6 +25,12 @@ class Run:
         self.prefix = case.name.replace(" ", "")
         self.database = f"db_{self.prefix}"
         with psycopg.connect(server.dsn, autocommit=True) as connection:
+            # The same case may have run with a Debezium beside it.
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = %s",
+                (self.database,),
+            )
+            connection.execute(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
             connection.execute(f"CREATE DATABASE {self.database}")
         self.execute(f"CREATE TABLE {END} (id int PRIMARY KEY)")
         for statement in case.setup:

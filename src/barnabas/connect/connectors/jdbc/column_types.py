@@ -21,6 +21,7 @@ from barnabas.connect.data import (
     BOOLEAN,
     BYTES,
     DATE,
+    DECIMAL_CONTEXT,
     FLOAT32,
     FLOAT64,
     INT8,
@@ -221,7 +222,7 @@ def exact(value: Any, scale: Decimal) -> Decimal:
     given = Decimal(str(value)) if not isinstance(value, Decimal) else value
     if not given.is_finite():
         raise ValueError(f"{given} is no number of a fixed scale")
-    found = given.quantize(scale)
+    found = given.quantize(scale, context=DECIMAL_CONTEXT)
     if found != given:
         raise ValueError(f"{given} has more than {-int(scale.as_tuple().exponent)} digits behind the point")
     return found

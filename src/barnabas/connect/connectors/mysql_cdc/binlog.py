@@ -64,6 +64,7 @@ class Rows(NamedTuple):
     present: bytes  # which columns images have
     present_after: bytes
     images: bytes
+    is_partial: bool = False  # new JSON values may be differences
 
 
 def event_of(data: bytes, *, checksum: bool) -> Event:
@@ -163,7 +164,8 @@ def rows_of(event: Event) -> Rows:
     images = body[place:]
     if kind in MARIA_COMPRESSED:
         images = uncompressed(images)
-    return Rows(int.from_bytes(body[:6], "little"), op, count, present, after, images)
+    is_partial = kind == PARTIAL_UPDATE
+    return Rows(int.from_bytes(body[:6], "little"), op, count, present, after, images, is_partial)
 
 
 def uncompressed(data: bytes) -> bytes:

@@ -14,7 +14,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.connect.connectors.mysql_cdc.binlog import FORMAT, Event, event_of, has_checksum
+from barnabas.connect.connectors.mysql_cdc.binlog import (
+    FORMAT,
+    TRANSACTION_PAYLOAD,
+    Event,
+    event_of,
+    has_checksum,
+)
+from barnabas.connect.connectors.mysql_cdc.payloads import events_inside
 from barnabas.connect.plugins import ConnectError, RetriableError
 
 DUMP, DUMP_GTID, REGISTER = 0x12, 0x1E, 0x15
@@ -92,7 +99,11 @@ class BinlogStream:
                 if event.kind == FORMAT:
                     self._has_checksum = has_checksum(event, raw=raw)
                     event = event_of(raw, checksum=self._has_checksum)
-                self._put(event)
+                if event.kind == TRANSACTION_PAYLOAD:
+                    for each in events_inside(event):
+                        self._put(each)
+                else:
+                    self._put(event)
         except BaseException as error:
             self._put(error)
 

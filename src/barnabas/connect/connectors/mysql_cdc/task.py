@@ -28,8 +28,9 @@ from barnabas.connect.connectors.mysql_cdc.ddl import TableChange, Tables
 from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
 from barnabas.connect.connectors.mysql_cdc.dump import BinlogStream, LogPurged
 from barnabas.connect.connectors.mysql_cdc.history import History, store_of
+from barnabas.connect.connectors.mysql_cdc.packed_values import Reader
 from barnabas.connect.connectors.mysql_cdc.position import Place, purged, with_gtid
-from barnabas.connect.connectors.mysql_cdc.row_values import Reader, images, readers_of
+from barnabas.connect.connectors.mysql_cdc.row_values import images, readers_of
 from barnabas.connect.connectors.mysql_cdc.schema_changes import schema_change
 from barnabas.connect.connectors.mysql_cdc.server import Server, Wanted, server_id
 from barnabas.connect.connectors.mysql_cdc.snapshot import Snapshot
@@ -261,8 +262,6 @@ class MySqlTask(SourceTask):
             )
         elif kind in (binlog.XID, binlog.XA_PREPARE):
             self._commit(event)
-        elif kind == binlog.TRANSACTION_PAYLOAD:
-            raise ConnectError("the log is compressed: set binlog_transaction_compression=OFF at the server")
         elif self._is_inside and event.end:
             self._events += 1
 
@@ -380,10 +379,6 @@ class MySqlTask(SourceTask):
         self._maps[mapped.table_id] = mapped, table, readers
 
     def _rows(self, event: binlog.Event) -> None:
-        if event.kind == binlog.PARTIAL_UPDATE:
-            raise ConnectError(
-                "the log has parts of JSON values: set binlog_row_value_options='' at the server"
-            )
         place = self._place
         assert place is not None
         found = binlog.rows_of(event)
@@ -392,14 +387,14 @@ class MySqlTask(SourceTask):
             return
         is_signal = self._chunks.is_signal(mapped.database, mapped.table)
         if is_signal and found.op == "c":
-            self._signals(event, table, list(images(found, readers)))
+            self._signals(event, table, list(images(found, mapped, readers)))
         if found.op in self._skipped or (is_signal and not self.wanted.table(mapped.database, mapped.table)):
             return
         if self._run and table is not self._run_table:
             self._flush()
         self._run_table = table
         first = self._resume_row if self._events == self._resume_event else 0
-        rows = list(images(found, readers))
+        rows = list(images(found, mapped, readers))
         full = table.definition.id
         for number, (before, after) in enumerate(rows):
             if number < first:

@@ -19,6 +19,7 @@ from barnabas.connect.data import (
     BOOLEAN,
     BYTES,
     DATE,
+    DECIMAL_CONTEXT,
     FLOAT32,
     FLOAT64,
     INT16,
@@ -176,7 +177,10 @@ def decimals(column: ColumnDef, modes: Modes) -> tuple[Schema, Read]:
         return STRING, lambda value: f"{Decimal(value):f}"
     if modes.decimals == "double":
         return FLOAT64, float
-    return decimal(scale, precision=column.length or 10), lambda value: Decimal(value).quantize(step)
+    return (
+        decimal(scale, precision=column.length or 10),
+        lambda value: Decimal(value).quantize(step, context=DECIMAL_CONTEXT),
+    )
 
 
 def binary(mode: str) -> tuple[Schema, Read]:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.connect.connectors.postgres_cdc.types import PgColumn, Read
-from barnabas.connect.data import Schema, Type
+from barnabas.connect.data import DECIMAL_CONTEXT, Schema, Type
 
 FUNCTION = re.compile(r"[(]?[A-Za-z0-9_.]+\(")
 LITERAL = re.compile(r"'((?:[^']|'')*)'")
@@ -66,5 +66,5 @@ def text_of(expression: str, column: PgColumn) -> str:
         return "t" if text.lower() in ("t", "true") else "f"
     if column.type == "numeric" and column.modifier >= 4:
         scale = (((column.modifier - 4) & 0x7FF) ^ 1024) - 1024
-        text = format(Decimal(text).quantize(Decimal(1).scaleb(-max(scale, 0))), "f")
+        text = format(Decimal(text).quantize(Decimal(1).scaleb(-max(scale, 0)), context=DECIMAL_CONTEXT), "f")
     return text

@@ -45,6 +45,7 @@ rootLogger.level=INFO
 rootLogger.appenderRef.c.ref=c
 """
 STRING = "org.apache.kafka.connect.storage.StringConverter"
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"

@@ -351,6 +351,20 @@ def test_a_body_of_blanks_and_nulls_are_the_callers_mistakes() -> None:
     run(story)
 
 
+def test_a_null_is_one_error_and_shown_as_null() -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        path = "/connector-plugins/QuietConnector/config/validate"
+        given = {**CONFIG, "name": "a", "topic": None, "tasks.max": None}
+        configs = (await client.put(path, json=given)).json()["configs"]
+        values = {each["value"]["name"]: each["value"] for each in configs}
+        for name in ("topic", "tasks.max"):
+            assert values[name]["value"] is None
+            assert "Null value can not be supplied as the configuration value." in values[name]["errors"]
+            assert not any("Missing required" in each for each in values[name]["errors"])
+
+    run(story)
+
+
 def test_offsets_in_a_file_are_changed_by_rest_and_by_tasks(tmp_path: Path) -> None:
     path = tmp_path / "offsets"
     task = FileOffsets("a", path)

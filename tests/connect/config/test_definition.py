@@ -91,9 +91,9 @@ def test_values_are_typed_and_defaults_are_there() -> None:
             },
         ),
         (
-            {"name": "a", "on": "maybe", "topics": "a,,b", "file": ""},
+            {"name": "a", "on": "a: b", "topics": "a,,b", "file": ""},
             {
-                "on": ["Invalid value maybe for configuration on: Expected value to be either true or false"],
+                "on": ["Invalid value a: b for configuration on: Expected value to be either true or false"],
                 "topics": ["Configuration 'topics' values must not be empty."],
                 "file": ["Invalid value  for configuration file: String must be non-empty"],
             },

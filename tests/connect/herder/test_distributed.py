@@ -50,6 +50,7 @@ class Workers:
         self._more = {name.replace("_", "."): text for name, text in more.items()}
         self._bootstrap = bootstrap
         self._group = group
+        self.is_leading_by_transactions = True
         self.all: dict[str, tuple[DistributedHerder, Recorder, Cluster]] = {}
 
     async def add(self, number: int) -> None:
@@ -57,7 +58,8 @@ class Workers:
         cluster = Cluster(parse_bootstrap(self._bootstrap))
         runner = Recorder()
         worker = {**properties(self._group), "bootstrap.servers": self._bootstrap, **self._more}
-        leading = LeaderWriter(worker, worker["config.storage.topic"])
+        writer = LeaderWriter(worker, worker["config.storage.topic"])
+        leading = writer if self.is_leading_by_transactions else None
         herder = DistributedHerder(
             worker, url, QuietPlugins(), runner, cluster, self._send, OwnOffsets(worker), leading
         )
@@ -152,6 +154,23 @@ def test_producers_of_earlier_tasks_are_fenced_once_for_each_configuration() -> 
         keys = [key for key, _, _ in records_of(broker.bootstrap, "fences-configs")]
         wanted = [key for key in keys if key in (b"commit-a", b"tasks-fencing-a")]
         assert wanted == [b"commit-a", b"tasks-fencing-a"] * (len(wanted) // 2)
+
+
+def test_a_configuration_that_the_topic_does_not_take_is_refused_with_the_reason() -> None:
+    async def main(bootstrap: str) -> None:
+        workers = Workers(bootstrap, "large", exactly_once_source_support="disabled")
+        workers.is_leading_by_transactions = False
+        await workers.add(1)
+        try:
+            await until(lambda: any(herder.is_leader for herder, _, _ in workers.all.values()))
+            with pytest.raises(Refused, match=r"Error writing connector configuration to Kafka: .*LARGE"):
+                await workers.leader().put("a", {**CONFIG, "big": "x" * 1_100_000}, is_new=True)
+            assert not workers.leader().state.connectors
+        finally:
+            await workers.remove("http://worker:1/")
+
+    with Broker() as broker:
+        asyncio.run(main(broker.bootstrap))
 
 
 def test_a_leader_fences_the_one_before_and_writes_all_records_or_none() -> None:

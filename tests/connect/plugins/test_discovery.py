@@ -41,6 +41,11 @@ def test_a_connector_is_found_by_all_its_names(name: str) -> None:
     assert plugins_with(thing).find(name) is thing
 
 
+def test_a_converter_of_headers_is_found_as_apache_finds_it() -> None:
+    found = {Plugins().find(name, (Kind.HEADER_CONVERTER,)).name for name in ("String", "StringConverter")}
+    assert found == {"org.apache.kafka.connect.storage.StringConverter"}
+
+
 def test_unknown_names_are_refused_with_what_is_known() -> None:
     plugins = plugins_with(Known(Kind.SOURCE, "my.files:Thing", (JAVA,)))
     with pytest.raises(UnknownPluginError, match="no connector is called 'org.example.Other'.*" + JAVA):

@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.testing.waiting import wait_until
 from connect.rest.talk import Talk
-from connect.rest.validation import messages, named, validations
+from connect.rest.validation import messages, named, plugin_versions, validations
 from connect.rest.worded import BROKEN, SINK, SOURCE, TRANSFORMS
 from connect.worker_processes import FILE_SINK, FILE_SOURCE
 
@@ -402,6 +402,7 @@ SCENARIOS: tuple[Callable[[Talk], None], ...] = (
     plugins,
     validations,
     messages,
+    plugin_versions,
     loggers,
     secrets,
     restarts_of_what_failed,

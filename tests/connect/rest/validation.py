@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from connect.rest.talk import Talk
 from connect.rest.worded import SINK, SOURCE, TRANSFORMS
-from connect.worker_processes import FILE_SINK, FILE_SOURCE, JSON
+from connect.worker_processes import FILE_SINK, FILE_SOURCE, JSON, SIMPLE_HEADERS
 
 
 def validations(talk: Talk) -> None:
@@ -93,6 +94,32 @@ def messages(talk: Talk) -> None:
     }
     check("Sink", clients, named("override"))
     talk.ask("POST", "/connectors", {"name": 17, "config": {}})
+
+
+def plugin_versions(talk: Talk) -> None:
+    """Versions that a configuration demands of its plugins (KIP-891): right and wrong ones, ranges."""
+    hoist, tombstones = f"{TRANSFORMS}HoistField$Value", f"{TRANSFORMS}predicates.RecordIsTombstone"
+    plugins = {
+        "header.converter": {"header.converter": SIMPLE_HEADERS},
+        "transforms.t": {"transforms": "t", "transforms.t.type": hoist, "transforms.t.field": "f"},
+        "predicates.p": {"predicates": "p", "predicates.p.type": tombstones},
+    }
+    path = "/connector-plugins/FileStreamSource/config/validate"
+    for demand in ("4.3.1", " 4.3.1 ", "4.3.1.0", "latest", "[4.3.1]", "[4.0,5.0)", "(,4.3.1]", "[1,2),[4,5)",
+                   "4.3", "4.3.0", "4.3.1-SNAPSHOT", "[4.4,)", "(,4.3.1)", "wrong", "", "(1)", "[1,1)",
+                   "[2,1]", "[1,2),3"):  # fmt: skip
+        for name, named_by in plugins.items():
+            wanted = {**SOURCE, "name": "v", **named_by, f"{name}.plugin.version": demand}
+            talk.ask("PUT", path, wanted, keeps=sorted_errors)
+    talk.ask("PUT", path, {**SOURCE, "name": "v", "connector.plugin.version": "[4,5)"}, keeps=errors_only)
+    for name in ("FileStreamSource", hoist):
+        for demand in ("4.3.1", "[4.0,5.0)", "4.3.0", "latest", "", "[5"):
+            talk.ask("GET", f"/connector-plugins/{name}/config?version={quote(demand)}", keeps=len)
+
+
+def sorted_errors(body: dict[str, Any]) -> Any:
+    """The settings with errors of plugins that do not load come in no order."""
+    return sorted(errors_only(body)["wrong"], key=lambda each: str(each["name"]))
 
 
 def errors_only(body: dict[str, Any]) -> Any:

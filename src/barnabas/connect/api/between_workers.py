@@ -22,14 +22,22 @@ from barnabas.services.routes import ServiceRoute
 
 SENT_ALONG = ("content-type", "accept", "authorization", SIGNATURE, ALGORITHM)
 SENT_BACK = ("content-type", "location", "www-authenticate")
-TIMEOUT_S = 90.0
+TIMEOUT_S, CONNECT_TIMEOUT_S = 90.0, 10.0
 HOPS = {None: "true", "true": "false"}
+AWAY = (
+    "Cannot complete request momentarily due to no connection to the worker {}, likely because it ended and "
+    "a rebalance is expected."
+)
 CONFLICT = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 
 
 class Messenger:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self._client = httpx.AsyncClient(verify=tls or True, timeout=TIMEOUT_S, trust_env=False)
+        self._client = httpx.AsyncClient(
+            verify=tls or True,
+            timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            trust_env=False,
+        )
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -51,6 +59,8 @@ class Messenger:
                 headers=headers,
                 content=await request.body(),
             )
+        except (httpx.ConnectError, httpx.ConnectTimeout):  # nothing was sent: the caller may try again
+            raise ApiError(409, 409, AWAY.format(url)) from None
         except httpx.HTTPError as error:
             raise ApiError(
                 500, 500, f"IO Error trying to forward REST request to {url}: {error or type(error).__name__}"

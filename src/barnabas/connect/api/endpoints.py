@@ -21,10 +21,11 @@ from barnabas.connect.herder.states import Target
 from barnabas.connect.herder.validation import key_body
 from barnabas.connect.plugins import CONNECTORS
 from barnabas.connect.plugins.errors import ConnectError
+from barnabas.connect.plugins.known import APACHE_VERSION, Known
+from barnabas.connect.plugins.versions import mismatch
 from barnabas.services.errors import ApiError
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-VERSION = "4.3.1"
 TASK = re.compile(r"[+-]?[0-9]{1,10}")
 
 
@@ -79,7 +80,7 @@ class Endpoints:
 
     async def root(self, request: Request) -> Response:
         return JSONResponse(
-            {"version": VERSION, "commit": "barnabas", "kafka_cluster_id": self._cluster_id()}
+            {"version": APACHE_VERSION, "commit": "barnabas", "kafka_cluster_id": self._cluster_id()}
         )
 
     async def health(self, request: Request) -> Response:
@@ -222,6 +223,7 @@ class Endpoints:
         plugin = request.path_params["plugin"]
         for known in self.herder.plugins.list():
             if plugin in known.spellings():
+                check_version(known, request.query_params.get("version"))
                 try:
                     definition = known.load().CONFIG
                 except ConnectError as error:
@@ -281,6 +283,15 @@ def task_of(request: Request) -> int:
     if not TASK.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
         raise ApiError(404, 404, "HTTP 404 Not Found")
     return int(text)
+
+
+def check_version(known: Known, wanted: str | None) -> None:
+    try:
+        problem = mismatch(known.name, known.version, wanted)
+    except ValueError:
+        problem = f"Invalid version specification: {wanted}"
+    if problem is not None:
+        raise ApiError(400, 400, problem)
 
 
 def is_same_plugin(plugin: str, given: str) -> bool:

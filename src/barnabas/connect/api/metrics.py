@@ -152,7 +152,7 @@ class WorkerBeans:
 
     def _connectors(self) -> Iterator[Bean]:
         herder = self._herder
-        names = {name: each.version for name, each in list(herder.running.items())}
+        names = {name: herder.version(name) or "" for name in list(herder.running)}
         texts: dict[str, Callable[[str], str]] = {
             "status": lambda name: str(
                 found.state if (found := herder.statuses.get((name, None))) else "UNASSIGNED"

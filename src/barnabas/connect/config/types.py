@@ -98,7 +98,7 @@ def parse_text(name: str, text: str, kind: ConfigType) -> Any:
     try:
         return parse_value(name, kind.lower(), text)
     except SettingsError as error:
-        raise invalid(name, text, error.reason.split(": ", 1)[-1]) from None
+        raise invalid(name, text, error.reason.rpartition(": ")[2]) from None
 
 
 def config_text(value: object) -> str | None:

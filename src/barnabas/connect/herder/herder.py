@@ -214,7 +214,7 @@ class Herder(Commands):
             return
         state = State(target.value)
         if self._state_of((name, None)) is not state:
-            await self._tell((name, None), state, None, self._version(name))
+            await self._tell((name, None), state, None, self.version(name))
         if target is Target.STOPPED and self.state.tasks.get(name):
             try:
                 await self.publish_tasks(name, [])
@@ -246,7 +246,7 @@ class Herder(Commands):
         except Exception:
             await self._fail(name, running, traceback.format_exc())
             return
-        await self._tell((name, None), State.RUNNING, None, running.version)
+        await self._tell((name, None), State.RUNNING, None, self.version(name))
         if not self.publishes_here():  # a request to the leader may take long
             self._configuring.ask(running, configs)
             return
@@ -260,7 +260,7 @@ class Herder(Commands):
         trace = self._without_secrets(name, trace)
         log.error("connector %s failed: %s", name, trace)
         running.failure = trace
-        await self._tell((name, None), State.FAILED, trace, self._version(name))
+        await self._tell((name, None), State.FAILED, trace, self.version(name))
 
     async def _publish_changed(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         if configs != self.state.tasks.get(name) or name in self.state.inconsistent:
@@ -335,7 +335,7 @@ class Herder(Commands):
                 (task.connector, task.task),
                 State.FAILED,
                 traceback.format_exc(),
-                self._version(task.connector),
+                self.version(task.connector),
             )
 
     async def _is_ready(self, task: TaskId, running: RunningTask) -> bool:
@@ -384,7 +384,7 @@ class Herder(Commands):
         def follow() -> None:
             if self._tasks.get(task) is running:
                 running.has_failed = State(state) is State.FAILED
-                version = self._version(task.connector)
+                version = self.version(task.connector)
                 place = (task.connector, task.task)
                 self._tell_soon(self._tell(place, State(state), trace, version))
 
@@ -413,12 +413,6 @@ class Herder(Commands):
     def _state_of(self, place: Place) -> State | None:
         found = self.statuses.get(place)
         return found.state if found is not None and found.worker_id == self.worker_id else None
-
-    def _version(self, name: str) -> str | None:
-        try:
-            return self.plugins.connector(self.state.connectors[name]["connector.class"]).VERSION
-        except Exception:
-            return None
 
     async def write(self, changes: Sequence[Record]) -> None:
         for key, value in changes:

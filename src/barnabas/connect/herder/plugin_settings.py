@@ -6,7 +6,7 @@ know: what a connector itself defines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.config.secrets import HIDDEN, is_secret
 from barnabas.connect.plugins import Kind, Plugins
 from barnabas.connect.plugins.errors import ConnectError
+from barnabas.connect.plugins.versions import mismatch, spans_of
 
 ALIASES_MAX = 100
 PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
@@ -67,6 +68,46 @@ def version_of(plugins: Plugins, name: str | None, kinds: Sequence[Kind]) -> str
         return plugins.find(name, kinds).version if name else None
     except ConnectError:
         return None
+
+
+def version_problem(
+    plugins: Plugins, name: str | None, kinds: Sequence[Kind], wanted: str | None
+) -> str | None:
+    """The error for a version that the plugin does not have (KIP-891); ValueError for a demand that makes no
+    sense, which is checked where no plugin is named, too."""
+    try:
+        known = plugins.find(name, kinds) if name else None
+    except ConnectError:
+        known = None
+    if known is not None:
+        return mismatch(known.name, known.version, wanted)
+    if wanted is not None:
+        spans_of(wanted)
+    return None
+
+
+def named_plugins(given: Mapping[str, str], kind: str) -> Iterator[tuple[str, str, Sequence[Kind]]]:
+    """Settings that name plugins: that of the class, that of its version, the kinds it may have."""
+    yield "connector.class", f"connector{VERSION}", (Kind(kind),) if kind else ()
+    for side, wanted in SIDES.items():
+        yield f"{side}.converter", f"{side}.converter{VERSION}", (wanted,)
+    for word, wanted in (("transforms", Kind.TRANSFORMATION), ("predicates", Kind.PREDICATE)):
+        for alias in dict.fromkeys(aliases(given, word)[:ALIASES_MAX]):
+            yield f"{word}.{alias}.type", f"{word}.{alias}{VERSION}", (wanted,)
+
+
+def version_problems(given: Mapping[str, str], plugins: Plugins, kind: str) -> list[tuple[str, str]]:
+    """Errors by setting, of versions and of the classes that do not have them."""
+    found: list[tuple[str, str]] = []
+    for setting, version, kinds in named_plugins(given, kind):
+        named: tuple[str, ...] = (setting, version)
+        try:
+            problem = version_problem(plugins, given.get(setting), kinds, given.get(version))
+        except ValueError as error:
+            problem, named = str(error), (version,) if setting.endswith(".converter") else named
+        if problem is not None:
+            found += [(each, problem) for each in named if each in given]
+    return found
 
 
 def names_of(plugins: Plugins, kind: Kind) -> tuple[str, ...]:

@@ -57,7 +57,6 @@ class RunningConnector:
         self.name = name
         self.raw = dict(raw)
         self.config: dict[str, str] = {}
-        self.version = ""
         self.failure = ""  # the trace, once it failed
         self._calls = threading.Lock()
         self._is_left_behind = False
@@ -72,7 +71,7 @@ class RunningConnector:
         reconfigure: Callable[[], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        self.config, self.version = dict(config), found.VERSION
+        self.config = dict(config)
         self._connector = found()
         settings = self._connector.CONFIG.parse(self.config)
         context = self._context = ConnectorContext(self.name, self.config, reconfigure, failed)

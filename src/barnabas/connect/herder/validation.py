@@ -27,6 +27,7 @@ from barnabas.connect.herder.plugin_settings import (
     converter_settings,
     offer_plugins,
     override_settings,
+    version_problems,
 )
 from barnabas.connect.plugins import Connector, Plugins
 from barnabas.connect.plugins.errors import ConnectError, UnknownPluginError
@@ -67,6 +68,13 @@ class Validation:
 
     def add_error(self, name: str, message: str) -> None:
         self.values.setdefault(name, ConfigValue(name)).errors.append(message)
+
+    def add_null(self, name: str) -> None:
+        """A null that was given: it stands for no default, and nothing is missing."""
+        self.add_error(name, NULL_VALUE)
+        found = self.values[name]
+        found.value = None
+        found.errors = [each for each in found.errors if each != missing(name)]
 
     def body(self) -> dict[str, Any]:
         configs = []
@@ -178,14 +186,14 @@ def validate(
             result.keys[each.name] = key
             if key.group is not None and key.group not in result.groups:
                 result.groups.append(key.group)
-    problems += more
+    problems += [*more, *version_problems(given, plugins, found.KIND)]
     for setting, message in problems:
         result.add_error(setting, message)
         if message.endswith(NOT_FOUND):
             result.values[setting].value = None  # as a value that cannot be parsed
     for setting, value in config.items():
         if value is None:
-            result.add_error(setting, NULL_VALUE)
+            result.add_null(setting)
     check_kind(result, found, given, worker)
     for setting, messages in connector_errors(found, given).items():
         for message in messages:

@@ -16,7 +16,7 @@ from barnabas.connect.herder.config_state import ConfigState
 from barnabas.connect.herder.errors import Refused, not_found
 from barnabas.connect.herder.offsets import Offsets
 from barnabas.connect.herder.states import Status
-from barnabas.connect.plugins import Plugins
+from barnabas.connect.plugins import ConnectError, Known, Plugins
 
 Place = tuple[str, int | None]  # a connector, or one of its tasks
 
@@ -32,11 +32,21 @@ class WorkerState:
         self.offsets = Offsets()
         self.topics: dict[str, dict[str, int]] = {}  # by connector: the topics it used, with a task
 
-    def kind(self, name: str) -> str:
+    def plugin(self, name: str) -> Known | None:
+        """The plugin of a connector, if it is known."""
         try:
-            return self.plugins.connector(self.state.connectors[name]["connector.class"]).KIND
+            given = {"class": self.state.connectors[name]["connector.class"]}
+            return self.plugins.find(self.providers.resolve(given)["class"])
         except Exception:
-            return "unknown"
+            return None
+
+    def kind(self, name: str) -> str:
+        found = self.plugin(name)
+        return "unknown" if found is None else str(found.kind)
+
+    def version(self, name: str) -> str | None:
+        found = self.plugin(name)
+        return None if found is None else found.version
 
     def config(self, name: str) -> dict[str, str]:
         found = self.state.connectors.get(name)
@@ -46,10 +56,10 @@ class WorkerState:
 
     def definition(self, name: str) -> ConfigDef | None:
         """The settings of a connector's class, if it is known."""
+        found = self.plugin(name)
         try:
-            given = {"class": self.state.connectors[name]["connector.class"]}
-            return self.plugins.connector(self.providers.resolve(given)["class"]).CONFIG
-        except Exception:
+            return None if found is None else found.load().CONFIG
+        except ConnectError:
             return None
 
     def shown_config(self, name: str, config: Mapping[str, str]) -> dict[str, str | None]:

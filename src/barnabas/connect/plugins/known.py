@@ -27,13 +27,14 @@ class Kind(StrEnum):
 
 
 CONNECTORS = (Kind.SINK, Kind.SOURCE)
+APACHE, APACHE_VERSION = "org.apache.kafka.", "4.3.1"
 SUFFIXES = {  # what a short name may leave out
-    Kind.SINK: "Connector",
-    Kind.SOURCE: "Connector",
-    Kind.TRANSFORMATION: "Transformation",
-    Kind.PREDICATE: "Predicate",
-    Kind.CONVERTER: "Converter",
-    Kind.HEADER_CONVERTER: "HeaderConverter",
+    Kind.SINK: ("Connector",),
+    Kind.SOURCE: ("Connector",),
+    Kind.TRANSFORMATION: ("Transformation",),
+    Kind.PREDICATE: ("Predicate",),
+    Kind.CONVERTER: ("Converter",),
+    Kind.HEADER_CONVERTER: ("HeaderConverter", "Converter"),
 }
 
 
@@ -44,7 +45,12 @@ class Known:
     kind: Kind
     target: str
     names: tuple[str, ...] = ()
-    version: str = __version__
+    own_version: str = __version__
+
+    @property
+    def version(self) -> str:
+        """The version of Apache Kafka for a plugin that stands for a class of Apache's, else its own."""
+        return APACHE_VERSION if self.name.startswith(APACHE) else self.own_version
 
     @property
     def name(self) -> str:
@@ -70,6 +76,5 @@ class Known:
         for full in [*self.names, self.target.replace(":", ".")]:
             simple = full.rpartition(".")[2]
             found.add(simple)
-            if simple != (short := simple.removesuffix(SUFFIXES[self.kind])) and short:
-                found.add(short)
-        return found
+            found.update(simple.removesuffix(suffix) for suffix in SUFFIXES[self.kind])
+        return found - {""}

@@ -21,6 +21,7 @@ from barnabas.client.core.errors import ClientError, NoTopic
 from barnabas.client.core.fetching import ConsumerRecord, DamagedBatch
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.producer import NewRecord, Producer, ProducerSettings
+from barnabas.connect.herder.errors import Refused
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 
 log = logging.getLogger("barnabas.connect")
@@ -91,17 +92,20 @@ class InternalTopics:
         await self._producer.close()
 
     async def write(self, setting: str, records: Sequence[Bytes]) -> None:
-        """Write records; returns when they are read back."""
+        """Write records; returns when they are read back. Refused if the broker does not take them."""
         topic = self._topics[setting]
         count = await self._cluster.partitions_of(topic.name)
         partition = 0 if count == 1 else None
         found = await self._producer.send_all(
             topic.name, [NewRecord(partition, key, value) for key, value in records]
         )
-        for each in found:
-            if isinstance(each, KafkaError):
-                raise each
-            await each.done
+        try:
+            for each in found:
+                if isinstance(each, KafkaError):
+                    raise each
+                await each.done
+        except KafkaError as error:
+            raise Refused(500, f"Error writing connector configuration to Kafka: {error}") from error
         await self.read_to_end(setting)
 
     async def send(self, setting: str, key: bytes, value: bytes | None) -> None:

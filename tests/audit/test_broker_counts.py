@@ -311,3 +311,25 @@ def test_headers_are_counted_as_records_would_be(
     found = {entry.bucket_ms: entry.tally.counted for entry in counts.entries(0)}
     assert found == {bucket: count for bucket, count in truth.items() if count}
     assert (counts.end, counts.batches) == (offset, len(batches))
+
+
+def test_records_of_more_buckets_than_a_message_holds_take_several(
+    counting: Broker, new_topic: NewTopic
+) -> None:
+    """A producer with random timestamps: readers refuse messages that are too long."""
+    topic = new_topic()
+    stamps = [T0 + number * 7 % 1_200 * WIDTH for number in range(1_200)]
+    produce(counting, topic, stamps, **{"linger.ms": 500})
+    wait_for_counts(counting.bootstrap, topic, "cluster", dict.fromkeys(stamps, 1))
+
+
+def test_a_partition_with_more_than_one_message_counts_is_caught_up_with_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("barnabas.broker.audit.cluster_counter.PARTITION_BYTES_MAX", 1)
+    monkeypatch.setattr("barnabas.broker.audit.log_counts.SLICE_BYTES", 4_096)
+    slow = {**COUNTS, "barnabas.audit.counts.interval.ms": "1500"}
+    with Broker(overrides=slow) as broker:
+        broker.create_topic("orders", 1)
+        produce(broker, "orders", [T0] * 20_000, **{"batch.size": 1_000})
+        wait_for_counts(broker.bootstrap, "orders", "cluster", {T0: 20_000})

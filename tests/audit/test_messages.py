@@ -31,15 +31,18 @@ entries = st.builds(
     st.builds(Tally, numbers, numbers, numbers, numbers, numbers, st.integers(0, 2**64 - 1)),
     st.integers(-1, 1000),
     delays,
+    st.integers(-1, 2**40),
 )
-texts = st.text(max_size=30)
+texts = st.text(max_size=30).filter(str.isprintable)
+widths = st.sampled_from([1_000, 600_000, 86_400_000])
 messages = st.builds(
     lambda tier, topic, host, stream, kind, start, size, time_ms, some, *others: CountMessage(
         tier, topic, host, stream, kind, start, start + size, time_ms, tuple(some), *others
     ),
     texts, texts, texts, texts, st.sampled_from(StreamKind), numbers, st.integers(1, 100), numbers,
-    st.lists(entries, max_size=3), st.integers(1, 10**8), texts, numbers, st.booleans(),
-    st.integers(-1, 2**31), st.integers(-1, 2**40),
+    st.lists(entries, max_size=3), widths, texts, numbers, st.booleans(),
+    st.integers(-1, 2**31), st.integers(-1, 2**40), numbers, st.booleans(),
+    st.booleans(),
 )  # fmt: skip
 
 
@@ -67,6 +70,10 @@ def test_bytes_that_are_no_message_are_refused(value: bytes) -> None:
         {"topic": None},
         {"topic": "x" * 1001},
         {"time": "now"},
+        {"time": 2**63},
+        {"width": 7_000_000},
+        {"counts": [{"bucket": 0, "count": 1, "delays": {"1000000": 1}}]},
+        {"counts": [{"bucket": 0, "count": 1, "delays": 5}]},
     ],
 )
 def test_a_message_with_a_wrong_field_is_refused(change: dict[str, object]) -> None:

@@ -378,7 +378,8 @@ def test_old_buckets_are_forgotten_and_cells_are_bounded() -> None:
     for number in range(10):
         entry = (Entry(T0 + number * WIDTH, Tally(1), 0),)
         ledger.apply(
-            CountMessage("cluster", "t", "h", "s", StreamKind.OFFSETS, number, number + 1, 0, entry, WIDTH), 0
+            CountMessage("cluster", "t", "h", "s", StreamKind.OFFSETS, number, number + 1, 0, entry, WIDTH),
+            T0 + number * WIDTH,
         )
     assert sorted(bucket for _, bucket in ledger.columns) == [T0 + number * WIDTH for number in (7, 8, 9)]
     ledger.forget_before(T0 + 10 * WIDTH)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from audit.counted import counts, report_of, row_of
+from audit.counted import counts, ledger_of, report_of, row_of
 from barnabas.audit import PRODUCER, consumer
 from barnabas.audit.lake.topics import audited
 from barnabas.spark.basics.settings import OptionError
@@ -36,12 +36,14 @@ def write(spark: Any, broker: Any, topic: str, **options: str) -> None:
         f"timestamp_millis({T0} + (id % 2) * 600000) as timestamp",
     )
     target = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, **options}
-    rows.write.format("barnabas").options(**target, **audited()).mode("append").save()
+    rows.write.format("barnabas").options(**target, **audited(sums="true")).mode("append").save()
 
 
-def read(spark: Any, broker: Any, topic: str, tier: str, columns: str = "*") -> Any:
+def read(spark: Any, broker: Any, topic: str, tier: str, columns: str = "*", **settings: str) -> Any:
     options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}
-    return spark.read.format("barnabas").options(**options, **audited(tier)).load().select(columns)
+    return (
+        spark.read.format("barnabas").options(**options, **audited(tier, **settings)).load().select(columns)
+    )
 
 
 def test_rows_that_are_written_and_read_are_counted_once(spark: Any, broker: Any, topic: str) -> None:
@@ -54,6 +56,18 @@ def test_rows_that_are_written_and_read_are_counted_once(spark: Any, broker: Any
     assert counts(broker.bootstrap, topic, tier) == {T0: 150, T0 + 600_000: 150}
     row = row_of(report_of(broker.bootstrap), topic, tier)
     assert (row["expected"], row["seen"], row["missing"], row["extra"]) == (150, 150, 0, 0)
+
+
+def test_sums_of_contents_are_the_same_where_rows_are_written_and_read(
+    spark: Any, broker: Any, topic: str
+) -> None:
+    """The query asks for the value alone: the audit sees keys too."""
+    write(spark, broker, topic)
+    assert read(spark, broker, topic, consumer("sums"), "value", sums="true").count() == ROWS
+    columns = ledger_of(broker.bootstrap).columns
+    for bucket in (T0, T0 + 600_000):
+        written, seen = (columns[topic, bucket][tier].total for tier in (PRODUCER, consumer("sums")))
+        assert written.summed == 150 and written == seen
 
 
 def test_rows_that_a_transaction_lost_are_not_counted(spark: Any, broker: Any, topic: str) -> None:

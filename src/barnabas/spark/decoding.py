@@ -59,9 +59,8 @@ class Decoding:
         needed = [OFFSET] if self._formats else []
         if any(each.ids_in_headers for each in self._formats):
             needed.append(HEADERS)
-        if self._options.interceptors.names:
-            needed.append(TIMESTAMP)
-        return (*columns, *(name for name in needed if name not in columns))
+        needed += self._options.interceptors.columns
+        return (*columns, *(name for name in dict.fromkeys(needed) if name not in columns))
 
     def apply(self, batch: pa.RecordBatch, place: TopicPartition) -> pa.RecordBatch:
         if not self._formats:

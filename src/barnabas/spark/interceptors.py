@@ -26,8 +26,9 @@ SETTINGS = "interceptor."
 class Reading(Protocol):
     """Sees one range of offsets of one partition."""
 
-    def read(self, timestamps: pa.Array) -> None:
-        """Some rows of the range, in order: their timestamps in microseconds."""
+    def read(self, rows: pa.RecordBatch) -> None:
+        """Some rows of the range, in order, with the columns that the interceptor asked for: timestamps are
+        in microseconds, keys and values as the log has them."""
 
     def ended(self) -> None:
         """Every row of the range was read. Not called if the query stops before."""
@@ -51,6 +52,10 @@ class Interceptor(Protocol):
 
     def __init__(self, settings: Mapping[str, str], client: ClientSettings) -> None: ...
 
+    @staticmethod
+    def columns(settings: Mapping[str, str]) -> tuple[str, ...]:
+        """The columns that a reading needs to see."""
+
     def reading(self, cluster: WorkerCluster, asked: OffsetRange) -> Reading: ...
 
     def writing(self, cluster: WorkerCluster) -> Writing: ...
@@ -62,6 +67,12 @@ class Interceptors:
 
     names: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that they need to see, each once."""
+        wanted = (each for name in self.names for each in class_named(name).columns(dict(self.settings)))
+        return tuple(dict.fromkeys(wanted))
 
     def make(self, client: ClientSettings) -> Sequence[Interceptor]:
         made = []

@@ -30,7 +30,7 @@ from pyspark.sql.streaming.datasource import (
 from barnabas.spark import worker
 from barnabas.spark.basics.cluster import shared_cluster
 from barnabas.spark.basics.settings import OptionError
-from barnabas.spark.decoding import TIMESTAMP, Decoding, ddl_of
+from barnabas.spark.decoding import Decoding, ddl_of
 from barnabas.spark.options import SourceOptions, source_options
 from barnabas.spark.planner import Planner
 from barnabas.spark.planning import limited
@@ -116,7 +116,7 @@ def read_range(
     for chunk in fetcher.chunks():
         batch = table.batch(chunk, chunk.first, asked.stop)
         for each in readings:
-            each.read(batch.column(TIMESTAMP))
+            each.read(batch)
         for start in range(0, batch.num_rows, ROWS_A_BATCH):
             yield decoding.apply(batch.slice(start, ROWS_A_BATCH), asked.place)
     for each in readings:

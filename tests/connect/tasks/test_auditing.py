@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from audit.counted import counts
+from audit.counted import counts, ledger_of
 from barnabas.audit import PRODUCER, sink
 from barnabas.audit.core.messages import CountMessage
 from barnabas.audit.counters.audit_counter import AuditSettings
@@ -23,7 +23,7 @@ from barnabas.testing.waiting import wait_until
 from connect.tasks.parts import States, runner, seen
 from connect.tasks.test_loops import sink_config, source_config
 
-AUDIT = {"barnabas_audit_enable": "true"}
+AUDIT = {"barnabas_audit_enable": "true", "barnabas_audit_sums": "true"}
 PLACE = TopicPartition("orders", 0)
 IDS = {"orders": bytes(16)}
 
@@ -52,6 +52,10 @@ def test_a_source_and_a_sink_behind_it_count_the_same(
     tasks.stop_all()
     until(lambda: total(bootstrap, barnabas_topic, PRODUCER) == 65)
     assert total(bootstrap, barnabas_topic, sink("kept")) == 65
+    columns = ledger_of(bootstrap).columns
+    for column in (each for (name, _), each in columns.items() if name == barnabas_topic):
+        written, kept = column[PRODUCER].total, column[sink("kept")].total
+        assert written.summed == written.counted and written == kept
 
 
 class Sent(SinkAudit):

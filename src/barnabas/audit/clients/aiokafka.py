@@ -14,7 +14,7 @@ from typing import Any
 import aiokafka  # type: ignore[import-untyped]
 
 from barnabas.audit.clients.keyword_login import settings_of_keywords
-from barnabas.audit.core.messages import NO_PARTITION
+from barnabas.audit.core.messages import NO_OFFSET, NO_PARTITION
 from barnabas.audit.core.tiers import PRODUCER, consumer
 from barnabas.audit.counters.audit_counter import AuditCounter, TransactionCounts
 
@@ -86,15 +86,17 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc]
                     self.audit.failed(topic, each)
                 return
             written = settled.result()
+            offset = NO_OFFSET
             if written is None:  # acks=0: what was sent is all that is known
                 written_ms, partition = sent_ms, NO_PARTITION if sent_to is None else sent_to
             else:
                 partition, has_append_time = written.partition, written.timestamp_type == LOG_APPEND_TIME
+                offset = max(written.offset, NO_OFFSET)
                 keeps = is_batch and not has_append_time
                 written_ms = sent_ms if keeps else [written.timestamp] * len(sent_ms)
             for each in written_ms:
                 content = self.audit.content(*parts, each) if parts is not None else None
-                counts.count(topic, each, partition, content=content)
+                counts.count(topic, each, partition, content=content, offset=offset)
 
         future.add_done_callback(done)
 
@@ -135,6 +137,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     def __init__(self, *topics: str, audit: AuditCounter | None = None, **configs: Any) -> None:
         group = configs.get("group_id") or "(none)"
         self.audit = audit or AuditCounter(settings_of_keywords(configs), consumer(group))
+        self.audit.sees_aborted = configs.get("isolation_level") != "read_committed"
         super().__init__(*topics, **configs)
 
     async def getone(self, *partitions: Any) -> Any:
@@ -144,7 +147,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
     def _count(self, record: Any) -> None:
         content = self.audit.content(record.key, record.value, record.timestamp)
-        self.audit.count(record.topic, record.timestamp, record.partition, content=content)
+        place = (record.topic, record.timestamp, record.partition)
+        self.audit.count(*place, content=content, offset=record.offset)
 
     async def commit(self, *arguments: Any, **named: Any) -> None:
         await super().commit(*arguments, **named)

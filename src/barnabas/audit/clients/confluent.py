@@ -14,6 +14,7 @@ from typing import Any
 import confluent_kafka
 
 from barnabas.audit.clients.librdkafka_login import login_of
+from barnabas.audit.core.messages import NO_OFFSET
 from barnabas.audit.core.tiers import PRODUCER, consumer
 from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings, TransactionCounts
 
@@ -26,6 +27,12 @@ def settings_of(config: Mapping[str, Any]) -> AuditSettings:
     """The settings of a client's counter: the same brokers and the same login."""
     servers = config.get("bootstrap.servers") or config.get("metadata.broker.list")
     return AuditSettings.with_login({**config, "bootstrap.servers": servers}, login_of(config))
+
+
+def offset_of(message: Any) -> int:
+    """The offset of a record; it is not known with acks=0."""
+    offset = message.offset()
+    return NO_OFFSET if offset is None or offset < 0 else int(offset)
 
 
 class AuditedProducer:
@@ -65,7 +72,8 @@ class AuditedProducer:
             if error is None:
                 stamp = message.timestamp()[1]
                 content = self.audit.content(message.key(), message.value(), stamp)
-                counts.count(message.topic(), stamp, message.partition(), content=content)
+                place = (message.topic(), stamp, message.partition())
+                counts.count(*place, content=content, offset=offset_of(message))
             else:
                 self.audit.failed(message.topic(), message.timestamp()[1], message.partition())
             if callback is not None:
@@ -106,6 +114,7 @@ class AuditedConsumer:
 
     def __init__(self, config: Mapping[str, Any], *arguments: Any, audit: AuditCounter | None = None) -> None:
         self.audit = audit or AuditCounter(settings_of(config), consumer(config["group.id"]))
+        self.audit.sees_aborted = config.get("isolation.level") == "read_uncommitted"
         super().__init__(dict(config), *arguments)  # type: ignore[call-arg]
 
     def poll(self, *arguments: Any, **named: Any) -> Any:
@@ -123,7 +132,8 @@ class AuditedConsumer:
         if message is not None and message.error() is None:
             stamp = message.timestamp()[1]
             content = self.audit.content(message.key(), message.value(), stamp)
-            self.audit.count(message.topic(), stamp, message.partition(), content=content)
+            place = (message.topic(), stamp, message.partition())
+            self.audit.count(*place, content=content, offset=offset_of(message))
 
     def commit(self, *arguments: Any, **named: Any) -> Any:
         done = super().commit(*arguments, **named)  # type: ignore[misc]

@@ -40,13 +40,14 @@ class AuditProducer:
 
 
 class AuditConsumer:
-    """Counts records that a poll returns."""
+    """Counts records that a poll returns. `sees_aborted`: of a consumer without `read_committed`."""
 
-    def __init__(self, audit: AuditCounter) -> None:
+    def __init__(self, audit: AuditCounter, *, sees_aborted: bool = False) -> None:
         self.audit = audit
+        audit.sees_aborted = sees_aborted
 
     def on_consume(self, records: Sequence[ConsumerRecord]) -> None:
         for record in records:
             stamp = record.timestamp
             content = self.audit.content(record.key, record.value, stamp)
-            self.audit.count(record.topic, stamp, record.partition, content=content)
+            self.audit.count(record.topic, stamp, record.partition, content=content, offset=record.offset)

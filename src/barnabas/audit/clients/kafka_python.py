@@ -12,6 +12,7 @@ from typing import Any
 import kafka  # type: ignore[import-untyped]
 
 from barnabas.audit.clients.keyword_login import settings_of_keywords
+from barnabas.audit.core.messages import NO_OFFSET
 from barnabas.audit.core.tiers import PRODUCER, consumer
 from barnabas.audit.counters.audit_counter import AuditCounter, TransactionCounts
 
@@ -35,7 +36,8 @@ class KafkaProducer(kafka.KafkaProducer):  # type: ignore[misc]
         def acknowledged(written: Any) -> None:
             stamp = written.timestamp
             content = self.audit.content(*parts, stamp) if parts is not None else None
-            counts.count(written.topic, stamp, written.partition, content=content)
+            offset = max(written.offset, NO_OFFSET)
+            counts.count(written.topic, stamp, written.partition, content=content, offset=offset)
 
         future.add_callback(acknowledged)
         future.add_errback(lambda error: self.audit.failed(topic, sent_ms or NO_TIMESTAMP))
@@ -87,6 +89,7 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
     def __init__(self, *topics: str, audit: AuditCounter | None = None, **configs: Any) -> None:
         group = configs.get("group_id") or "(none)"
         self.audit = audit or AuditCounter(settings_of_keywords(configs), consumer(group))
+        self.audit.sees_aborted = configs.get("isolation_level") != "read_committed"
         super().__init__(*topics, **configs)
 
     def poll(self, *arguments: Any, update_offsets: bool = True, **named: Any) -> Any:
@@ -104,7 +107,8 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
 
     def _count(self, record: Any) -> None:
         content = self.audit.content(record.key, record.value, record.timestamp)
-        self.audit.count(record.topic, record.timestamp, record.partition, content=content)
+        place = (record.topic, record.timestamp, record.partition)
+        self.audit.count(*place, content=content, offset=record.offset)
 
     def commit(self, *arguments: Any, **named: Any) -> Any:
         done = super().commit(*arguments, **named)

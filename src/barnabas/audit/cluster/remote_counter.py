@@ -23,6 +23,7 @@ from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
 from barnabas.audit.counters.counted_ranges import CountedRanges
 from barnabas.audit.counters.publisher import Publisher
 from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
 from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError, check
@@ -44,6 +45,8 @@ log = logging.getLogger("barnabas.audit")
 FETCH_BYTES = 16 * 1024 * 1024
 PARTITION_BYTES = 4 * 1024 * 1024
 PARTITIONS_AT_ONCE = 500
+CLEANUP_POLICY = "cleanup.policy"
+CONFIGS_S = 600.0
 
 
 class RemoteCounter:
@@ -70,6 +73,8 @@ class RemoteCounter:
         self._counted_ranges = CountedRanges(tier)
         self._disorders: dict[str, Disorder] = {}
         self._checked: dict[str, int] = {}  # by stream: the leader epoch whose log was compared with counts
+        self._compacted: dict[str, bool] = {}  # by topic
+        self._compacted_at = 0.0
         self._host = socket.gethostname()
         self._cluster_id = ""
 
@@ -95,6 +100,7 @@ class RemoteCounter:
         starts = await self._offsets(places, OffsetSpec.EARLIEST)
         ends = await self._offsets(places, OffsetSpec.LATEST)
         await self._correct(places, starts)
+        await self._ask_what_is_compacted({place.topic for place in places})
         waiting = {}
         for place in places:
             if place in starts and place in ends:
@@ -119,6 +125,23 @@ class RemoteCounter:
                 if at < ends[place] and (place in counted or place not in some)
             }
         return total
+
+    async def _ask_what_is_compacted(self, topics: set[str]) -> None:
+        """Readers of a compacted topic see fewer records than were counted. Without the right to describe
+        settings it is not known."""
+        if time.monotonic() < self._compacted_at + CONFIGS_S and topics <= self._compacted.keys():
+            return
+        wanted = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)]
+        try:
+            found = await Admin(self._counted).describe_configs(wanted, names=(CLEANUP_POLICY,))
+        except KafkaError as error:
+            log.warning("it is not known which topics are compacted: %s", error)
+            found = {}
+        self._compacted = dict.fromkeys(topics, False) | {
+            resource.name: any("compact" in (entry.value or "") for entry in entries)
+            for resource, entries in found.items()
+        }
+        self._compacted_at = time.monotonic()
 
     async def _correct(
         self,
@@ -259,6 +282,7 @@ class RemoteCounter:
             expired=counts.start - start + counts.damaged,
             epoch=counts.epoch,
             correction=correction,
+            is_compacted=self._compacted.get(place.topic, False),
         )
 
     async def close(self) -> None:
@@ -277,6 +301,8 @@ def count_fetched(data: PartitionData, counts: BatchCounts) -> None:
             marker = read_end_marker(buffer, position=start)
             if marker is not None and marker.aborted:
                 aborted.ends(header.producer_id, header.last_offset)
+        if counts.is_full:
+            return
         hidden = header.is_transactional and aborted.has(header.producer_id, header.last_offset)
         batch = buffer[start : start + header.size]
         counts.add(header, lambda batch=batch: batch, is_aborted=hidden)  # type: ignore[misc]

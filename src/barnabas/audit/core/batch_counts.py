@@ -19,7 +19,7 @@ from enum import StrEnum
 from barnabas.audit.core.buckets import bucket_of
 from barnabas.audit.core.contents import MODULUS_MASK, content_of
 from barnabas.audit.core.delays import Delays
-from barnabas.audit.core.messages import NO_EPOCH, Entry, Tally
+from barnabas.audit.core.messages import ENTRIES_MAX, NO_EPOCH, Entry, Tally
 from barnabas.audit.core.window import ABORTED, CONTENT, COUNT, SUMMED
 from barnabas.protocol import KafkaError
 from barnabas.records.batch import (
@@ -85,6 +85,8 @@ class BatchCounts:
         self._low = self._high = 0  # the bucket of the last batch, without the guard at its start
         self._numbers: dict[int, list[int]] = {}
         self._delays: dict[int, Delays] = {}
+        self._firsts: dict[int, int] = {}  # by bucket: the first offset
+        self.is_full = False  # one message holds no more buckets: the next one goes on at `end`
 
     def add_plain(self, chunk: bytes, at: int, length: int) -> int:
         """Count ordinary batches of the last batch's bucket by their headers, from `at` on. Returns the
@@ -94,6 +96,7 @@ class BatchCounts:
         if self._opens is Opens.CONTENTS:
             return at
         low, high, end, stamp, run = self._low, self._high, self.end, -1, 0
+        run_at = end
         guarded, last_at = low + self._disorder.guard_ms, -1
         several = self._opens is Opens.HEADERS
         head_max = len(chunk) - BATCH_OVERHEAD
@@ -111,15 +114,15 @@ class BatchCounts:
                 break
             if largest != stamp:
                 if run:
-                    self._count(stamp, run, COUNT)
-                stamp, run = largest, 0
+                    self._count(stamp, run, COUNT, run_at)
+                stamp, run, run_at = largest, 0, base
             run += count
             end = base + delta + 1
             last_at = at
             at += size
             self.batches += 1
         if run:
-            self._count(stamp, run, COUNT)
+            self._count(stamp, run, COUNT, run_at)
         self.end = end
         if last_at >= 0:
             (self.epoch,) = _epoch(chunk, last_at + EPOCH_AT)
@@ -128,19 +131,21 @@ class BatchCounts:
     def add(self, header: BatchHeader, read: Callable[[], bytes | memoryview], *, is_aborted: bool) -> None:
         """`read` returns the whole batch; it is called only if the header does not suffice."""
         self.batches += 1
-        if header.next_offset <= self.end:
+        if header.next_offset <= self.end or self.is_full:
             return
         attributes = header.attributes
         if not attributes & CONTROL_FLAG and header.record_count:
             field = ABORTED if is_aborted else COUNT
             is_summed = self._opens is Opens.CONTENTS
             if attributes & APPEND_TIME_FLAG and header.base_offset >= self.start and not is_summed:
-                self._count(header.max_timestamp, header.record_count, field)
+                self._count(header.max_timestamp, header.record_count, field, header.base_offset)
             elif self._needs_records(header):
                 self._open_or_tell(header, read, field)
             else:
-                self._count(header.max_timestamp, header.record_count, field)
-        self.end = header.next_offset
+                self._count(header.max_timestamp, header.record_count, field, header.base_offset)
+        if not self.is_full:
+            self.end = header.next_offset
+            self.is_full = len(self._numbers) >= ENTRIES_MAX
         self.epoch = header.partition_leader_epoch
         self._low = max(bucket_of(header.max_timestamp, self._width_ms), 0)
         self._high = self._low + self._width_ms
@@ -182,22 +187,31 @@ class BatchCounts:
                 continue
             timestamp = header.max_timestamp if has_append_time else base + delta
             content = None
+            if (
+                len(self._numbers) >= ENTRIES_MAX
+                and bucket_of(timestamp, self._width_ms) not in self._numbers
+            ):
+                self.end, self.is_full = base_offset + raw.offset_delta, True
+                break
             if is_summed:
                 key = data[raw.key_start : raw.key_start + raw.key_size] if raw.key_size >= 0 else None
                 value = (
                     data[raw.value_start : raw.value_start + raw.value_size] if raw.value_size >= 0 else None
                 )
                 content = content_of(key, value, timestamp)
-            self._count(timestamp, 1, field, content)
+            self._count(timestamp, 1, field, base_offset + raw.offset_delta, content)
         if found and oldest is not None and not has_append_time and oldest < found[0].timestamp_delta:
             self._disorder.saw(found[0].timestamp_delta - oldest)
 
-    def _count(self, timestamp_ms: int, count: int, field: int, content: int | None = None) -> None:
+    def _count(
+        self, timestamp_ms: int, count: int, field: int, offset: int, content: int | None = None
+    ) -> None:
         bucket = bucket_of(timestamp_ms, self._width_ms)
         numbers = self._numbers.get(bucket)
         if numbers is None:
             numbers = self._numbers[bucket] = [0, 0, 0, 0, 0, 0]
             self._delays[bucket] = Delays()
+            self._firsts[bucket] = offset
         numbers[field] += count
         if content is not None:
             numbers[SUMMED] += count
@@ -207,6 +221,6 @@ class BatchCounts:
 
     def entries(self, partition: int) -> tuple[Entry, ...]:
         return tuple(
-            Entry(bucket, Tally(*numbers), partition, self._delays[bucket])
+            Entry(bucket, Tally(*numbers), partition, self._delays[bucket], self._firsts[bucket])
             for bucket, numbers in sorted(self._numbers.items())
         )

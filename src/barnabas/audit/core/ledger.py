@@ -11,23 +11,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from math import lcm
 
-from barnabas.audit.core.buckets import NO_TIME, bucket_of
+from barnabas.audit.core.buckets import NO_TIME, bucket_end, bucket_of
 from barnabas.audit.core.delays import Delays
-from barnabas.audit.core.messages import NO_PARTITION, CountMessage, StreamKind, Tally
+from barnabas.audit.core.messages import NO_OFFSET, NO_PARTITION, CountMessage, StreamKind, Tally
 from barnabas.audit.core.streams import Stream
+from barnabas.audit.core.tiers import CLUSTER, MIRROR, PRODUCER, kind_of
 
 KEEP_MS = 7 * 86_400_000
 CELLS_MAX = 500_000
 SHARES_MAX = 1_000  # hosts and partitions that one cell tells apart
 OTHERS = "(others)"
 SKEW_NOTED_MS = 5_000
+SKEW_PERIOD_MS = 600_000
 STREAMS_MAX = 200_000
 DROPPED_AT_ONCE = 20  # a part of the cells, where there are too many: the search for the oldest takes long
 SLOT_MS = 10_000  # of arrivals
-SLOTS_MAX = 128
-ARRIVALS_KEPT_MS = 3_600_000
+SLOTS_MAX = 64
+ARRIVALS_KEPT_MS = 86_400_000
+SHARES_ALL_MAX = 2_000_000  # of all cells
+NEVER = 2**62
 UNKNOWN = 2**62
+LOGS = frozenset({PRODUCER, CLUSTER, MIRROR})  # tiers that write the log, or are it
 WINDOWS_LOST = 3  # a counter that dies loses at most the counts of so many windows
 
 
@@ -42,31 +48,47 @@ class Cell:
     """The counts of one tier for one topic and bucket."""
 
     width_ms: int
+    end_ms: int = NO_TIME  # of the bucket
     total: Tally = field(default_factory=Tally)
     shares: dict[tuple[str, int], Tally] = field(default_factory=dict)  # by host and partition
     delays: Delays = field(default_factory=Delays)
-    last_ms: int = 0  # when the last count arrived, by the clock of the audit topic's broker
-    # Records by the time when their counts arrived, with the time of the last one.
+    first_ms: int = NEVER  # when the first count arrived, by the clock of the audit topic's broker
+    last_ms: int = 0
+    # Records whose counts arrived behind the end of the bucket, with the time of the last one.
     arrivals: dict[int, tuple[int, int]] = field(default_factory=dict)
+    firsts: dict[int, int] = field(default_factory=dict)  # by partition: the smallest offset that is known
 
     def add(self, host: str, partition: int, tally: Tally, arrived_ms: int) -> None:
         self.total = self.total.plus(tally)
         self.note_arrival(arrived_ms, tally.counted + tally.dropped)
-        place = (host, partition)
+        self._share((host, partition), tally)
+        self.first_ms = min(self.first_ms, arrived_ms)
+        self.last_ms = max(self.last_ms, arrived_ms)
+
+    def _share(self, place: tuple[str, int], tally: Tally) -> None:
         if place not in self.shares and len(self.shares) >= SHARES_MAX:
             place = (OTHERS, NO_PARTITION)
         self.shares[place] = self.shares.get(place, Tally()).plus(tally)
-        self.last_ms = max(self.last_ms, arrived_ms)
+
+    def note_first(self, partition: int, offset: int) -> None:
+        known = self.firsts.get(partition)
+        if known is None or offset < known:
+            self.firsts[partition] = offset
 
     def note_arrival(self, arrived_ms: int, count: int) -> None:
+        if arrived_ms < self.end_ms:
+            return  # it was in time, whatever the patience
         slot = arrived_ms - arrived_ms % SLOT_MS
         known, last_ms = self.arrivals.get(slot, (0, 0))
         self.arrivals[slot] = (known + count, max(last_ms, arrived_ms))
-        if len(self.arrivals) > SLOTS_MAX:
-            del self.arrivals[min(self.arrivals)]
+        if len(self.arrivals) > SLOTS_MAX:  # the two oldest become one, as if both had come with the later
+            oldest, next_one = sorted(self.arrivals)[:2]
+            count, _ = self.arrivals.pop(oldest)
+            known, last_ms = self.arrivals[next_one]
+            self.arrivals[next_one] = (known + count, last_ms)
 
     def arrived_after(self, moment_ms: int) -> int:
-        """Records whose counts arrived behind this moment."""
+        """Records whose counts arrived behind this moment, which is not before the bucket's end."""
         return sum(count for count, last_ms in self.arrivals.values() if last_ms > moment_ms)
 
     @property
@@ -78,9 +100,43 @@ class Cell:
         found: dict[int, Tally] = {}
         for (_, partition), tally in self.shares.items():
             if partition == NO_PARTITION:
+                if not (tally.counted or tally.dropped):
+                    continue  # records that were never acknowledged had no partition yet
                 return None
             found[partition] = found.get(partition, Tally()).plus(tally)
         return found
+
+    def merge(self, other: Cell) -> None:
+        """Add the counts of another bucket, or of other streams."""
+        for place, tally in other.shares.items():
+            self._share(place, tally)
+        self.total = self.total.plus(other.total)
+        self.delays.merge(other.delays)
+        self.first_ms, self.last_ms = min(self.first_ms, other.first_ms), max(self.last_ms, other.last_ms)
+        for count, last_ms in other.arrivals.values():
+            self.note_arrival(last_ms, count)
+        for partition, offset in other.firsts.items():
+            self.note_first(partition, offset)
+
+    def fold(self) -> int:
+        """Forget hosts and partitions. Returns how many shares that spares."""
+        spared = len(self.shares) - 1
+        self.shares, self.firsts = {(OTHERS, NO_PARTITION): self.total}, {}
+        return spared
+
+
+@dataclass(slots=True)
+class Beginning:
+    """The place from which on a tier counts a topic. Nobody there counted the records before."""
+
+    since_ms: int = NEVER  # by the clock of the audit topic's broker
+    offsets: dict[int, int] = field(default_factory=dict)  # by partition
+    sees_aborted: bool = False  # some of its consumers read records that are not committed
+
+    def note(self, partition: int, offset: int) -> None:
+        known = self.offsets.get(partition)
+        if known is None or offset < known:
+            self.offsets[partition] = offset
 
 
 @dataclass(slots=True)
@@ -91,6 +147,26 @@ class Doubt:
     high_ms: int
     width_ms: int
     most: int  # records of one message
+
+
+@dataclass(slots=True)
+class Skew:
+    """How far a host's clock is behind the broker's: a message that was on its way for long looks the same,
+    so the least of some minutes counts."""
+
+    period: int = 0
+    now_ms: int = NEVER  # the least of this period
+    before_ms: int = NEVER  # of the one before
+
+    def note(self, arrived_ms: int, behind_ms: int) -> None:
+        period = arrived_ms // SKEW_PERIOD_MS
+        if period > self.period:
+            self.period, self.before_ms, self.now_ms = period, self.now_ms, NEVER
+        self.now_ms = min(self.now_ms, behind_ms)
+
+    @property
+    def least_ms(self) -> int:
+        return min(self.now_ms, self.before_ms)
 
 
 @dataclass(slots=True)
@@ -126,10 +202,14 @@ class Ledger:
     def __init__(self, *, keep_ms: int = KEEP_MS, cells_max: int = CELLS_MAX) -> None:
         self.columns: dict[Column, dict[str, Cell]] = {}
         self.sessions: dict[tuple[str, str], Session] = {}
-        self.skews_ms: dict[str, int] = {}  # by host: how far its clock is behind the broker's
+        self.skews: dict[str, Skew] = {}  # by host
         self.expired: dict[tuple[str, str], int] = {}  # by tier and topic: offsets that nobody could count
         self.lost: dict[tuple[str, str], int] = {}  # by tier and topic: records that elections have removed
         self.totals: dict[tuple[str, str], int] = {}  # by tier and topic: all records that were ever counted
+        self.beginnings: dict[tuple[str, str], Beginning] = {}  # by tier and topic
+        self.compacted: dict[tuple[str, str], bool] = {}  # by tier and topic: the log keeps the last of a key
+        self.widths_ms: dict[str, int] = {}  # by topic
+        self.since_ms = 0  # older count messages are deleted
         self.repeated = 0
         self.merged_conflicts = 0  # of ledgers that were merged into this one
         self.merged_gaps: list[tuple[str, str, int]] = []
@@ -137,19 +217,20 @@ class Ledger:
         self._keep_ms = keep_ms
         self._cells_max = cells_max
         self._cells = 0
+        self._shares = 0
 
     def apply(self, message: CountMessage, arrived_ms: int) -> Applied:
         if message.kind is StreamKind.SESSION:
             self._note_session(message, arrived_ms)
-        skew_ms = arrived_ms - message.time_ms
-        if abs(skew_ms) >= SKEW_NOTED_MS and message.kind is StreamKind.SESSION:
-            self.skews_ms[message.host] = skew_ms
+        if message.kind is StreamKind.SESSION:
+            self.skews.setdefault(message.host, Skew()).note(arrived_ms, arrived_ms - message.time_ms)
         stream = self._stream(message.tier, message.stream)
         stream.may_have_gaps = message.kind is StreamKind.BATCHES
         fresh = stream.accept(message)
         if fresh is None:
             self.repeated += 1
             return Applied.REPEATED
+        self._note_beginning(message, arrived_ms)
         if message.expired:
             place = (message.tier, message.topic)
             self.expired[place] = self.expired.get(place, 0) + message.expired
@@ -160,39 +241,78 @@ class Ledger:
         for (topic, partition, bucket), tally in fresh.items():
             if any(tally):
                 cell = self.cell(topic, bucket, message.tier, message.width_ms)
+                shares = len(cell.shares)
                 cell.add(message.host, partition, tally, arrived_ms)
+                self._shares += len(cell.shares) - shares
                 key = (message.tier, topic)
                 self.totals[key] = self.totals.get(key, 0) + tally.counted
-        for entry in message.entries:
-            if entry.delays.counts and not message.is_correction:  # the records were seen before
+        for entry in () if message.is_correction else message.entries:  # or the records were seen before
+            if entry.delays.counts or entry.first != NO_OFFSET:
                 cell = self.cell(message.topic, entry.bucket_ms, message.tier, message.width_ms)
                 cell.delays.merge(entry.delays)
+                if entry.first != NO_OFFSET:
+                    cell.note_first(entry.partition, entry.first)
         return Applied.COUNTED if message.entries else Applied.HEARTBEAT
 
     def cell(self, topic: str, bucket: int, tier: str, width_ms: int) -> Cell:
+        """The cell of a bucket. Where tiers of a topic have buckets of different widths, all are summed up in
+        the smallest ones that line up."""
+        known_ms = self.widths_ms.get(topic)
+        if known_ms != width_ms:
+            if known_ms is not None:
+                width_ms = lcm(known_ms, width_ms)
+            if known_ms is not None and width_ms != known_ms:
+                self._widen(topic, width_ms)
+            self.widths_ms[topic] = width_ms
+        if bucket != NO_TIME:
+            bucket -= bucket % width_ms
         column = self.columns.setdefault((topic, bucket), {})
         cell = column.get(tier)
         if cell is None:
-            cell = column[tier] = Cell(width_ms)
+            cell = column[tier] = Cell(width_ms, bucket_end(bucket, width_ms))
             self._cells += 1
             if self._cells > self._cells_max:
                 self._drop_oldest(topic, bucket)
         return cell
 
+    def _widen(self, topic: str, width_ms: int) -> None:
+        for place in [place for place in self.columns if place[0] == topic and place[1] != NO_TIME]:
+            start = bucket_of(place[1], width_ms)
+            column = self.columns.pop(place)
+            wide = self.columns.setdefault((topic, start), {})
+            for tier, cell in column.items():
+                cell.width_ms, cell.end_ms = width_ms, bucket_end(start, width_ms)
+                there = wide.setdefault(tier, cell)
+                if there is not cell:
+                    self._cells -= 1
+                    self._shares -= len(there.shares) + len(cell.shares)
+                    there.merge(cell)
+                    self._shares += len(there.shares)
+
     def _drop_oldest(self, topic: str, bucket: int) -> None:
-        """Drop whole columns until there is room for some cells more."""
+        """Drop whole columns until there is room for some cells more: those that were counted long ago."""
         kept = self._cells_max - self._cells_max // DROPPED_AT_ONCE
-        by_age = (each for each in self.columns if each[1] != NO_TIME and each != (topic, bucket))
-        for oldest in sorted(by_age, key=lambda each: each[1]):
-            self._cells -= len(self.columns.pop(oldest))
-            if self._cells <= kept:
-                return
+        for oldest in sorted(self.columns, key=self._last_ms_of):
+            if oldest[1] != NO_TIME and oldest != (topic, bucket):
+                self._drop(oldest)
+                if self._cells <= kept:
+                    return
+
+    def _last_ms_of(self, place: Column) -> int:
+        return max((cell.last_ms for cell in self.columns[place].values()), default=0)
+
+    def _drop(self, place: Column) -> None:
+        column = self.columns.pop(place)
+        self._cells -= len(column)
+        self._shares -= sum(len(cell.shares) for cell in column.values())
 
     def forget_before(self, now_ms: int) -> None:
-        """Drop buckets and sessions that are older than the ledger keeps."""
+        """Drop buckets and sessions that are silent for as long as the ledger keeps them, and hosts and
+        partitions of the oldest buckets if there are too many."""
         before_ms = now_ms - self._keep_ms
-        for place in [each for each in self.columns if NO_TIME < each[1] < before_ms]:
-            self._cells -= len(self.columns.pop(place))
+        for place in [each for each in self.columns if self._last_ms_of(each) < before_ms]:
+            if place[1] != NO_TIME:
+                self._drop(place)
         for column in self.columns.values():
             for cell in column.values():
                 if cell.arrivals and cell.last_ms < now_ms - ARRIVALS_KEPT_MS:
@@ -200,6 +320,15 @@ class Ledger:
         for key in [key for key, session in self.sessions.items() if session.seen_ms < before_ms]:
             del self.sessions[key]
             self._streams.pop(key, None)
+        self._fold_oldest()
+
+    def _fold_oldest(self) -> None:
+        if self._shares <= SHARES_ALL_MAX:
+            return
+        for place in sorted(self.columns, key=self._last_ms_of):
+            self._shares -= sum(cell.fold() for cell in self.columns[place].values())
+            if self._shares <= SHARES_ALL_MAX - SHARES_ALL_MAX // DROPPED_AT_ONCE:
+                return
 
     def _stream(self, tier: str, name: str) -> Stream:
         found = self._streams.pop((tier, name), None) or Stream()
@@ -207,6 +336,20 @@ class Ledger:
         if len(self._streams) > STREAMS_MAX:
             del self._streams[next(iter(self._streams))]
         return found
+
+    def _note_beginning(self, message: CountMessage, arrived_ms: int) -> None:
+        if message.kind is StreamKind.OFFSETS and kind_of(message.tier) in LOGS:
+            self.compacted[message.tier, message.topic] = message.is_compacted
+        if not message.entries or message.is_correction:
+            return
+        found = self.beginnings.setdefault((message.tier, message.topic), Beginning())
+        found.since_ms = min(found.since_ms, arrived_ms - message.age_ms)
+        found.sees_aborted = found.sees_aborted or message.sees_aborted
+        if kind_of(message.tier) not in LOGS:
+            for entry in message.entries:
+                offset = message.start if message.kind is StreamKind.OFFSETS else entry.first
+                if offset != NO_OFFSET and entry.partition != NO_PARTITION:
+                    found.note(entry.partition, offset)
 
     def _note_session(self, message: CountMessage, arrived_ms: int) -> None:
         key = (message.tier, message.stream)
@@ -237,6 +380,13 @@ class Ledger:
             missing = sum(end - start for start, end in stream.gaps)
             if missing:
                 yield tier, name, missing
+
+    @property
+    def skews_ms(self) -> dict[str, int]:
+        """By host: how far its clock is behind the broker's, if that is far."""
+        return {
+            host: each.least_ms for host, each in self.skews.items() if abs(each.least_ms) >= SKEW_NOTED_MS
+        }
 
     @property
     def conflicts(self) -> int:

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, bucket_of
+from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, bucket_of, check_width
 from barnabas.audit.core.contents import MODULUS_MASK
-from barnabas.audit.core.delays import Delays
+from barnabas.audit.core.delays import INDEX_MAX, Delays
 
 VERSION = 1
 ENTRIES_MAX = 500  # of one message; a window with more takes several
 NO_PARTITION = -1
 NO_EPOCH = -1
 NO_CORRECTION = -1
+NO_OFFSET = -1
+NUMBER_MAX = 2**63 - 1
 TEXT_MAX = 1_000
 OTHERS = ("dropped", "aborted", "failed")  # numbers that most messages do not have
 
@@ -57,6 +59,7 @@ class Entry:
     tally: Tally
     partition: int = NO_PARTITION
     delays: Delays = field(default_factory=Delays)
+    first: int = NO_OFFSET  # the smallest offset of these records, if it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,9 @@ class CountMessage:
     # A correction replaces what was counted before: of offsets everything from `start` on, since an election
     # has removed the records from this offset on; of batches the counts of its batch.
     correction: int = NO_CORRECTION
+    age_ms: int = 0  # of a session: for how long it has been counting
+    is_compacted: bool = False  # the log keeps only the last record of each key
+    sees_aborted: bool = False  # a consumer that does not ask for committed records only
 
     @property
     def is_correction(self) -> bool:
@@ -103,6 +109,8 @@ def encode(message: CountMessage) -> bytes:
             one["delay_max"] = delays.max_ms
         if delays.ahead_max_ms:
             one["ahead_max"] = delays.ahead_max_ms
+        if entry.first != NO_OFFSET:
+            one["first"] = entry.first
         counts.append(one)
     body: dict[str, Any] = {
         "version": VERSION,
@@ -127,6 +135,12 @@ def encode(message: CountMessage) -> bytes:
         body["epoch"] = message.epoch
     if message.is_correction:
         body["correction"] = message.correction
+    if message.age_ms:
+        body["age"] = message.age_ms
+    if message.is_compacted:
+        body["compacted"] = True
+    if message.sees_aborted:
+        body["uncommitted"] = True
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -137,7 +151,7 @@ def decode(value: bytes | None) -> CountMessage:
         if not isinstance(body, dict):
             raise MessageError("a count message is a JSON object")
         return of_kafka_260(body) if "guid" in body else of_body(body)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, MessageError):
             raise
         raise MessageError(f"no count message: {error!r}") from None
@@ -160,32 +174,35 @@ def of_body(body: dict[str, Any]) -> CountMessage:
         end,
         number(body["time"]),
         tuple(map(of_entry, body["counts"])),
-        number(body["width"], 1),
+        width(body["width"]),
         text(body.get("application", "")),
         number(body.get("expired", 0), 0),
         body.get("last", False) is True,
         number(body.get("epoch", NO_EPOCH), NO_EPOCH),
         correction,
+        number(body.get("age", 0), 0),
+        body.get("compacted", False) is True,
+        body.get("uncommitted", False) is True,
     )
 
 
 def of_entry(body: dict[str, Any]) -> Entry:
     tally = Tally(number(body["count"], 0), *(number(body.get(name, 0), 0) for name in (*OTHERS, "summed")))
     tally = tally._replace(content=content_sum(body.get("content", "0")))
-    counts = {int(index): number(count, 0) for index, count in body.get("delays", {}).items()}
+    counts = {delay_index(index): number(count, 0) for index, count in body.get("delays", {}).items()}
     return Entry(
         number(body["bucket"], NO_TIME),
         tally,
         number(body.get("partition", NO_PARTITION), NO_PARTITION),
         Delays(counts, number(body.get("delay_max", 0)), number(body.get("ahead_max", 0))),
+        number(body.get("first", NO_OFFSET), NO_OFFSET),
     )
 
 
 def of_kafka_260(body: dict[str, Any]) -> CountMessage:
     """An increment of the form that was proposed for Apache Kafka: its guid makes it count once."""
     start_ms, end_ms = number(body["bucket_start"], 0), number(body["bucket_end"])
-    if end_ms <= start_ms:
-        raise MessageError(f"the bucket {start_ms} to {end_ms}")
+    width_ms = width(end_ms - start_ms)
     return CountMessage(
         text(body["tier"]),
         text(body["topic"]),
@@ -195,16 +212,31 @@ def of_kafka_260(body: dict[str, Any]) -> CountMessage:
         0,
         1,
         number(body["time"]),
-        (Entry(bucket_of(start_ms, end_ms - start_ms), Tally(number(body["count"], 0))),),
-        end_ms - start_ms,
+        (Entry(bucket_of(start_ms, width_ms), Tally(number(body["count"], 0))),),
+        width_ms,
         text(body.get("application", "")),
     )
 
 
-def number(value: object, least: int | None = None) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or (least is not None and value < least):
-        raise MessageError(f"{value!r}: a whole number{f' of at least {least}' if least is not None else ''}")
+def number(value: object, least: int = -NUMBER_MAX) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= NUMBER_MAX:
+        raise MessageError(f"{str(value)[:50]}: a whole number of at least {least}, in 64 bits")
     return value
+
+
+def width(value: object) -> int:
+    """Milliseconds of a bucket: a part of a day, so that buckets of two widths line up."""
+    try:
+        return check_width(number(value, 1))
+    except ValueError as error:
+        raise MessageError(str(error)) from None
+
+
+def delay_index(value: str) -> int:
+    found = int(value)
+    if not 0 <= found <= INDEX_MAX:
+        raise MessageError(f"the delay {value[:50]} of at most {INDEX_MAX}")
+    return found
 
 
 def content_sum(value: object) -> int:
@@ -216,6 +248,7 @@ def content_sum(value: object) -> int:
 
 
 def text(value: object) -> str:
+    """Names stand in tables, pages and metrics, so line ends and halves of characters become a `?`."""
     if not isinstance(value, str) or len(value) > TEXT_MAX:
         raise MessageError(f"{str(value)[:50]!r} is no text of at most {TEXT_MAX} characters")
-    return value
+    return value if value.isprintable() else "".join(each if each.isprintable() else "?" for each in value)

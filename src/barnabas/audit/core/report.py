@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.audit.core.delays import Delays
-from barnabas.audit.core.ledger import UNKNOWN, Cell, Ledger, Session
+from barnabas.audit.core.doubts import Compared, Doubtful, began_later
+from barnabas.audit.core.ledger import Cell, Ledger
+from barnabas.audit.core.messages import Tally
 from barnabas.audit.core.tiers import default_reference, kind_of, order_of
-from barnabas.audit.core.verdicts import PATIENCE_MS, Doubts, State, Verdict, judge, percent
+from barnabas.audit.core.verdicts import PATIENCE_MS, State, Verdict, judge, percent
 
-SESSION_PATIENCE_MS = 10 * 60_000
+SESSION_PATIENCE_MS = 2 * 60_000
 
-Doubtful = dict[tuple[str, str], list[Session]]  # by tier and topic: sessions that died
 Tiers = dict[str, dict[str, int]]  # by topic: the tiers that count it, with the first bucket of each
 
 
@@ -29,6 +30,7 @@ class Rules:
     `references`: tier → the tiers whose sum it is compared with. `topics`: (tier, topic) → the topic under
     which the tier before counts the same records (a mirror that renames). `patience_ms`: by tier or kind of
     tier. `ignored`: tiers that are not judged. `repartitioned`: tiers whose records have other partitions.
+    `since_ms`: tiers that are judged from this bucket on.
     """
 
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Rules:
     default_patience_ms: int = PATIENCE_MS
     ignored: frozenset[str] = frozenset()
     repartitioned: frozenset[str] = frozenset()
+    since_ms: Mapping[str, int] = field(default_factory=dict)
 
     def patience_of(self, tier: str) -> int:
         found = self.patience_ms.get(tier, self.patience_ms.get(kind_of(tier)))
@@ -181,20 +184,20 @@ def rows_of(
     firsts = tiers[topic]
     wanted = firsts.keys() - rules.ignored if between is None else {between[1]}
     for tier in sorted(wanted, key=order_of):
-        if between is None and bucket < firsts[tier]:
+        if between is None and (bucket < firsts[tier] or bucket < rules.since_ms.get(tier, bucket)):
             continue  # the tier began to count later
         source = rules.topics.get((tier, topic), topic)
-        names = references_of(tier, rules, tiers.get(source, {}).keys(), between)
         cell = ledger.columns.get(place, {}).get(tier)
         sources = ledger.columns.get((source, bucket), {})
+        names = references_of(tier, rules, tiers.get(source, {}).keys(), between)
+        if between is None:
+            names = tuple(
+                name for name in names if name in sources or not began_later(ledger, name, source, cell)
+            )
         references = [(name, sources.get(name)) for name in names]
         if cell is None and all(each is None for _, each in references):
             continue
-        some = cell or next(each for _, each in references if each is not None)
-        doubts = Doubts(
-            doubt(doubtful, tier, topic, bucket),
-            min(sum(doubt(doubtful, name, source, bucket) for name in names), UNKNOWN),
-        )
+        compared = Compared(ledger, doubtful, bucket, tier, topic, cell, source, references)
         verdict = judge(
             bucket,
             tier,
@@ -202,14 +205,17 @@ def rows_of(
             references,
             now_ms,
             patience_ms=rules.patience_of(tier),
-            doubts=doubts,
+            doubts=compared.doubts,
             keeps_partitions=tier not in rules.repartitioned,
+            sees_aborted=(tier, topic) in ledger.beginnings and ledger.beginnings[tier, topic].sees_aborted,
         )
-        total = (cell or Cell(some.width_ms)).total
+        if cell is None and verdict.state is State.UNCERTAIN and compared.saw_nothing_yet:
+            continue
+        total = cell.total if cell is not None else Tally()
         yield Row(
             topic,
             bucket,
-            some.width_ms,
+            ledger.widths_ms[topic],
             tier,
             names,
             verdict,
@@ -219,11 +225,6 @@ def rows_of(
             total.aborted,
             total.failed,
         )
-
-
-def doubt(doubtful: Doubtful, tier: str, topic: str, bucket: int) -> int:
-    """Records of a bucket that died counters of a tier may have counted last."""
-    return min(sum(each.doubt(topic, bucket) for each in doubtful.get((tier, topic), ())), UNKNOWN)
 
 
 def references_of(

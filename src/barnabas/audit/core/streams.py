@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 
 from barnabas.audit.core.messages import NO_EPOCH, CountMessage, StreamKind, Tally
 
-CUTS_REMEMBERED = 64  # of a covered range
+CUTS_REMEMBERED = 64  # parts of a covered range
 RANGES_MAX = 1_000  # with gaps between them
 BATCHES_REMEMBERED = 10_000  # of one stream: their counts can be corrected
 LOSSES_REMEMBERED = 16
@@ -27,38 +28,78 @@ Counts = Mapping[Place, Tally]
 
 
 class Covered:
-    """A range without gaps, and the sums from its start up to some cuts."""
+    """A range without gaps. Counts are known between its last cuts; older ones are forgotten, or a stream of
+    a week would hold the sums of all of its buckets at each cut."""
 
-    __slots__ = ("cuts", "end", "start")
+    __slots__ = ("_cuts", "_parts", "end", "start")
 
-    def __init__(self, start: int, end: int, counts: Counts) -> None:
+    def __init__(self, start: int, end: int, counts: Counts | None) -> None:
         self.start = start
         self.end = end
-        self.cuts: dict[int, Counts] = {start: {}, end: counts}
+        self._cuts = [end] if counts is None else [start, end]
+        self._parts: list[Counts] = [] if counts is None else [counts]  # between two cuts each
 
-    @property
-    def total(self) -> Counts:
-        return self.cuts[self.end]
+    def knows(self, cut: int) -> bool:
+        at = bisect_left(self._cuts, cut)
+        return at < len(self._cuts) and self._cuts[at] == cut
 
-    def remember(self, cut: int, counts: Counts) -> None:
-        self.cuts[cut] = counts
-        if len(self.cuts) > CUTS_REMEMBERED:
-            del self.cuts[next(each for each in self.cuts if each not in (self.start, self.end))]
+    def between(self, first: int, last: int) -> Counts:
+        """The sums between two cuts that are known."""
+        parts = self._parts[bisect_left(self._cuts, first) : bisect_left(self._cuts, last)]
+        return reduce(plus, parts, {})
+
+    def append(self, end: int, counts: Counts) -> None:
+        self._parts.append(counts)
+        self._cuts.append(end)
+        self.end = end
+        self._forget()
+
+    def prepend(self, start: int, counts: Counts) -> None:
+        """Its own start must be known."""
+        self._parts.insert(0, counts)
+        self._cuts.insert(0, start)
+        self.start = start
+        self._forget()
+
+    def join(self, behind: Covered) -> None:
+        """Add a range that begins where this one ends."""
+        if behind.knows(behind.start):
+            self._cuts += behind._cuts[1:]
+            self._parts += behind._parts
+        else:
+            self._cuts, self._parts = behind._cuts, behind._parts
+        self.end = behind.end
+        self._forget()
+
+    def _forget(self) -> None:
+        surplus = len(self._parts) - CUTS_REMEMBERED
+        if surplus > 0:
+            del self._parts[:surplus], self._cuts[:surplus]
+
+    def end_at(self, cut: int) -> None:
+        """Forget what is behind a cut that is known."""
+        at = bisect_left(self._cuts, cut)
+        del self._cuts[at + 1 :], self._parts[at:]
+        self.end = cut
 
     def has(self, number: int) -> bool:
         return self.start <= number < self.end
 
-    def end_at(self, cut: int) -> None:
-        """Forget what is behind a cut that is known."""
-        self.cuts = {each: sums for each, sums in self.cuts.items() if each <= cut}
-        self.end = cut
-
     def learn(self, start: int, end: int, counts: Counts) -> None:
         """A range inside of this one was counted again: another cut may be known now."""
-        if start in self.cuts and end not in self.cuts:
-            self.remember(end, plus(self.cuts[start], counts))
-        elif end in self.cuts and start not in self.cuts:
-            self.remember(start, minus(self.cuts[end], counts))
+        if self.knows(start) and not self.knows(end):
+            at = bisect_left(self._cuts, end)  # it lies in the part before this cut
+            self._split(at, end, minus(counts, self.between(start, self._cuts[at - 1])))
+        elif self.knows(end) and not self.knows(start) and start > self._cuts[0]:
+            at = bisect_left(self._cuts, start)
+            behind = minus(counts, self.between(self._cuts[at], end))
+            self._split(at, start, minus(self._parts[at - 1], behind))
+
+    def _split(self, at: int, cut: int, before: Counts) -> None:
+        whole = self._parts[at - 1]
+        self._parts[at - 1 : at] = [before, minus(whole, before)]
+        self._cuts.insert(at, cut)
+        self._forget()
 
 
 class Stream:
@@ -112,16 +153,16 @@ class Stream:
         if loss in self._losses or is_of_a_lost_log(message, self._losses):
             return None  # this election, or a later one, was corrected already
         lost: Counts = {}
-        for each in [each for each in self._covered if each.end > start]:
+        behind = [each for each in self._covered if each.end > start]
+        if not all(each.knows(max(start, each.start)) for each in behind):
+            self.conflicts += 1
+            return None
+        for each in behind:
+            lost = plus(lost, each.between(max(start, each.start), each.end))
             if each.start >= start:
-                lost = plus(lost, each.total)
                 self._covered.remove(each)
-            elif start in each.cuts:
-                lost = plus(lost, exact_difference(each.total, each.cuts[start]))
-                each.end_at(start)
             else:
-                self.conflicts += 1
-                return None
+                each.end_at(start)
         self._losses = [*self._losses, loss][-LOSSES_REMEMBERED:]
         if end > start:
             self._insert(Covered(start, end, counts))
@@ -135,19 +176,16 @@ class Stream:
     def _extend(self, touched: list[Covered], start: int, end: int, counts: Counts) -> Counts | None:
         """Add a range that is covered in part. None if its parts cannot be told apart."""
         known = touched[0]
-        if len(touched) == 1 and known.start <= start and start in known.cuts:
-            whole = plus(known.cuts[start], counts)
-            fresh: Counts = minus(whole, known.total)
-            known.end = end
-            known.remember(end, whole)
-        elif len(touched) == 1 and end <= known.end and end in known.cuts:
-            fresh = minus(counts, known.cuts[end])
-            known.cuts = {start: {}} | {cut: plus(sums, fresh) for cut, sums in known.cuts.items()}
-            known.start = start
-        elif all(start <= each.start and each.end <= end for each in touched):
+        if len(touched) == 1 and known.start <= start and known.knows(start):
+            fresh: Counts = minus(counts, known.between(start, known.end))
+            known.append(end, fresh)
+        elif len(touched) == 1 and start < known.start and known.knows(known.start) and known.knows(end):
+            fresh = minus(counts, known.between(known.start, end))
+            known.prepend(start, fresh)
+        elif all(start <= each.start and each.end <= end and each.knows(each.start) for each in touched):
             fresh = counts
             for each in touched:
-                fresh = minus(fresh, each.total)
+                fresh = minus(fresh, each.between(each.start, each.end))
                 self._covered.remove(each)
             self._insert(Covered(start, end, counts))
             return fresh
@@ -162,13 +200,15 @@ class Stream:
         at = bisect_left(self._covered, new.start, key=lambda each: each.start)
         if at and self._covered[at - 1].end == new.start:
             at -= 1
-            new = joined(self._covered.pop(at), new)
+            before = self._covered.pop(at)
+            before.join(new)
+            new = before
         if at < len(self._covered) and self._covered[at].start == new.end:
-            new = joined(new, self._covered.pop(at))
+            new.join(self._covered.pop(at))
         self._covered.insert(at, new)
         if len(self._covered) > RANGES_MAX:  # the oldest gap is given up: what comes for it is a repetition
             first, second = self._covered[:2]
-            self._covered[:2] = [Covered(first.start, second.end, plus(first.total, second.total))]
+            self._covered[:2] = [Covered(first.start, second.end, None)]
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
@@ -181,16 +221,6 @@ class Stream:
 def is_of_a_lost_log(message: CountMessage, losses: Sequence[tuple[int, int]]) -> bool:
     """Whether a leader before an unclean election counted records that the log has lost since then."""
     return any(NO_EPOCH < message.epoch < epoch and message.end > cut for cut, epoch in losses)
-
-
-def joined(before: Covered, behind: Covered) -> Covered:
-    """Two ranges side by side as one."""
-    base = before.total
-    before.end = behind.end
-    for cut, sums in behind.cuts.items():
-        if cut != behind.start:
-            before.remember(cut, plus(base, sums))
-    return before
 
 
 def counts_of(message: CountMessage) -> dict[Place, Tally]:

@@ -7,8 +7,8 @@ Does not know: where counts come from, which tiers belong together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from barnabas.audit.core.buckets import NO_TIME, bucket_end
@@ -29,7 +29,8 @@ class State(StrEnum):
     DUPLICATED = "duplicated"
     MISSING_AND_DUPLICATED = "missing and duplicated"
     DIFFERENT = "different"  # as many as expected, but not the same ones: sums of their contents differ
-    UNCERTAIN = "uncertain"  # a counter of the reference ended without its last counts
+    UNCERTAIN = "uncertain"  # counts that are not known can explain the difference
+    COMPACTED = "compacted"  # fewer: the log cleaner may have removed the others before they were read
     NO_REFERENCE = "no reference"  # the tier before does not count this topic
 
     @property
@@ -50,11 +51,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Records that counters may have seen and not told, because they died: of the tier and of the tier
-    before."""
+    """Records that may explain a difference.
+
+    `here` and `before`: those that counters of the tier, and of the tier before, may have seen and not told,
+    because they died, had not begun to count, or never got an answer. `unseen`: by partition, those that were
+    written before this tier began to read there. `is_compacted`: the log loses records by compaction.
+    """
 
     here: int = 0
     before: int = 0
+    unseen: Mapping[int, int] = field(default_factory=dict)
+    is_compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +70,13 @@ class Differences:
     extra: int
     partitions: tuple[int, ...] = ()
     are_others: bool = False  # as many records somewhere, but not the same ones
+    losses: Mapping[int, int] = field(default_factory=dict)  # by partition, where partitions are known
 
-
-NO_DOUBTS = Doubts()
+    def unexplained(self, unseen: Mapping[int, int]) -> int:
+        """Missing records less those that the tier cannot have seen."""
+        if not self.losses:
+            return max(0, self.missing - sum(unseen.values()))
+        return sum(max(0, lost - unseen.get(each, 0)) for each, lost in self.losses.items())
 
 
 def judge(
@@ -76,8 +87,9 @@ def judge(
     now_ms: int,
     *,
     patience_ms: int = PATIENCE_MS,
-    doubts: Doubts = NO_DOUBTS,
+    doubts: Callable[[], Doubts] = Doubts,
     keeps_partitions: bool = True,
+    sees_aborted: bool = False,
 ) -> Verdict:
     """Compare a cell with the sum of its references; both may have counted nothing yet."""
     known = [each for _, each in references if each is not None]
@@ -87,7 +99,7 @@ def judge(
     expected = sum(each.total.counted for each in known)
     kinds = {kind_of(tier), *(kind_of(name) for name, _ in references)}
     has_partitions = keeps_partitions and len(known) == 1 and kinds <= SAME_PARTITIONS
-    found = differences(cell, known, has_partitions=has_partitions)
+    found = differences(cell, known, has_partitions=has_partitions, sees_aborted=sees_aborted)
     both = [*known, *([cell] if cell else [])]
     width_ms = both[0].width_ms if both else 0
     last_ms = max((each.last_ms for each in both), default=now_ms)
@@ -95,50 +107,68 @@ def judge(
     if bucket_ms == NO_TIME or bucket_ms > last_ms + FAR_AHEAD_MS:
         end_ms = last_ms  # it has no end, or a far one: it is judged when nothing comes any more
     state = state_of(found, now_ms, end_ms, patience_ms, cell, known)
-    if (
-        state.is_wrong
-        and found.missing <= doubts.here
-        and found.extra <= doubts.before
-        and not found.are_others
-    ):
-        state = State.UNCERTAIN
+    if state.is_wrong and not found.are_others:
+        state = explained(state, found, doubts())
     completed_ms = cell.last_ms - end_ms if cell is not None else None
     return Verdict(state, expected, seen, found.missing, found.extra, found.partitions, completed_ms)
+
+
+def explained(state: State, found: Differences, doubts: Doubts) -> State:
+    """The state, less strict where something that is known explains the whole difference."""
+    missing = found.unexplained(doubts.unseen)
+    if found.extra > doubts.before:
+        return state
+    if missing <= doubts.here:
+        return State.UNCERTAIN
+    return State.COMPACTED if doubts.is_compacted else state
 
 
 def accounted(tally: Tally) -> int:
     return tally.counted + tally.dropped
 
 
-def differences(cell: Cell | None, known: Sequence[Cell], *, has_partitions: bool) -> Differences:
+def difference_of(here: Tally, before: Tally, *, sees_aborted: bool) -> int:
+    """Records too many, or with a minus too few. What the tier before dropped is not expected. A consumer
+    that does not ask for committed records sees all of those that were aborted too."""
+    found = accounted(here) - before.counted
+    return 0 if sees_aborted and found == before.aborted else found
+
+
+def differences(
+    cell: Cell | None, known: Sequence[Cell], *, has_partitions: bool, sees_aborted: bool = False
+) -> Differences:
     """Losses in one partition and duplicates in another do not make up for each other."""
     if has_partitions:
         mine = cell.by_partition() if cell is not None else {}
         theirs = known[0].by_partition()
         if mine is not None and theirs is not None:
-            return by_partition(mine, theirs)
+            return by_partition(mine, theirs, sees_aborted=sees_aborted)
     here = cell.total if cell is not None else Tally()
     before = Tally()
     for each in known:
         before = before.plus(each.total)
-    difference = accounted(here) - before.counted
+    difference = difference_of(here, before, sees_aborted=sees_aborted)
     return Differences(
         max(0, -difference), max(0, difference), are_others=not difference and are_others(here, before)
     )
 
 
-def by_partition(mine: Mapping[int, Tally], theirs: Mapping[int, Tally]) -> Differences:
-    missing = extra = 0
-    others, wrong = False, []
+def by_partition(
+    mine: Mapping[int, Tally], theirs: Mapping[int, Tally], *, sees_aborted: bool = False
+) -> Differences:
+    extra = 0
+    others, wrong, losses = False, [], dict[int, int]()
     for partition in sorted({*mine, *theirs}):
         here, before = mine.get(partition, Tally()), theirs.get(partition, Tally())
-        difference = accounted(here) - before.counted  # what the tier before dropped is not expected
-        missing, extra = missing + max(0, -difference), extra + max(0, difference)
+        difference = difference_of(here, before, sees_aborted=sees_aborted)
+        extra += max(0, difference)
+        if difference < 0:
+            losses[partition] = -difference
         is_other = not difference and are_others(here, before)
         others = others or is_other
         if difference or is_other:
             wrong.append(partition)
-    return Differences(missing, extra, tuple(wrong), others)
+    return Differences(sum(losses.values()), extra, tuple(wrong), others, losses)
 
 
 def are_others(here: Tally, before: Tally) -> bool:

@@ -13,16 +13,17 @@ from collections.abc import Iterator
 from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, bucket_of
 from barnabas.audit.core.contents import MODULUS_MASK
 from barnabas.audit.core.delays import Delays
-from barnabas.audit.core.messages import ENTRIES_MAX, NO_PARTITION, Entry, Tally
+from barnabas.audit.core.messages import ENTRIES_MAX, NO_OFFSET, NO_PARTITION, Entry, Tally
 
 CELLS_MAX = 50_000
 COUNT, DROPPED, ABORTED, FAILED, SUMMED, CONTENT = range(6)  # the fields of `Tally`
 
 
 class _Cell:
-    __slots__ = ("delays", "numbers")
+    __slots__ = ("delays", "first", "numbers")
 
     def __init__(self) -> None:
+        self.first = NO_OFFSET
         self.numbers = [0, 0, 0, 0, 0, 0]
         self.delays = Delays()
 
@@ -43,14 +44,18 @@ class Window:
         count: int = 1,
         field: int = COUNT,
         content: int | None = None,
+        offset: int = NO_OFFSET,
     ) -> None:
-        """Count records with the same timestamp; `content` is the sum of their contents, if it is known."""
+        """Count records with the same timestamp; `content` is the sum of their contents, and `offset` that of
+        the first one, if they are known."""
         bucket = bucket_of(timestamp_ms, self.width_ms)
         cell = self._cells.get((topic, partition, bucket))
         if cell is None:
             cell = self._new_cell(topic, partition, bucket, count)
         numbers = cell.numbers
         numbers[field] += count
+        if offset != NO_OFFSET and not NO_OFFSET < cell.first <= offset:
+            cell.first = offset
         if content is not None and field <= DROPPED:
             numbers[SUMMED] += count
             numbers[CONTENT] = (numbers[CONTENT] + content) & MODULUS_MASK
@@ -75,6 +80,8 @@ class Window:
                 mine.numbers[CONTENT] = (mine.numbers[CONTENT] + cell.numbers[CONTENT]) & MODULUS_MASK
             if field == COUNT:
                 mine.delays.merge(cell.delays)
+                if cell.first != NO_OFFSET and not NO_OFFSET < mine.first <= cell.first:
+                    mine.first = cell.first
 
     def __bool__(self) -> bool:
         return bool(self._cells)
@@ -83,7 +90,7 @@ class Window:
         """The counts by topic, in lists that fit one message each."""
         by_topic: dict[str, list[Entry]] = {}
         for (topic, partition, bucket), cell in sorted(self._cells.items()):
-            entry = Entry(bucket, Tally(*cell.numbers), partition, cell.delays)
+            entry = Entry(bucket, Tally(*cell.numbers), partition, cell.delays, cell.first)
             by_topic.setdefault(topic, []).append(entry)
         for topic, entries in by_topic.items():
             for start in range(0, len(entries), ENTRIES_MAX):

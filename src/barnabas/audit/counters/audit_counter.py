@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from barnabas.audit.core.buckets import WIDTH_MS, check_width
 from barnabas.audit.core.contents import content_of, is_plain, plain_bytes
-from barnabas.audit.core.messages import NO_PARTITION, CountMessage, StreamKind
+from barnabas.audit.core.messages import NO_OFFSET, NO_PARTITION, CountMessage, StreamKind
 from barnabas.audit.core.window import ABORTED, COUNT, DROPPED, FAILED, Window
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, is_counted
 from barnabas.audit.counters.publisher import Publisher
@@ -84,9 +84,11 @@ class AuditCounter:
     def __init__(self, settings: AuditSettings, tier: str) -> None:
         self.settings = settings
         self.tier = tier
+        self.sees_aborted = False  # of a consumer
         self.session = uuid.uuid4().hex
         self._window = Window(settings.width_ms)
         self._lock = threading.Lock()
+        self._began = time.monotonic()
         self._sequence = 0
         self._unsent: list[CountMessage] = []  # of the last window, until they are stored
         self._stop = threading.Event()
@@ -112,10 +114,11 @@ class AuditCounter:
         partition: int = NO_PARTITION,
         count: int = 1,
         content: int | None = None,
+        offset: int = NO_OFFSET,
     ) -> None:
         """Records that passed this tier, with their own timestamp; -1 for none. `content`: the sum of
-        `content_of` of each of them."""
-        self._add(topic, timestamp_ms, partition, count, COUNT, content)
+        `content_of` of each of them. `offset`: that of the first one, which tells where a tier began."""
+        self._add(topic, timestamp_ms, partition, count, COUNT, content, offset)
 
     def dropped(
         self,
@@ -155,6 +158,7 @@ class AuditCounter:
         count: int,
         kind: int,
         content: int | None = None,
+        offset: int = NO_OFFSET,
     ) -> None:
         if not is_counted(topic, self.settings.topic):
             return
@@ -162,7 +166,7 @@ class AuditCounter:
         with self._lock:
             if self._thread is None:
                 self._start()
-            self._window.add(topic, partition, timestamp_ms, now_ms, count, kind, content)
+            self._window.add(topic, partition, timestamp_ms, now_ms, count, kind, content, offset)
 
     def add_window(self, window: Window, field: int) -> None:
         """Add what was counted apart, as another kind."""
@@ -296,6 +300,7 @@ class AuditCounter:
             log.warning("%d records have too many different timestamps: counted without", window.overflowed)
         parts = list(window.entries()) or [("", ())]  # at least a sign of life
         now_ms = int(time.time() * 1000)
+        age_ms = int((time.monotonic() - self._began) * 1000)
         found = []
         for number, (topic, entries) in enumerate(parts, 1):
             found.append(
@@ -312,6 +317,8 @@ class AuditCounter:
                     settings.width_ms,
                     settings.application,
                     is_last=is_last and number == len(parts),
+                    age_ms=age_ms,
+                    sees_aborted=self.sees_aborted,
                 )
             )
             self._sequence += 1
@@ -332,10 +339,11 @@ class TransactionCounts:
         partition: int = NO_PARTITION,
         count: int = 1,
         content: int | None = None,
+        offset: int = NO_OFFSET,
     ) -> None:
         if is_counted(topic, self._counter.settings.topic):
             now_ms = int(time.time() * 1000)
-            self._window.add(topic, partition, timestamp_ms, now_ms, count, COUNT, content)
+            self._window.add(topic, partition, timestamp_ms, now_ms, count, COUNT, content, offset)
 
     def commit(self) -> None:
         self._counter.add_window(self._window, COUNT)

@@ -36,6 +36,8 @@ class AuditTopicReader:
         self._topic = topic
         self._consumer: Consumer | None = None
         self.unreadable = 0
+        self.since_ms = 0  # older messages are deleted
+        self._cut_off: set[int] = set()  # partitions whose first messages are deleted
 
     async def catch_up(self, apply: Apply) -> None:
         """Read everything that the audit topic has now."""
@@ -47,6 +49,7 @@ class AuditTopicReader:
         new = [each for each in partitions if each not in consumer.positions]
         if new:
             await consumer.assign_at(new, OffsetSpec.EARLIEST)
+            self._cut_off |= {each.partition for each in new if consumer.positions[each]}
         goal: dict[TopicPartition, int] = {}
         wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
         for place, found in (await Admin(self._cluster).list_offsets(wanted, read_committed=True)).items():
@@ -60,6 +63,9 @@ class AuditTopicReader:
                 consumer.assign({damaged.where: damaged.next_offset})
                 continue
             for record in records:
+                if record.partition in self._cut_off:
+                    self._cut_off.discard(record.partition)
+                    self.since_ms = max(self.since_ms, record.timestamp)
                 try:
                     apply(decode(record.value), record.timestamp)
                 except MessageError:

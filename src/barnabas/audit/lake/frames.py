@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.audit.core.delays import Delays
-from barnabas.audit.core.messages import ENTRIES_MAX, CountMessage, Entry, StreamKind, Tally
+from barnabas.audit.core.messages import ENTRIES_MAX, NO_OFFSET, CountMessage, Entry, StreamKind, Tally
 from barnabas.audit.counters.audit_counter import AuditSettings
 from barnabas.audit.counters.audit_topic import ensure_topic, is_counted
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
@@ -38,6 +38,7 @@ class Columns:
     partition: str = "partition"
     timestamp: str = "timestamp"
     batch: str = "batch"
+    offset: str = ""  # tells where a reader began, if the frame has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Group:
     oldest: int = 0
     newest: int = 0
     dropped: int = 0
+    first: int = NO_OFFSET  # the smallest offset
 
     @property
     def place(self) -> tuple[int, str, int, int]:
@@ -63,6 +65,7 @@ def grouped(frame: DataFrame, width_ms: int, columns: Columns, *others: str) -> 
     from pyspark.sql import functions as f
 
     stamp, width = f.col("_stamp"), f.lit(width_ms)
+    offset = f.col(columns.offset) if columns.offset else f.lit(NO_OFFSET)
     return (
         frame.withColumn("_stamp", f.coalesce(f.unix_millis(columns.timestamp), f.lit(-1)))
         .groupBy(
@@ -72,7 +75,12 @@ def grouped(frame: DataFrame, width_ms: int, columns: Columns, *others: str) -> 
             f.col(columns.partition).alias("partition"),
             f.when(stamp >= 0, stamp - f.pmod(stamp, width)).otherwise(-1).alias("bucket"),
         )
-        .agg(f.count("*").alias("rows"), f.min(stamp).alias("oldest"), f.max(stamp).alias("newest"))
+        .agg(
+            f.count("*").alias("rows"),
+            f.min(stamp).alias("oldest"),
+            f.max(stamp).alias("newest"),
+            f.coalesce(f.min(offset.cast("bigint")), f.lit(NO_OFFSET)).alias("first"),
+        )
     )
 
 
@@ -119,7 +127,7 @@ def messages_of(
         if group.bucket >= 0 and group.rows:
             delays.add(now_ms - group.oldest)  # the two ends of the group: more is not known here
             delays.add(now_ms - group.newest, group.rows - 1)
-        entry = Entry(group.bucket, Tally(group.rows, group.dropped), group.partition, delays)
+        entry = Entry(group.bucket, Tally(group.rows, group.dropped), group.partition, delays, group.first)
         found.setdefault((group.batch, group.topic), []).append(entry)
     return [
         CountMessage(

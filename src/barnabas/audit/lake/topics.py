@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.audit.core.buckets import NO_TIME, WIDTH_MS, check_width
+from barnabas.audit.core.buckets import WIDTH_MS, check_width
 from barnabas.audit.core.messages import ENTRIES_MAX, NO_PARTITION, CountMessage, StreamKind, encode
 from barnabas.audit.core.tiers import PRODUCER
 from barnabas.audit.core.window import Window
 from barnabas.audit.counters.audit_counter import AuditSettings
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, ensure_topic, is_counted
+from barnabas.audit.lake.contents import Contents, Numbers, by_bucket, contents_of
 from barnabas.client.admin.admin import Admin
 from barnabas.client.blocking import run
 from barnabas.protocol import uuid as topic_ids
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from barnabas.spark.basics.settings import ClientSettings
     from barnabas.spark.reading.fetcher import OffsetRange
 
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
-NAMES = ("tier", "topic", "application", "bucket.ms")
+NAMES = ("tier", "topic", "application", "bucket.ms", "sums")
 CELLS_MAX = ENTRIES_MAX - 1  # the counts of a range fit one message
 CLASS = "barnabas.audit.lake.topics.TopicAudit"
 
@@ -62,7 +62,12 @@ class TopicAudit:
             topic=settings.get("topic", AUDIT_TOPIC),
             application=settings.get("application", client.client_id),
             width_ms=width_of(settings["bucket.ms"]) if "bucket.ms" in settings else WIDTH_MS,
+            sums=has_sums(settings),
         )
+
+    @staticmethod
+    def columns(settings: Mapping[str, str]) -> tuple[str, ...]:
+        return ("timestamp", "key", "value") if has_sums(settings) else ("timestamp",)
 
     def reading(self, cluster: WorkerCluster, asked: OffsetRange) -> RangeCounts:
         return RangeCounts(self, cluster, asked)
@@ -80,8 +85,11 @@ class RangeCounts:
         self._asked = asked
         self._window = Window(audit.settings.width_ms, CELLS_MAX)
 
-    def read(self, timestamps: pa.Array) -> None:
-        add(self._window, self._asked.topic, self._asked.partition, milliseconds(timestamps))
+    def read(self, rows: pa.RecordBatch) -> None:
+        stamps = milliseconds(rows.column("timestamp"))
+        has_sums = self._audit.settings.sums
+        contents = contents_of((rows.column("key"), rows.column("value")), stamps) if has_sums else None
+        add(self._window, (self._asked.topic, self._asked.partition), stamps, contents=contents)
 
     def ended(self) -> None:
         settings, asked = self._audit.settings, self._asked
@@ -120,7 +128,7 @@ class TaskCounts:
         self._window = Window(audit.settings.width_ms, CELLS_MAX)
 
     def written(self, table: pa.Table, topic: str | None, now_ms: int) -> None:
-        add_table(self._window, table, topic, now_ms)
+        add_table(self._window, table, topic, now_ms, has_sums=self._audit.settings.sums)
 
     def rows(self) -> pa.Table | None:
         settings = self._audit.settings
@@ -181,41 +189,53 @@ def milliseconds(timestamps: pa.Array) -> Numbers:
 
 def add(
     window: Window,
-    topic: str,
-    partition: int,
+    place: tuple[str, int],
     stamps: Numbers,
     now_ms: int | None = None,
+    contents: Contents | None = None,
 ) -> None:
-    """Count rows by bucket: of each bucket, the delay of its rows is that of their mean timestamp."""
+    """Count rows of one place by bucket: the delay of its rows is that of their mean timestamp."""
     if not len(stamps):
         return
     seen_ms = int(time.time() * 1000) if now_ms is None else now_ms
-    for stamp, count in by_bucket(stamps, window.width_ms):
-        window.add(topic, partition, stamp, seen_ms, count)
+    for stamp, count, content in by_bucket(stamps, window.width_ms, contents):
+        window.add(*place, stamp, seen_ms, count, content=content)
 
 
-def by_bucket(stamps: Numbers, width_ms: int) -> list[tuple[int, int]]:
-    """For each bucket the mean of its timestamps, and how many there are."""
-    buckets = np.where(stamps < 0, NO_TIME, stamps - stamps % width_ms)
-    found, places, counts = np.unique(buckets, return_inverse=True, return_counts=True)
-    sums = np.bincount(places, weights=stamps.astype(np.float64))
-    return [
-        (NO_TIME if bucket < 0 else min(max(int(total / count), bucket), bucket + width_ms - 1), count)
-        for bucket, count, total in zip(found.tolist(), counts.tolist(), sums.tolist(), strict=True)
-    ]
-
-
-def add_table(window: Window, table: pa.Table, topic: str | None, now_ms: int) -> None:
+def add_table(
+    window: Window, table: pa.Table, topic: str | None, now_ms: int, *, has_sums: bool = False
+) -> None:
     """Count rows that are written: those without a timestamp get `now_ms`, those without a topic `topic`."""
     stamps = stamps_of(table, now_ms)
+    contents = contents_of(key_and_value(table), stamps) if has_sums else None
     if "topic" not in table.column_names:
-        add(window, topic or "", NO_PARTITION, stamps, now_ms)
+        add(window, (topic or "", NO_PARTITION), stamps, now_ms, contents)
         return
     names = table.column("topic").combine_chunks().cast(pa.string())
     names = names.fill_null(topic or "").dictionary_encode()
     codes = names.indices.to_numpy(zero_copy_only=False)
     for code, name in enumerate(names.dictionary.to_pylist()):
-        add(window, name, NO_PARTITION, stamps[codes == code], now_ms)
+        here = codes == code
+        some = contents[here] if contents is not None else None
+        add(window, (name, NO_PARTITION), stamps[here], now_ms, some)
+
+
+def key_and_value(table: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Of rows that are written; a column that is missing is null."""
+    nulls = pa.nulls(table.num_rows, pa.binary())
+    key, value = (
+        table.column(name).combine_chunks() if name in table.column_names else nulls
+        for name in ("key", "value")
+    )
+    return key, value
+
+
+def stamped(table: pa.Table) -> pa.Table:
+    """The same rows, all with a timestamp: so they are counted in the bucket in which they are written."""
+    stamps = pa.array(stamps_of(table, int(time.time() * 1000))).cast(pa.timestamp("ms"))
+    if "timestamp" not in table.column_names:
+        return table.append_column("timestamp", stamps)
+    return table.set_column(table.column_names.index("timestamp"), "timestamp", stamps)
 
 
 def stamps_of(table: pa.Table, now_ms: int) -> Numbers:
@@ -226,6 +246,10 @@ def stamps_of(table: pa.Table, now_ms: int) -> Numbers:
     column = table.column("timestamp").combine_chunks()
     is_given = column.is_valid().to_numpy(zero_copy_only=False)
     return np.where(is_given, milliseconds(column.fill_null(0)), stamps)
+
+
+def has_sums(settings: Mapping[str, str]) -> bool:
+    return settings.get("sums", "false").strip().lower() == "true"
 
 
 def width_of(text: str) -> int:

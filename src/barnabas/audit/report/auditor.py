@@ -67,9 +67,10 @@ class Auditor:
         """Read what is new in the audit topic, and make the next report."""
         await ensure_topic(self.cluster, self._topic)
         await self._reader.catch_up(self.ledger.apply)
+        self.ledger.since_ms = self._reader.since_ms
         now_ms = self._now_ms()
         self.ledger.forget_before(now_ms)
-        self.last = make_report(self.ledger, self.rules, now_ms)
+        self.last = await asyncio.to_thread(make_report, self.ledger, self.rules, now_ms)
         self._note_alarms(self.last)
         return self.last
 

@@ -18,7 +18,7 @@ from barnabas.audit.report.auditor import Auditor
 
 LABELS = ("topic", "tier")
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
-NOT_JUDGED = (State.OPEN, State.IN_FLIGHT, State.NO_REFERENCE)
+NOT_JUDGED = (State.OPEN, State.IN_FLIGHT, State.NO_REFERENCE, State.UNCERTAIN, State.COMPACTED)
 
 
 class AuditCollector(Collector):
@@ -58,7 +58,9 @@ class AuditCollector(Collector):
             if judged:
                 verdict = judged[-1].verdict
                 whole = verdict.expected or 1
-                ratio.add_metric(place, (whole - verdict.missing) / whole)
+                # Contents that differ: one record at least was lost, and another one came instead.
+                lost = 1 if verdict.state is State.DIFFERENT else verdict.missing
+                ratio.add_metric(place, (whole - lost) / whole)
                 duplicates.add_metric(place, verdict.extra / whole)
             for share in QUANTILES:
                 found = some[-1].delays.percentile_ms(share)

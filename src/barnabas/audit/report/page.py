@@ -16,6 +16,8 @@ COLOURS = {
     State.COMPLETE: "good",
     State.LATE: "fair",
     State.UNCERTAIN: "fair",
+    State.COMPACTED: "fair",
+    State.DIFFERENT: "bad",
     State.MISSING: "bad",
     State.DUPLICATED: "bad",
     State.MISSING_AND_DUPLICATED: "bad",

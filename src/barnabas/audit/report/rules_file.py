@@ -8,11 +8,13 @@ In: YAML. Out: `Rules`. ValueError names what is wrong.
       zone: {patience: 1h}              # all tiers of this kind
       mirror/small: {keeps_partitions: false}   # its topics have other numbers of partitions
       consumer/retired: {ignore: true}
+      consumer/new: {since: 2026-11-18T10:00:00Z}
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from barnabas.audit.core.report import Rules
 from barnabas.audit.core.verdicts import PATIENCE_MS
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-TIER_KEYS = {"ignore", "keeps_partitions", "patience", "reference", "topics"}
+TIER_KEYS = {"ignore", "keeps_partitions", "patience", "reference", "since", "topics"}
 
 
 def read_rules(path: str | Path) -> Rules:
@@ -39,6 +41,7 @@ def rules_of(body: dict[str, Any]) -> Rules:
     references: dict[str, tuple[str, ...]] = {}
     topics: dict[tuple[str, str], str] = {}
     patience: dict[str, int] = {}
+    since: dict[str, int] = {}
     ignored, repartitioned = set(), set()
     for tier, given in (body.get("tiers") or {}).items():
         if not isinstance(given, dict) or set(given) - TIER_KEYS:
@@ -50,6 +53,8 @@ def rules_of(body: dict[str, Any]) -> Rules:
             references[tier] = (named,) if isinstance(named, str) else tuple(map(str, named))
         for topic, source in (given.get("topics") or {}).items():
             topics[tier, str(topic)] = str(source)
+        if "since" in given:
+            since[tier] = moment_ms(given["since"])
         if given.get("ignore"):
             ignored.add(tier)
         if not given.get("keeps_partitions", True):
@@ -61,7 +66,17 @@ def rules_of(body: dict[str, Any]) -> Rules:
         duration_ms(body["patience"]) if "patience" in body else PATIENCE_MS,
         frozenset(ignored),
         frozenset(repartitioned),
+        since,
     )
+
+
+def moment_ms(given: object) -> int:
+    """`2026-11-18T10:00:00Z`, which YAML may have read already; without a zone it is UTC."""
+    try:
+        found = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
+    except ValueError:
+        raise ValueError(f"{given!r} is no time: use 2026-11-18T10:00:00Z") from None
+    return int((found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def duration_ms(text: object) -> int:

@@ -54,6 +54,7 @@ class ClusterCounter:
         self._host = f"broker-{broker.node_id}"
         self._next: dict[Led, int] = {}  # the offset to count next
         self._disorders: dict[Led, Disorder] = {}
+        self._is_behind = False
         self._task = RetriedTask(self._attempt, self._warn)
 
     def start(self) -> None:
@@ -71,9 +72,9 @@ class ClusterCounter:
             publisher = Publisher(cluster, self._topic)
             try:
                 while True:
-                    await self._count_all(reader, counted, publisher)
+                    is_behind = await self._count_all(reader, counted, publisher)
                     self._task.succeeded()
-                    await asyncio.sleep(self._interval_s)
+                    await asyncio.sleep(0 if is_behind else self._interval_s)
             finally:
                 await reader.close()
                 await publisher.close()
@@ -107,8 +108,10 @@ class ClusterCounter:
 
     async def _count_all(
         self, reader: AuditTopicReader, counted: CountedRanges, publisher: Publisher
-    ) -> None:
-        """Count what came since the last time in all led partitions."""
+    ) -> bool:
+        """Count what came since the last time in all led partitions. Whether some have more than fits one
+        message."""
+        self._is_behind = False
         led = await self._led_partitions()
         self._next = {key: offset for key, offset in self._next.items() if key in led}
         self._disorders = {key: each for key, each in self._disorders.items() if key in led}
@@ -126,6 +129,7 @@ class ClusterCounter:
             if len(waiting) >= MESSAGES_AT_ONCE:
                 await self._send(publisher, waiting)
         await self._send(publisher, waiting)
+        return self._is_behind
 
     async def _led_partitions(self) -> dict[Led, Partition]:
         found: dict[Led, Partition] = {}
@@ -159,6 +163,7 @@ class ClusterCounter:
         await threads.run(count_log, log_, counts, upper_offset, aborted, PARTITION_BYTES_MAX, threads.pause)
         if counts.end <= first:
             return None
+        self._is_behind = self._is_behind or counts.end < upper_offset
         return self._message(partition, stream, start, counts)
 
     def _correction(
@@ -206,6 +211,7 @@ class ClusterCounter:
             expired=counts.start - start + counts.damaged,
             epoch=counts.epoch,
             correction=correction,
+            is_compacted=partition.log.settings.compact,
         )
 
     async def _send(self, publisher: Publisher, waiting: list[tuple[Led, CountMessage]]) -> None:

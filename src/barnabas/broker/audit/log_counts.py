@@ -34,7 +34,7 @@ def count_log(
     pause: Callable[[], None],
 ) -> None:
     """Count from `counts.end` on up to `upper_offset`, at most about `bytes_max` bytes of the log."""
-    while counts.end < upper_offset and bytes_max > 0:
+    while counts.end < upper_offset and bytes_max > 0 and not counts.is_full:
         found = log.read_cold(counts.end, SLICE_BYTES, upper_offset)
         if not len(found):
             return
@@ -51,7 +51,7 @@ def count_slice(
     chunk, chunk_at = b"", 0
     position, length = 0, len(found)
     chunk_bytes, batches_before = CHUNK_BYTES, counts.batches
-    while position + BATCH_OVERHEAD <= length:
+    while position + BATCH_OVERHEAD <= length and not counts.is_full:
         at = position - chunk_at
         if at + BATCH_OVERHEAD > len(chunk):
             pause()

@@ -51,6 +51,7 @@ async def read_ledger(options: argparse.Namespace) -> Ledger:
         reader = AuditTopicReader(cluster, options.audit_topic)
         try:
             await reader.catch_up(ledger.apply)
+            ledger.since_ms = reader.since_ms
         finally:
             await reader.close()
     return ledger

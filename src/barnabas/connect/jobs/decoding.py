@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.audit.core.buckets import WIDTH_MS
-from barnabas.audit.lake.topics import by_bucket
+from barnabas.audit.lake.contents import by_bucket, contents_of
 from barnabas.connect.data import Records
 from barnabas.connect.data.arrow_shapes import fitted
 from barnabas.connect.jobs.pieces import Piece
@@ -76,16 +76,19 @@ class Decoding:
             for batch in batches:
                 for place in batch.column(0).to_pylist():
                     asked = self.ranges[place]
-                    stamps = []
+                    stamps, contents = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
                     for raw in fetched(self.client, asked):
                         read += len(raw)
                         stamps.append(raw.timestamps.to_numpy(zero_copy_only=False))
+                        if self.piece.has_sums:
+                            contents.append(contents_of((raw.keys, raw.values), stamps[-1]))
                         for records, origin in opened.chain.decoded(asked.topic, raw):
                             for part in opened.chain.transformed(records, origin):
                                 for topic, shape in shapes(part, origin, refusals):
                                     written += len(shape.records)
                                     yield packet(asked, topic, shape)
-                    found = by_bucket(np.concatenate([np.empty(0, np.int64), *stamps]), WIDTH_MS)
+                    sums = np.concatenate(contents) if self.piece.has_sums else None
+                    found = by_bucket(np.concatenate(stamps), WIDTH_MS, sums)
                     counts.append((asked.topic, asked.partition, asked.start, asked.stop, found))
             if opened.dead_letters is not None:
                 opened.dead_letters.flush()

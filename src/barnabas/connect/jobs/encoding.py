@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.audit.core.buckets import WIDTH_MS
-from barnabas.audit.lake.topics import by_bucket, stamps_of
+from barnabas.audit.lake.contents import by_bucket, contents_of
+from barnabas.audit.lake.topics import key_and_value, stamped, stamps_of
 from barnabas.client.core.traffic import Traffic
 from barnabas.connect.data import Column, Header, Records, Schema
 from barnabas.connect.data.arrow_shapes import fitted
@@ -52,10 +53,11 @@ ENCODED_ARROW = pa.schema(
 )
 
 
-def counted(table: pa.Table) -> Counts:
+def counted(table: pa.Table, *, has_sums: bool) -> Counts:
     """Rows of one topic, by their timestamps."""
     stamps = stamps_of(table, int(time.time() * 1000))
-    return table.column("topic")[0].as_py(), -1, -1, -1, by_bucket(stamps, WIDTH_MS)
+    contents = contents_of(key_and_value(table), stamps) if has_sums else None
+    return table.column("topic")[0].as_py(), -1, -1, -1, by_bucket(stamps, WIDTH_MS, contents)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Encoding:
                 if table is not None:
                     topics.add(table.column("topic")[0].as_py())
                     count_out += producer.write([table])
-                    counts.append(counted(table))
+                    counts.append(counted(table, has_sums=self.piece.has_sums))
             producer.flush()
         except Exception as error:
             failure = error
@@ -157,7 +159,8 @@ class Encoding:
                 table = table.append_column("timestamp", stamps)
                 report.records_out += producer.write([table])
                 for topic in table["topic"].unique().to_pylist():
-                    report.counts.append(counted(table.filter(pc.equal(table["topic"], topic))))
+                    some = table.filter(pc.equal(table["topic"], topic))
+                    report.counts.append(counted(some, has_sums=self.piece.has_sums))
             producer.flush()
         except Exception as error:
             report.failed(error)
@@ -192,7 +195,7 @@ class Encoding:
                 for part in opened.chain.transformed(self.records(batch)):
                     for table in opened.chain.encoded(part):
                         if table.num_rows:
-                            yield table, 0
+                            yield stamped(table), 0
 
     def records(self, batch: pa.RecordBatch) -> Records:
         """Rows of the frame as records."""

@@ -14,6 +14,7 @@ from threading import Event
 
 from barnabas.connect.jobs.reports import Report
 from barnabas.connect.plugins import Plugins
+from barnabas.connect.tasks.auditing import has_sums
 from barnabas.connect.tasks.chain import Chain
 from barnabas.connect.tasks.dead_letters import NAME as DEAD_LETTER_TOPIC
 from barnabas.connect.tasks.dead_letters import DeadLetterQueue
@@ -40,12 +41,14 @@ class Piece:
     converters: Mapping[str, str] = field(repr=False)  # of the worker
     folders: tuple[str, ...]  # of `plugin.path`
     producer: Mapping[str, str] = field(repr=False)  # properties
+    has_sums: bool = False  # of what records hold, for the audit
 
     @classmethod
     def of(cls, parts: TaskParts, kind: str, producer: Mapping[str, str]) -> Piece:
         converters = {name: text for name, text in parts.worker.items() if name.startswith(CONVERTERS)}
         folders = parts.plugins.folders
-        return cls(parts.connector, parts.task, kind, dict(parts.config), converters, folders, dict(producer))
+        config, sums = dict(parts.config), has_sums(parts.worker)
+        return cls(parts.connector, parts.task, kind, config, converters, folders, dict(producer), sums)
 
     def open(self) -> OpenPiece:
         return OpenPiece(self)

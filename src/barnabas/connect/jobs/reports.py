@@ -27,8 +27,8 @@ KINDS = {"failed": ConnectError, "retry": RetriableError, "fenced": FencedError}
 
 
 # Of what was read or written: topic, partition, first offset and the one behind the last (-1: not known),
-# timestamps, each with a number of records.
-Counts = tuple[str, int, int, int, list[tuple[int, int]]]
+# timestamps, each with a number of records and the sum of their contents, if it is known.
+Counts = tuple[str, int, int, int, list[tuple[int, int, int | None]]]
 
 
 @dataclass(slots=True)

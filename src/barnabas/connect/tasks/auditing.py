@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,7 +23,8 @@ from barnabas.audit.core.window import ABORTED, COUNT, Window
 from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, is_counted
 from barnabas.audit.counters.publisher import Publisher
-from barnabas.audit.lake.topics import add_table, by_bucket
+from barnabas.audit.lake.contents import Bucketed, by_bucket, contents_of
+from barnabas.audit.lake.topics import add_table
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
@@ -37,7 +38,7 @@ from barnabas.protocol.types import NULL_UUID
 
 log = logging.getLogger("barnabas.connect")
 
-ENABLE, TOPIC = "barnabas.audit.enable", "barnabas.audit.topic"
+ENABLE, TOPIC, SUMS = "barnabas.audit.enable", "barnabas.audit.topic", "barnabas.audit.sums"
 CELLS_MAX = ENTRIES_MAX - 1
 MESSAGES_MAX = 10_000
 SEND_S = 5.0
@@ -45,13 +46,25 @@ SEND_S = 5.0
 
 def audit_settings(worker: Mapping[str, str], properties: Mapping[str, str]) -> AuditSettings | None:
     """From a worker's properties and those of a task's client; None if the worker does not count."""
-    if worker.get(ENABLE, "false").strip().lower() != "true":
+    if not is_true(worker, ENABLE):
         return None
     topic = worker.get(TOPIC, AUDIT_TOPIC)
     client = connection_settings(properties)
     return AuditSettings(
-        client.bootstrap_servers, topic, application=client.client_id, security=client.client_security()
+        client.bootstrap_servers,
+        topic,
+        application=client.client_id,
+        security=client.client_security(),
+        sums=has_sums(worker),
     )
+
+
+def has_sums(worker: Mapping[str, str]) -> bool:
+    return is_true(worker, ENABLE) and is_true(worker, SUMS)
+
+
+def is_true(worker: Mapping[str, str], name: str) -> bool:
+    return worker.get(name, "false").strip().lower() == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +93,19 @@ class SinkAudit:
         """Records that the task has taken."""
         for each in polled:
             stamps = each.raw.timestamps.to_numpy(zero_copy_only=False)
-            found = by_bucket(stamps, self._settings.width_ms)
+            columns = (each.raw.keys, each.raw.values)
+            contents = contents_of(columns, stamps) if self._settings.sums else None
+            found = by_bucket(stamps, self._settings.width_ms, contents)
             self.has(each.where, each.first, each.next_offset, found)
 
-    def has(self, where: TopicPartition, start: int, end: int, counts: Iterable[Sequence[int]]) -> None:
-        """The task has taken the records between two offsets: timestamps, each with a number of records."""
+    def has(self, where: TopicPartition, start: int, end: int, counts: Iterable[Bucketed]) -> None:
+        """The task has taken the records between two offsets: timestamps, each with a number of records and
+        the sum of their contents, if it is known."""
         if end <= start or not is_counted(where.topic, self._settings.topic):
             return
         window, now_ms = Window(self._settings.width_ms, CELLS_MAX), int(time.time() * 1000)
-        for stamp, count in counts:
-            window.add(where.topic, where.partition, stamp, now_ms, count)
+        for stamp, count, content in counts:
+            window.add(where.topic, where.partition, stamp, now_ms, count, content=content)
         self._delivered.setdefault(where, deque()).append(Counted(start, end, window))
 
     def flushed(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes]) -> None:
@@ -188,17 +204,19 @@ class SourceAudit:
 
     def __init__(self, settings: AuditSettings) -> None:
         self._counter = AuditCounter(settings, PRODUCER)
+        self._has_sums = settings.sums
         self._window = Window(settings.width_ms)
 
     def written(self, table: pa.Table) -> None:
-        """Rows that are on their way."""
-        add_table(self._window, table, None, int(time.time() * 1000))
+        """Rows that are on their way, all with timestamps (`stamped`)."""
+        add_table(self._window, table, None, int(time.time() * 1000), has_sums=self._has_sums)
 
-    def has(self, topic: str, counts: Iterable[Sequence[int]]) -> None:
-        """Rows that somebody else has written: timestamps, each with a number of rows."""
+    def has(self, topic: str, counts: Iterable[Bucketed]) -> None:
+        """Rows that somebody else has written: timestamps, each with a number of rows and the sum of their
+        contents, if it is known."""
         now_ms = int(time.time() * 1000)
-        for stamp, count in counts:
-            self._window.add(topic, NO_PARTITION, stamp, now_ms, count)
+        for stamp, count, content in counts:
+            self._window.add(topic, NO_PARTITION, stamp, now_ms, count, content=content)
 
     def settled(self, *, is_aborted: bool = False) -> None:
         """Brokers have acknowledged all rows, or the transaction with them has ended."""

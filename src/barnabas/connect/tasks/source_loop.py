@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from barnabas.audit.lake.topics import stamped
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import RetriableError, SourceTask
 from barnabas.connect.tasks.auditing import SourceAudit
@@ -174,9 +175,10 @@ class SourceLoop:
                 if topic is not None and topic not in self._progress.topics:
                     self._progress.topics.add(topic)
                     self._used_topic(topic)
-                self._progress.records_out += self._producer.write([table])
+                written = table if self._audit is None else stamped(table)
+                self._progress.records_out += self._producer.write([written])
                 if self._audit is not None:
-                    self._audit.written(table)
+                    self._audit.written(written)
         for partition, offset in records.positions:
             self._pending[canonical(partition)] = (dict(partition), dict(offset))
         self._uncommitted += len(records)

@@ -20,15 +20,15 @@ from barnabas.audit.core.tiers import zone_of_source
 from barnabas.audit.lake.frames import Columns, Group, grouped
 from barnabas.pipeline.ingest import quarantine
 from barnabas.pipeline.ingest.audit_mark import Duplicates
-from barnabas.pipeline.lake.columns import BATCH, PARTITION, TIMESTAMP, TOPIC
+from barnabas.pipeline.lake.columns import BATCH, OFFSET, PARTITION, TIMESTAMP, TOPIC
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Source, Staging, Trusted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-COUNTED = Columns()
-OF_ZONES = Columns(TOPIC, PARTITION, TIMESTAMP, BATCH)
+COUNTED = Columns(offset="offset")
+OF_ZONES = Columns(TOPIC, PARTITION, TIMESTAMP, BATCH, OFFSET)
 TABLE, REFUSED = "table", "refused"
 
 Groups = dict[str, list[Group]]  # by tier
@@ -127,4 +127,5 @@ def narrow(rows: DataFrame, table: Column, columns: Columns, *, is_refused: bool
         F.col(columns.topic).alias(COUNTED.topic),
         F.col(columns.partition).alias(COUNTED.partition),
         F.col(columns.timestamp).alias(COUNTED.timestamp),
+        F.col(columns.offset).alias(COUNTED.offset),
     )

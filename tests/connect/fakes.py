@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from barnabas.connect.config import ConfigDef
+from barnabas.connect.config.secrets import Redaction
 from barnabas.connect.herder.states import OnStatus, State
 from barnabas.connect.plugins import Connector, Kind, Known, Plugins, SourceTask
 
@@ -51,6 +52,7 @@ class Recorder:
         *,
         reconfigure: Callable[[], None],
         used_topic: Callable[[str], None],
+        redaction: Redaction | None = None,
     ) -> None:
         used_topic(config["topic"])
         self.starts += 1

@@ -327,6 +327,7 @@ class Herder(Commands):
                     lambda state, trace: self._told(task, running, state, trace),
                     reconfigure=lambda: self._reconfigure_soon(task.connector),
                     used_topic=lambda topic: self._used_soon(task, topic),
+                    redaction=redaction,
                 )
             )
         except Exception:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+from barnabas.connect.config.secrets import Redaction
+
 
 class State(StrEnum):
     """State of a connector or a task."""
@@ -104,8 +106,9 @@ class TaskRunner(Protocol):
         *,
         reconfigure: Callable[[], None],
         used_topic: Callable[[str], None],
+        redaction: Redaction | None = None,
     ) -> None:
-        """Begin with a task; `on_status` tells RUNNING, PAUSED and FAILED."""
+        """Begin with a task; `on_status` tells RUNNING, PAUSED and FAILED. `redaction` hides its secrets."""
 
     def stop(self, connector: str, task: int) -> object:
         """End a task, and return when it ended or its grace time is over."""

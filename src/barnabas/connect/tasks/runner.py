@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from barnabas.connect.config.secrets import Redaction
 from barnabas.connect.plugins import (
     SINK,
     ConnectError,
@@ -37,6 +38,7 @@ from barnabas.connect.tasks.job_parts import Jobs, TaskParts
 from barnabas.connect.tasks.offsets import FileOffsets, OffsetMemory, TopicOffsets
 from barnabas.connect.tasks.producing import TaskProducer
 from barnabas.connect.tasks.progress import Progress
+from barnabas.connect.tasks.quiet_logs import hide_secrets
 from barnabas.connect.tasks.sink_loop import SinkLoop
 from barnabas.connect.tasks.source_loop import Boundary, SourceLoop, Transactions
 from barnabas.connect.tasks.task_clients import TaskClient
@@ -67,8 +69,10 @@ class RunningTask:
         reconfigure: Callable[[], None] = lambda: None,
         used_topic: Callable[[str], None] = lambda topic: None,
         jobs: Jobs | None = None,
+        redaction: Redaction | None = None,
     ) -> None:
         self._jobs = jobs
+        self._redaction = redaction
         self.connector = connector
         self.task = task
         self._config = dict(config)
@@ -147,6 +151,8 @@ class RunningTask:
         self._on_status(state, trace)
 
     def _run(self) -> None:
+        given = self._redaction
+        hide_secrets(given or Redaction(self._config, self._config, {}, self._plugin.CONFIG))
         try:
             self._loop()
             self._tell("UNASSIGNED")
@@ -363,6 +369,7 @@ class TaskRunner:
         *,
         reconfigure: Callable[[], None] = lambda: None,
         used_topic: Callable[[str], None] = lambda topic: None,
+        redaction: Redaction | None = None,
     ) -> None:
         """Start a task in its thread. A task of the same name that runs already is an error."""
         known = self._tasks.get((connector, task))
@@ -373,7 +380,7 @@ class TaskRunner:
             running = RunningTask(
                 connector, task, config, self._worker, self._plugins, on_status,
                 is_paused=target_state == "PAUSED", reconfigure=reconfigure, used_topic=used_topic,
-                jobs=self._jobs,
+                jobs=self._jobs, redaction=redaction,
             )  # fmt: skip
         except BaseException:
             self.attempts_failed += 1

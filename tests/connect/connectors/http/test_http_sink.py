@@ -154,6 +154,31 @@ def test_refused_records_are_errant_and_the_others_are_sent() -> None:
         assert [each.body for each in server.seen] == [b"a", b"bad", b"b"]
 
 
+def test_nothing_behind_a_refused_record_is_sent_where_the_task_fails_with_it() -> None:
+    class Ended(Exception):
+        pass
+
+    def report(some: Records, indices: Sequence[int], error: BaseException) -> None:
+        raise Ended
+
+    for values in (["a", "bad", "b"], ["a", None, "b"]):
+        with HttpServer(lambda seen: Reply(400 if seen.body == b"bad" else 201)) as server:
+            config = {"http.api.url": server.url, "behavior.on.null.values": "fail"}
+            task = started_sink(HttpSinkConnector, config, errant=report)
+            with pytest.raises(Ended):
+                task.put(records(values))
+            task.stop()
+            assert b"b" not in [each.body for each in server.seen]
+
+
+def test_a_login_that_is_refused_fails_the_task_and_blames_no_record() -> None:
+    with HttpServer(lambda seen: Reply(401, b"expired")) as server:
+        sink = Sink({"http.api.url": server.url, "errors.tolerance": "all", "bearer.token": "x"})
+        with pytest.raises(ConnectError, match="refuses the connector, not the records"):
+            sink.put(records(["a", "b"]))
+        assert sink.errant == [] and len(server.seen) == 1
+
+
 def test_refused_records_are_reported_even_if_later_ones_are_tried_again() -> None:
     answers = {b"bad": [400], b"b": [503, 200]}
     with HttpServer(lambda seen: Reply(answers[seen.body].pop(0))) as server:

@@ -223,3 +223,16 @@ def test_settings_that_cannot_page_are_refused() -> None:
     )
     with pytest.raises(ConnectError, match="looks like"):
         HttpSourceConnector().alter_offsets({}, [({"url": "http://x"}, {"offset": 5})])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'\xef\xbb\xbf[{"id": "\xc3\xa9"}]', "application/json"),
+        (b'[{"id": "\xe9"}]', "application/json; charset=iso-8859-1"),
+        (b'[{"id": "\xc3\xa9"}]', "application/json; charset=nonsense"),
+    ],
+)
+def test_a_response_may_have_a_mark_of_byte_order_and_another_charset(body: bytes, kind: str) -> None:
+    with HttpServer(lambda seen: Reply(200, body, {"content-type": kind})) as server:
+        assert polled(server.url + "/?o=${offset}", Offsets(), polls=1) == ["\u00e9"]

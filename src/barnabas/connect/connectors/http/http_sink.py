@@ -33,6 +33,7 @@ from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
 from barnabas.connect.connectors.stores.http_client import HttpClient, HttpResponse, Unreachable, shown
 from barnabas.connect.connectors.stores.json_values import exact, json_bytes, numeric, text_of
+from barnabas.connect.connectors.stores.left_out import tolerates_all
 from barnabas.connect.connectors.stores.retries import Retries
 from barnabas.connect.data import DataError, Record, Records
 from barnabas.connect.plugins import ConnectError, Connector, RetriableError, SinkContext, SinkTask
@@ -40,6 +41,7 @@ from barnabas.connect.plugins.contexts import SinkOffsets
 
 log = logging.getLogger("barnabas.connect")
 
+NOT_KNOWN = 401  # the login is refused: no record is to blame
 BODY_BYTES_MAX = 8 << 20  # of one request; a larger record goes alone
 
 
@@ -77,6 +79,7 @@ class HttpSinkTask(SinkTask):
         self._retries = Retries(context, self._plan.retries_max, self._plan.pauses)
         self._reports = Reports.of(context)
         self._delivered = Delivered()
+        self._ends = self._plan.on_error == "fail" and not tolerates_all(context)
         # Records of the batch that were refused, while later ones are tried again.
         self._refused: dict[tuple[Place, int], Exception] = {}
         self._not_before = 0.0
@@ -99,15 +102,20 @@ class HttpSinkTask(SinkTask):
         places = self._delivered.places(records)
         rows = list(records.rows())
         for request in self._requests(rows, places):
+            if self._ends:  # the task fails: what is behind a refused record is not sent
+                self._report(records, rows, places[: request.indices[0]])
             error = self._send(request, rows)
             for index in request.indices:
                 self._delivered.add(*places[index])
                 if error is not None:
                     self._refused[places[index]] = error
-        refused = [(i, self._refused[place]) for i, place in enumerate(places) if place in self._refused]
         self._retries.succeeded()
         self._delivered.clear()
-        self._refused.clear()
+        self._report(records, rows, places)
+
+    def _report(self, records: Records, rows: list[Record], places: list[tuple[Place, int]]) -> None:
+        """Report what was refused among the first records."""
+        refused = [(i, self._refused.pop(place)) for i, place in enumerate(places) if place in self._refused]
         for index, error in refused:
             self._failed(records, rows, index, error)
 
@@ -191,6 +199,8 @@ class HttpSinkTask(SinkTask):
             why = f"{request.method} {shown(request.url)} is answered {response.brief()}"
             if plan.retried(response.status):
                 self._try_again(why, response.retry_after_s())
+            elif response.status == NOT_KNOWN and plan.on_error == "fail":
+                raise ConnectError(f"the server refuses the connector, not the records: {why}")
         count = len(request.indices)
         return Refused(why if count == 1 else f"{why} (a request of {count} records)", response)
 

@@ -86,7 +86,8 @@ class ApiReader:
                 raise self._failed(why, response.retry_after_s())
             raise ConnectError(why)
         try:
-            document = orjson.loads(response.body) if response.body.strip() else []
+            body = response.json_bytes()
+            document = orjson.loads(body) if body.strip() else []
         except orjson.JSONDecodeError as error:
             why = f"the response of {shown(url)} is no JSON: {error}"
             raise self._failed(why, 0.0) from error

@@ -6,11 +6,13 @@ is none. Does not know: retries, records.
 
 from __future__ import annotations
 
+import codecs
 import email.utils
 import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 
 import httpx
 
@@ -41,6 +43,16 @@ class HttpResponse:
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
+
+    def json_bytes(self) -> bytes:
+        """The body in UTF-8 without a mark of byte order, whatever charset the response names."""
+        kind = Message()
+        kind["content-type"] = self.headers.get("content-type", "application/json")
+        body = self.body.removeprefix(codecs.BOM_UTF8)
+        try:
+            return body.decode(kind.get_content_charset("utf-8")).encode()
+        except (LookupError, UnicodeError):
+            return body
 
     def brief(self) -> str:
         """The status and the beginning of the body, for messages."""

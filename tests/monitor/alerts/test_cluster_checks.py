@@ -16,7 +16,9 @@ from barnabas.monitor.checks.cluster_checks import (
     QUORUM_LAG_MS,
     IncompleteCheck,
     blind_checks,
+    broker_replicas,
     disk_full_hours,
+    replication_factor,
     seen,
 )
 from barnabas.monitor.checks.cluster_facts import FENCED, QUORUM, SETTINGS, ClusterFacts, log_dirs_of
@@ -156,3 +158,13 @@ def test_a_disk_that_fills_has_an_end() -> None:
     [full] = [each for each in found if rule.is_violated(each.value, is_firing=False)]
     assert full.labels == labels_of(broker=2, dir="/d")
     assert full.value == pytest.approx(1)
+
+
+def test_the_layout_of_topics_is_counted() -> None:
+    partitions = {**GOOD.partitions, TopicPartition("orders", 1): Partition(1, 2, 5, (2,), (2,))}
+    facts = replace(GOOD, partitions=partitions)
+    assert [(each.value, each.labels) for each in replication_factor(facts)] == [
+        (1, labels_of(topic="orders"))
+    ]
+    counts = {dict(each.labels)["broker"]: each.value for each in broker_replicas(facts)}
+    assert counts == {"1": 1, "2": 2, "3": 1}

@@ -232,6 +232,49 @@ def test_an_increase_while_an_endpoint_was_away_is_not_lost(world: Make, closed:
         }
 
 
+TIME = 'kafka_network_requestmetrics_totaltimems{{request="Produce",quantile="0.99"}} {}\n'
+
+
+@pytest.mark.parametrize(
+    ("times", "slow"), [((400, 20, 30), 400), ((90, 5, 5), None), ((400, 20, 350), None), ((400, 20), None)]
+)
+def test_a_broker_that_is_slower_than_the_others_fires(
+    world: Make, times: tuple[int, ...], slow: int | None
+) -> None:
+    """Nothing fires for short times, for several slow brokers, nor where there are only two."""
+    with ExitStack() as stack:
+        brokers = [stack.enter_context(pages(metrics=TIME.format(each))) for each in times]
+        found = world(metrics=[f"{each.url}/metrics" for each in brokers])
+        assert found.look_until_due() == ({"BrokerSlowerThanOthers"} if slow else set())
+        if slow:
+            [alert] = found.alerts
+            assert dict(alert.labels)["instance"] == brokers[0].netloc
+            assert "16 times as long" in alert.summary
+            assert f"{slow}, others have 25 ms" in alert.summary
+            brokers[0].pages["/metrics"] = TIME.format(50)
+            found.look()
+            assert found.look(2 * MINUTE_MS) == set()
+
+
+def test_an_endpoint_that_is_away_is_no_peer(world: Make, closed: str) -> None:
+    with pages(metrics=TIME.format(400)) as one, pages(metrics=TIME.format(20)) as two:
+        found = world(metrics=[f"{one.url}/metrics", f"{two.url}/metrics", f"{closed}/metrics"])
+        assert found.look_until_due() == {"CheckBlind"}
+
+
+def test_records_that_the_probe_loses_fire_after_a_while_and_end(world: Make) -> None:
+    lost = 'kminion_end_to_end_messages_lost_total{{partition_id="0"}} {}\n'
+    with pages(metrics=lost.format(0)) as lag:
+        found = world(metrics=[f"{lag.url}/metrics"])
+        found.look()
+        for number in range(1, 6):
+            lag.pages["/metrics"] = lost.format(number)
+            seen = found.look(15_000)
+            assert seen == (set() if number < 5 else {"ProbeLosesRecords"})
+        found.look(15_000)
+        assert found.look(MINUTE_MS) == set()
+
+
 def test_a_page_that_is_no_page_of_metrics_blinds_its_place(world: Make) -> None:
     with pages(metrics="<html>\n") as broken, pages(metrics=f"{THROTTLED} 2500\n") as broker:
         found = world(metrics=[f"{broken.url}/metrics", f"{broker.url}/metrics"])
@@ -282,6 +325,12 @@ def test_rules_without_a_place_to_look_at_are_told(world: Make) -> None:
         "CertificateEnds",
         "UncleanElections",
         "UnexpectedErrors",
+        "ProduceSlow",
+        "BrokerSlowerThanOthers",
+        "LoopBusy",
+        "MetadataBehind",
+        "ProbeLosesRecords",
+        "ProbeIsRefused",
         "ClientsThrottled",
         "ConnectorFailed",
         "PipelineFailing",

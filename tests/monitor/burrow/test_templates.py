@@ -92,6 +92,37 @@ TEMPLATES = (
         "{{if lt 1 2}}a{{end}}{{if le 2 2}}b{{end}}{{if ge 1 2"
         "}}c{{end}}{{if ne 1 2}}d{{end}}{{if eq 1 2 1}}e{{end}}"
     ),
+    (
+        '{{define "row"}}<{{.Topic}} {{$.Partition}}>{{end}}'
+        '{{range .Result.Partitions}}{{template "row" .}}{{end}}'
+    ),
+    '{{template "late" .Cluster}}{{define "late"}}[{{.}}]{{end}}',
+    '{{template "nil"}}{{define "nil"}}{{.}}|{{if .}}a{{else}}b{{end}}{{end}}',
+    '{{template "none"}}',
+    'a{{if false}}{{template "none"}}{{end}}b',
+    '{{block "title" .Group}}{{.}}!{{end}} {{template "title" .Cluster}}',
+    '{{define "x"}}one{{end}}{{define "x"}}two{{end}}{{template "x"}}',
+    '{{define "x"}}one{{end}}{{define "x"}}  {{end}}{{template "x"}}',
+    '{{define "x"}} {{end}}{{define "x"}}two{{end}}{{template "x"}}',
+    '{{define "x"}}one{{end}}{{block "x" .}}two{{end}}',
+    '{{if true}}{{define "x"}}{{end}}{{end}}',
+    '{{if true}}{{block "x" 5}}{{.}}{{end}}{{end}}',
+    '{{block "x"}}{{end}}',
+    '{{define "x" .}}{{end}}',
+    "{{template .Cluster}}",
+    '{{$v := 1}}{{define "x"}}{{$v}}{{end}}{{template "x"}}',
+    '{{template `raw` "a" | printf "%s-%s" "b"}}{{define `raw`}}{{.}}{{end}}',
+    "{{range $i, $p := .Result.Partitions}}{{if $i}}{{break}}{{end}}{{$p.Topic}}{{end}}.",
+    "{{range 5}}{{if eq . 1}}{{continue}}{{end}}{{if eq . 3}}{{break}}{{end}}{{.}}{{end}}.",
+    "{{range 3}}{{range 3}}{{if eq . 1}}{{break}}{{end}}{{.}}{{end}}{{end}}",
+    "{{break}}",
+    "{{range 2}}a{{else}}{{break}}{{end}}",
+    "{{range 2}}{{break 1}}{{end}}",
+    '{{range 2}}{{block "x" .}}{{break}}{{end}}{{end}}',
+    "{{range 2}}{{with .}}{{continue}}{{end}}{{.}}{{end}}",
+    "{{range $i := 2}}{{$x := $i}}{{$x}}{{end}}",
+    "{{- range 2 -}} a {{- end -}} b",
+    "{{if(true)}}x{{end}}",
 )
 
 
@@ -147,7 +178,10 @@ def test_a_mail_of_burrows_form_is_filled_in() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('a\n{{define "x"}}{{end}}', "line 2: define is not supported"),
+        ('a\n{{if true}}{{define "x"}}{{end}}{{end}}', 'line 2: define "x" is not expected here'),
+        ('{{define "x"}}a{{end}}\n{{block "x" .}}b{{end}}', "line 2: the template 'x' is defined twice"),
+        ("{{template x}}", "line 1: the name of a template in quotes is missing"),
+        ("{{break}}", "line 1: break is not expected here"),
         ("{{range .A}}", "line 1: range without end"),
         ("\n\n{{ .A", "line 3: an action does not end"),
         ("{{ .A % 2 }}", "is not understood"),
@@ -157,6 +191,12 @@ def test_a_mail_of_burrows_form_is_filled_in() -> None:
 def test_an_error_names_the_line(text: str, told: str) -> None:
     with pytest.raises(TemplateError, match=told):
         parse(text)
+
+
+def test_a_template_that_includes_itself_ends() -> None:
+    text = '{{define "a"}}{{template "b" .}}{{end}}{{define "b"}}{{template "a" .}}{{end}}{{template "a" .}}'
+    with pytest.raises(TemplateError, match="more than 50 templates"):
+        Run(FUNCTIONS, None).text(parse(text), None)
 
 
 def test_an_endless_text_ends() -> None:

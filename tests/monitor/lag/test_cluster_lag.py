@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.metadata.steps import at_once
 from barnabas.monitor.alert_service.measuring import PATIENT_RULES
+from barnabas.monitor.checks.group_checks import idle_topics
 from barnabas.monitor.lag.cluster_lag import ClusterLag, GroupInfo, LagRules
 from barnabas.monitor.lag.commit_records import CommitRecords, commit_of
 from barnabas.monitor.lag.group_lag import lags_of
@@ -219,3 +220,14 @@ def test_alerts_give_a_group_that_committed_once_some_time(minutes: int, expecte
     assert at_once(status_of(burrow, burrow.groups["g"], NOW_MS)).status is Status.ERR
     later_ms = NOW_MS + minutes * 60_000
     assert at_once(status_of(patient, patient.groups["g"], later_ms)).status is expected
+
+
+def test_topics_to_which_nobody_writes_are_idle() -> None:
+    lag = cluster()
+    lag.set_topics({**{name: ([Placement(1, (1,), (1,))], False) for name in ("t", "quiet", "new")}})
+    for minute in range(4):
+        at_ms = NOW_MS + minute * 60_000
+        lag.set_end("t", 0, 100 + minute, at_ms)
+        lag.set_end("quiet", 0, 7, at_ms)
+    found = {dict(each.labels)["topic"]: each.value for each in at_once(idle_topics(lag, NOW_MS + 200_000))}
+    assert found == {"t": pytest.approx(20 / 60), "quiet": pytest.approx(200 / 60)}

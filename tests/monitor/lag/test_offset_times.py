@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from barnabas.monitor.lag.offset_times import (
     TOO_FEW_POINTS,
     add_point,
+    moved_at,
     new_offset_times,
     seconds_behind,
     time_of,
@@ -74,3 +75,13 @@ def test_ages_shrink_as_offsets_grow_and_the_table_is_bounded(
     assert older is not None
     assert younger is not None
     assert older + 1e-6 >= younger
+
+
+def test_the_time_since_which_an_end_stands_is_kept() -> None:
+    points = new_offset_times()
+    assert moved_at(points) is None
+    moves = []
+    for time_ms, end in ((10, 5), (20, 5), (30, 7), (40, 7), (50, 7), (60, 8)):
+        add_point(points, time_ms, end)
+        moves.append(moved_at(points))
+    assert moves == [10, 10, 30, 30, 30, 60]

@@ -98,6 +98,7 @@ class RuleEntry(Strict):
     targets: list[str] = []
     metric: str | None = None
     match: dict[str, str] = {}
+    least: Limit | None = None
 
 
 class RouteEntry(Strict):
@@ -363,7 +364,7 @@ def changed(rule: Rule, entry: RuleEntry) -> Rule:
         given["labels"] = {**rule.labels, **entry.labels}
     if entry.targets:
         given["targets"] = tuple(entry.targets)
-    if entry.metric is not None or entry.match:
+    if entry.metric is not None or entry.match or entry.least is not None:
         given["options"] = {**rule.options, **options_of(entry)}
     return replace(rule, **given)
 
@@ -374,6 +375,8 @@ def options_of(entry: RuleEntry) -> dict[str, object]:
         found["metric"] = entry.metric
     if entry.match:
         found["match"] = dict(entry.match)
+    if entry.least is not None:
+        found["least"] = entry.least
     return found
 
 

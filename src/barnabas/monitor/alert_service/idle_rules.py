@@ -13,6 +13,7 @@ ENTRIES = {
     "connector_failed": ("connect", "the URLs of Connect workers"),
     "certificate_days": ("certificates", "addresses of TLS listeners"),
     "metric": ("metrics", "the URLs of metrics pages, below `clusters` or on their own"),
+    "metric_peers": ("metrics", "the URLs of metrics pages, below `clusters` or on their own"),
     "metric_increase": ("metrics", "the URLs of metrics pages, below `clusters` or on their own"),
 }
 

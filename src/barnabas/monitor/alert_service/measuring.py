@@ -22,10 +22,10 @@ from barnabas.client.core.address import Address
 from barnabas.monitor.alert_service.file import AlertsFile, ClusterSettings
 from barnabas.monitor.alerts.rule import Finding, Labels, Rule, labels_of
 from barnabas.monitor.checks.certificates import certificate_days, certificates_of
-from barnabas.monitor.checks.cluster_checks import CHECKS, blind_checks, disk_full_hours, seen
+from barnabas.monitor.checks.cluster_checks import CHECKS, LAYOUT_CHECKS, blind_checks, disk_full_hours, seen
 from barnabas.monitor.checks.cluster_facts import ERRORS, ClusterFacts, read_cluster, reason_of
 from barnabas.monitor.checks.disk_trend import DiskTrends
-from barnabas.monitor.checks.group_checks import group_findings
+from barnabas.monitor.checks.group_checks import group_findings, idle_topics
 from barnabas.monitor.checks.scraped_metrics import MetricHistory, samples_of
 from barnabas.monitor.checks.services import audit_alarms, failed_connectors
 from barnabas.monitor.lag.cluster_lag import LagRules
@@ -38,13 +38,15 @@ CLIENT_ID = "barnabas-alerts"
 ASK_S_MAX = 15.0
 PART_S_MAX = 40.0  # of one round: a cluster of which no part answers in time needs less
 PAGE_BYTES_MAX = 64 * 1024 * 1024
-METRIC_CHECKS = ("metric", "metric_increase")
+METRIC_CHECKS = ("metric", "metric_increase", "metric_peers")
 BLIND = "check_blind"
 Place = tuple[str, Labels]  # a check, and the labels of the object that it could not measure
 # Burrow judges from the first commit on. An alert waits until it is known how often a group commits, and
 # as long as Kafka's clients may take for the records of one poll (max.poll.interval.ms).
 PATIENT_RULES = LagRules(minimum_complete=0.5, silence_ms_min=300_000, silence_ms_max=900_000)
 GROUP_CHECKS = ("group_status", "group_lag", "group_lag_seconds", "retention_hours")
+IDLE = "topic_idle_minutes"
+LAG_CHECKS = (*GROUP_CHECKS, IDLE)
 
 
 @dataclass(slots=True)
@@ -86,10 +88,15 @@ class WatchedCluster:
         pieces: Pieces,
         rules: LagRules | None,
         certificates: Sequence[Address] = (),
+        asked: frozenset[str] = frozenset(),
     ) -> None:
         """`rules`: which groups to watch; None for no groups. `certificates`: addresses that are measured
-        anyhow; those of the cluster's brokers are measured here, if clients reach them by TLS."""
+        anyhow; those of the cluster's brokers are measured here, if clients reach them by TLS. `asked`: the
+        checks of all rules."""
         self.settings = settings
+        self._layout = [name for name in LAYOUT_CHECKS if name in asked]
+        self._cluster_checks = ("unreachable", *CHECKS, "disk_full_hours", *self._layout)
+        self._watches_idle = IDLE in asked
         self._certificates = frozenset(certificates)
         self.client = Cluster(settings.bootstrap, client_id=CLIENT_ID, security=settings.security)
         self._admin = Admin(self.client)
@@ -122,11 +129,11 @@ class WatchedCluster:
         await asyncio.gather(
             attempt(
                 measured,
-                ("unreachable", *CHECKS, "disk_full_hours"),
+                self._cluster_checks,
                 self.labels,
                 lambda: self._measure_cluster(measured, now_ms),
             ),
-            attempt(measured, GROUP_CHECKS, self.labels, lambda: self._measure_groups(measured, now_ms)),
+            attempt(measured, LAG_CHECKS, self.labels, lambda: self._measure_groups(measured, now_ms)),
             scrape(measured, self._metrics, self.settings.metrics, names, self.labels, self.words),
         )
 
@@ -136,13 +143,15 @@ class WatchedCluster:
         except ERRORS as error:
             reason = reason_of(error)
             measured.add("unreachable", [Finding(1, (), reason)], self.labels, self.words)
-            measured.fail((*CHECKS, "disk_full_hours"), self.labels, reason, is_expected=True)
+            measured.fail(self._cluster_checks[1:], self.labels, reason, is_expected=True)
             await self._measure_certificates(measured, self.settings.bootstrap)
             return
         measured.facts[self.settings.name] = facts
         measured.add("unreachable", [Finding(0)], self.labels, self.words)
         for name, findings in seen(facts):
             measured.add(name, findings, self.labels, self.words)
+        for name in self._layout:
+            measured.add(name, LAYOUT_CHECKS[name](facts), self.labels, self.words)
         measured.add("disk_full_hours", disk_full_hours(facts, self._trends, now_ms), self.labels, self.words)
         brokers = [each.address for each in facts.brokers.values() if not each.fenced]
         await self._measure_certificates(measured, brokers)
@@ -166,8 +175,11 @@ class WatchedCluster:
             return
         reason = self._watch.why_not_ready()
         if reason is not None:
-            measured.fail(GROUP_CHECKS, self.labels, reason)
+            measured.fail(LAG_CHECKS, self.labels, reason)
             return
+        if self._watches_idle:
+            found = await self._pieces.run(idle_topics(self._watch.lag, now_ms))
+            measured.add(IDLE, found, self.labels, self.words)
         for name, findings in (await self._pieces.run(group_findings(self._watch.lag, now_ms))).items():
             measured.add(name, findings, self.labels, self.words)
 
@@ -181,11 +193,14 @@ class Measuring:
         pieces = Pieces(time.perf_counter)
         checks = {rule.check for rule in file.rules}
         rules = None
-        if with_groups and not checks.isdisjoint(GROUP_CHECKS):
+        if with_groups and not checks.isdisjoint(LAG_CHECKS):
             rules = file.lag_rules or replace(
                 PATIENT_RULES, group_allowed=file.groups_allowed, group_denied=file.groups_denied
             )
-        self.clusters = [WatchedCluster(each, pieces, rules, file.certificates) for each in file.clusters]
+        self.clusters = [
+            WatchedCluster(each, pieces, rules, file.certificates, frozenset(checks))
+            for each in file.clusters
+        ]
         self._names = sorted(
             {str(rule.options["metric"]) for rule in file.rules if rule.check in METRIC_CHECKS}
         )
@@ -224,12 +239,14 @@ async def scrape(
 ) -> None:
     """Read the pages of some endpoints side by side, and put what rules ask about into the measured."""
     wanted = frozenset(names)
+    instances: list[str] = []
 
     async def one(url: str) -> None:
         instance = httpx.URL(url).netloc.decode()
         text = await get_text(url)
         samples = await asyncio.to_thread(samples_of, text, wanted, instance)
         history.add(instance, samples)
+        instances.append(instance)
         for name in names:
             measured.add(f"metric:{name}", history.values(name, instance), labels, words)
             measured.add(f"metric_increase:{name}", history.increases(name, instance), labels, words)
@@ -238,6 +255,8 @@ async def scrape(
         await asyncio.gather(
             *(attempt(measured, METRIC_CHECKS, labels + instance_of(url), partial(one, url)) for url in urls)
         )
+        for name in names:
+            measured.add(f"metric_peers:{name}", history.peers(name, instances), labels, words)
 
 
 def instance_of(url: str) -> Labels:
@@ -295,13 +314,14 @@ def findings_for(measured: Measurements, rule: Rule) -> list[Finding]:
             Finding(1, tuple(sorted({*labels, ("check", check)})), reason)
             for (check, labels), reason in measured.unknown.items()
         ]
-    if rule.check not in METRIC_CHECKS:
-        found = measured.findings.get(rule.check, [])
-        return [each for each in found if rule.admits(each)] if rule.has_patterns else found
-    match = rule.options.get("match")
-    wanted = dict(match) if isinstance(match, Mapping) else {}
-    return [
-        each
-        for each in measured.findings.get(f"{rule.check}:{rule.options['metric']}", [])
-        if wanted.items() <= dict(each.labels).items()
-    ]
+    key = f"{rule.check}:{rule.options['metric']}" if rule.check in METRIC_CHECKS else rule.check
+    found = measured.findings.get(key, [])
+    if rule.has_patterns:
+        found = [each for each in found if rule.admits(each)]
+    match, least = rule.options.get("match"), rule.options.get("least")
+    if isinstance(match, Mapping):
+        wanted = dict(match).items()
+        found = [each for each in found if wanted <= dict(each.labels).items()]
+    if isinstance(least, int | float):  # of the sample itself, where a check compares it
+        found = [each for each in found if isinstance(each.subject, float) and each.subject >= least]
+    return found

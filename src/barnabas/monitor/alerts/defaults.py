@@ -21,7 +21,7 @@ UNEXPECTED_ERRORS = Rule(
     "{instance} met {value} exceptions that no code foresaw",
     "the log of that broker: a line with `failed unexpectedly` names the call and its object, and the "
     "traceback follows; it is a bug, report it",
-    "barnabas jmx --object-name 'barnabas:type=Node,*' --one-time",
+    "barnabas jmx --jmx-url http://{instance}/metrics --object-name 'barnabas:type=Node,*' --one-time",
     above=0,
     keep_s=10 * MINUTE_S,
     options={"metric": "barnabas_node_unexpectederrors"},
@@ -33,6 +33,26 @@ UNEXPECTED_SINCE_START = replace(
     summary="{instance} met {value} exceptions that no code foresaw since its start",
     keep_s=0.0,
 )
+
+REQUEST_TIME = "kafka_network_requestmetrics_totaltimems"
+PRODUCE = {"request": "Produce", "quantile": "0.99"}
+
+
+def probe_rule(name: str, counter: str, summary: str) -> Rule:
+    """On a counter of the end-to-end probe of `barnabas lag serve`, or of kminion."""
+    return Rule(
+        name,
+        "metric_increase",
+        CRITICAL,
+        f"{summary}: clients cannot use the cluster ({{detail}})",
+        "the leader of that partition of the probe's topic, and the network to it",
+        "curl -s 'http://{instance}/metrics?dialect=kminion' | grep end_to_end_messages",
+        above=0,
+        for_s=MINUTE_S,
+        keep_s=MINUTE_S,
+        options={"metric": f"kminion_end_to_end_{counter}_total"},
+    )
+
 
 DEFAULTS = (
     Rule(
@@ -186,7 +206,7 @@ DEFAULTS = (
         CRITICAL,
         "the audit of {topic}: {detail}",
         "the tier that is named: its host, its log, restarts at that time",
-        "barnabas audit report",
+        "curl -s '{url}/alarms'",
         above=0,
     ),
     Rule(
@@ -210,6 +230,62 @@ DEFAULTS = (
         options={"metric": "kafka_controller_controllerstats_uncleanleaderelections_total"},
     ),
     UNEXPECTED_ERRORS,
+    Rule(
+        "ProduceSlow",
+        "metric",
+        WARNING,
+        "one produce request in a hundred takes {value} ms at {instance}",
+        "the phases of the request: local is the disk, remote are the followers",
+        "barnabas jmx --jmx-url http://{instance}/metrics --one-time "
+        "--object-name 'kafka.network:type=RequestMetrics,*,request=Produce'",
+        above=500,
+        good_at=400,
+        for_s=10 * MINUTE_S,
+        keep_s=MINUTE_S,
+        options={"metric": REQUEST_TIME, "match": PRODUCE},
+    ),
+    Rule(
+        "BrokerSlowerThanOthers",
+        "metric_peers",
+        WARNING,
+        "produce requests take {value} times as long at {instance} as at other brokers ({detail} ms)",
+        "the disk and the host of this broker: errors in the kernel's log, a neighbour that takes its share",
+        "barnabas jmx --jmx-url http://{instance}/metrics --one-time "
+        "--object-name 'kafka.network:type=RequestMetrics,*,request=Produce'",
+        above=5,
+        good_at=3,
+        for_s=10 * MINUTE_S,
+        keep_s=MINUTE_S,
+        options={"metric": REQUEST_TIME, "match": PRODUCE, "least": 100},
+    ),
+    Rule(
+        "LoopBusy",
+        "metric",
+        WARNING,
+        "the network threads of {instance} are idle only {value} of the time",
+        "traffic by broker: move leaders, add brokers, or let producers batch more (linger.ms)",
+        "barnabas jmx --jmx-url http://{instance}/metrics --one-time "
+        "--object-name 'kafka.network:type=RequestMetrics,name=RequestsPerSec,*'",
+        below=0.2,
+        good_at=0.25,
+        for_s=10 * MINUTE_S,
+        keep_s=MINUTE_S,
+        options={"metric": "kafka_network_socketserver_networkprocessoravgidlepercent"},
+    ),
+    Rule(
+        "MetadataBehind",
+        "metric",
+        WARNING,
+        "{instance} applies metadata {value} ms late",
+        "the leader of the quorum, and the network to it",
+        "barnabas jmx --jmx-url http://{instance}/metrics --one-time "
+        "--object-name 'kafka.controller:type=KafkaController,name=LastAppliedRecordLagMs'",
+        above=10_000,
+        for_s=MINUTE_S,
+        options={"metric": "kafka_controller_kafkacontroller_lastappliedrecordlagms"},
+    ),
+    probe_rule("ProbeLosesRecords", "messages_lost", "{value} records of the probe did not come back"),
+    probe_rule("ProbeIsRefused", "messages_produced_failed", "{value} records of the probe were not stored"),
     Rule(
         "ClientsThrottled",
         "metric",

@@ -21,7 +21,7 @@ import httpx
 from barnabas.monitor.alerts.notices import Notice
 from barnabas.monitor.alerts.states import Alert, State
 from barnabas.monitor.burrow.template_functions import FUNCTIONS, time_record
-from barnabas.monitor.burrow.template_parsing import Node, TemplateError, parse
+from barnabas.monitor.burrow.template_parsing import TemplateError, Tree, parse
 from barnabas.monitor.burrow.template_running import Number, Record, Run
 from barnabas.monitor.lag.commit_window import NO_LAG, Commit
 from barnabas.monitor.lag.judgement import Status
@@ -35,14 +35,14 @@ INCIDENTS = uuid.UUID("6f2d7f3e-5d0c-4c4e-9a53-0b8a5a6c7d1e")  # the namespace o
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    nodes: list[Node] = field(repr=False)
+    tree: Tree = field(repr=False)
 
     @staticmethod
     def of(text: str) -> Template:
         return Template(parse(text))
 
     def text(self, alert: Alert, extras: Mapping[str, str]) -> str:
-        return Run(FUNCTIONS, value := incident(alert, extras)).text(self.nodes, value)
+        return Run(FUNCTIONS, value := incident(alert, extras)).text(self.tree, value)
 
 
 def incident(alert: Alert, extras: Mapping[str, str]) -> Record:

@@ -1,8 +1,8 @@
 """Go's text templates, as Burrow's notifiers use them, become trees.
 
 In: the text of a template. Out: nodes. TemplateError names the line. Actions: values, pipelines, variables,
-`if`, `range` and `with` with `else`, comments, trimmed blanks. `define`, `template`, `block`, `break` and
-`continue` are refused. Does not know: values, functions.
+`if`, `range` and `with` with `else`, `break`, `continue`, `define`, `template`, `block`, comments, trimmed
+blanks. Does not know: values, functions.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NoReturn
 
 BYTES_MAX = 1024 * 1024
 DEPTH_MAX = 50
-REFUSED = ("define", "template", "block", "break", "continue")
 ACTION = re.compile(r"\{\{(-\s)?(/\*.*?\*/|(?:\"(?:\\.|[^\"\\\n])*\"|`[^`]*`|[^\"`])*?)(\s-)?\}\}", re.DOTALL)
 TOKEN = re.compile(
     r"""\s*(?:(?P<text>"(?:\\.|[^"\\\n])*"|`[^`]*`)|(?P<number>[-+]?\d+(?:\.\d+)?)|(?P<set>:=|=)|(?P<sign>[|(),])"""
@@ -67,17 +67,34 @@ class Block:
     otherwise: list[Node] = field(default_factory=list)
 
 
-Node = str | Pipeline | Block
+@dataclass(frozen=True, slots=True)
+class Inclusion:
+    """The place of a template with a name; without a pipeline its value is nil."""
+
+    name: str
+    pipeline: Pipeline | None
 
 
-def parse(text: str) -> list[Node]:
+class Jump(Enum):
+    BREAK = "break"
+    CONTINUE = "continue"
+
+
+Node = str | Pipeline | Block | Inclusion | Jump
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The nodes of a template, and those that it defines by their names."""
+
+    nodes: list[Node]
+    named: dict[str, list[Node]]
+
+
+def parse(text: str) -> Tree:
     if len(text) > BYTES_MAX:
         raise TemplateError(f"the template has more than {BYTES_MAX} characters")
-    parts = iter(list(pieces(text)))
-    nodes, ended = block(parts, depth=0)
-    if ended:
-        raise TemplateError(f"line {ended[1]}: {ended[0]} without a block")
-    return nodes
+    return TreeParser(pieces(text)).tree()
 
 
 Piece = tuple[str | None, str, int]  # an action, or None and plain text; the line
@@ -101,40 +118,99 @@ def pieces(text: str) -> Iterator[Piece]:
     yield None, rest.lstrip() if trims else rest, 0
 
 
-def block(parts: Iterator[Piece], depth: int) -> tuple[list[Node], tuple[str, int] | None]:
-    """The nodes until `end` or `else`, and which of them it was."""
-    if depth > DEPTH_MAX:
-        raise TemplateError(f"more than {DEPTH_MAX} blocks in each other")
-    nodes: list[Node] = []
-    for action, plain, line in parts:
-        if action is None:
-            if plain:
-                nodes.append(plain)
-            continue
-        word, _, rest = action.partition(" ")
-        if word in REFUSED:
-            raise TemplateError(f"line {line}: {word} is not supported")
-        if word in ("end", "else"):
-            return nodes, (action, line)
+class TreeParser:
+    """The actions and texts of a template, in their order."""
+
+    def __init__(self, parts: Iterator[Piece]) -> None:
+        self._parts = parts
+        self._named: dict[str, list[Node]] = {}
+        self._depth = self._ranges = 0
+
+    def tree(self) -> Tree:
+        nodes, ended = self._nodes()
+        if ended:
+            raise TemplateError(f"line {ended[1]}: {ended[0]} without a block")
+        return Tree(nodes, self._named)
+
+    def _nodes(self) -> tuple[list[Node], tuple[str, int] | None]:
+        """The nodes until `end` or `else`, and which of them it was."""
+        if self._depth > DEPTH_MAX:
+            raise TemplateError(f"more than {DEPTH_MAX} blocks in each other")
+        nodes: list[Node] = []
+        for action, plain, line in self._parts:
+            if action is None:
+                if plain:
+                    nodes.append(plain)
+                continue
+            if action == "end" or action.partition(" ")[0] == "else":
+                return nodes, (action, line)
+            node = self._node(action, line)
+            if node is not None:
+                nodes.append(node)
+        return nodes, None
+
+    def _node(self, action: str, line: int) -> Node | None:
+        word, rest = split_action(action)
         if word in ("if", "range", "with"):
-            nodes.append(nested(word, rest, parts, depth, line))
-        else:
-            nodes.append(ActionParser(action, line).pipeline())
-    return nodes, None
+            return self._block(word, rest, line)
+        if word in ("define", "template", "block"):
+            return self._named_part(word, rest, line)
+        if word in ("break", "continue"):
+            if not self._ranges or rest:
+                raise TemplateError(f"line {line}: {action} is not expected here")
+            return Jump(word)
+        return ActionParser(action, line).pipeline()
+
+    def _block(self, kind: str, rest: str, line: int) -> Block:
+        found = Block(kind, ActionParser(rest, line).pipeline())
+        is_range = kind == "range"
+        self._ranges += is_range
+        found.body, ended = self._inner()
+        self._ranges -= is_range
+        if ended is not None and ended[0].startswith("else"):
+            word, condition = split_action(ended[0].removeprefix("else").strip())
+            if word:  # else if, else with
+                found.otherwise = [self._block(word, condition, ended[1])]
+                return found
+            found.otherwise, ended = self._inner()
+        if ended is None or ended[0] != "end":
+            raise TemplateError(f"line {line}: {kind} without end")
+        return found
+
+    def _inner(self) -> tuple[list[Node], tuple[str, int] | None]:
+        self._depth += 1
+        found = self._nodes()
+        self._depth -= 1
+        return found
+
+    def _named_part(self, kind: str, rest: str, line: int) -> Node | None:
+        name, pipeline = ActionParser(rest, line).named()
+        if kind == "template":
+            return Inclusion(name, pipeline)
+        if (kind == "define") == (pipeline is not None) or (kind == "define" and self._depth):
+            raise TemplateError(f"line {line}: {kind} {rest} is not expected here")
+        ranges, self._ranges = self._ranges, 0
+        body, ended = self._inner()
+        self._ranges = ranges
+        if ended is None or ended[0] != "end":
+            raise TemplateError(f"line {line}: {kind} without end")
+        if not is_empty(self._named.get(name, [])) and not is_empty(body):
+            raise TemplateError(f"line {line}: the template {name!r} is defined twice")
+        if name not in self._named or is_empty(self._named[name]):
+            self._named[name] = body
+        return Inclusion(name, pipeline) if kind == "block" else None
 
 
-def nested(kind: str, rest: str, parts: Iterator[Piece], depth: int, line: int) -> Block:
-    found = Block(kind, ActionParser(rest, line).pipeline())
-    found.body, ended = block(parts, depth + 1)
-    if ended is not None and ended[0].startswith("else"):
-        word, _, condition = ended[0].removeprefix("else").strip().partition(" ")
-        if word:  # else if, else with
-            found.otherwise = [nested(word, condition, parts, depth + 1, ended[1])]
-            return found
-        found.otherwise, ended = block(parts, depth + 1)
-    if ended is None or ended[0] != "end":
-        raise TemplateError(f"line {line}: {kind} without end")
-    return found
+def split_action(action: str) -> tuple[str, str]:
+    """The first word of an action, and what follows."""
+    found = re.match(r"\w*", action)
+    assert found is not None
+    return found[0], action[found.end() :].strip()
+
+
+def is_empty(nodes: list[Node]) -> bool:
+    """Whether nothing but blanks would be written."""
+    return all(isinstance(each, str) and not each.strip() for each in nodes)
 
 
 class ActionParser:
@@ -160,6 +236,14 @@ class ActionParser:
         if self._at < len(self._tokens):
             self._fail(f"{self._tokens[self._at][0].strip()!r} is not expected here")
         return found
+
+    def named(self) -> tuple[str, Pipeline | None]:
+        """A name in quotes, and the pipeline behind it, if there is one."""
+        text = self._next("text")
+        if text is None:
+            self._fail("the name of a template in quotes is missing")
+        self._at += 1
+        return unquoted(text), self.pipeline() if self._at < len(self._tokens) else None
 
     def _next(self, group: str) -> str | None:
         if self._at < len(self._tokens):

@@ -13,15 +13,19 @@ from typing import Any
 from barnabas.monitor.burrow.template_parsing import (
     Block,
     Function,
+    Inclusion,
+    Jump,
     Literal,
     Node,
     Operand,
     Path,
     Pipeline,
     TemplateError,
+    Tree,
 )
 
 OUTPUT_CHARS_MAX = 4 * 1024 * 1024
+INCLUSIONS_MAX = 50  # in each other
 MISSING = object()
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -60,9 +64,12 @@ class Run:
         self._scopes: list[dict[str, Any]] = [{"$": value}]
         self._parts: list[str] = []
         self._size = 0
+        self._named: Mapping[str, Sequence[Node]] = {}
+        self._inclusions = 0
 
-    def text(self, nodes: Sequence[Node], value: Any) -> str:
-        self._nodes(nodes, value)
+    def text(self, tree: Tree, value: Any) -> str:
+        self._named = tree.named
+        self._nodes(tree.nodes, value)
         return "".join(self._parts)
 
     def _write(self, text: str) -> None:
@@ -71,32 +78,60 @@ class Run:
             raise TemplateError(f"the text has more than {OUTPUT_CHARS_MAX} characters")
         self._parts.append(text)
 
-    def _nodes(self, nodes: Sequence[Node], dot: Any) -> None:
+    def _nodes(self, nodes: Sequence[Node], dot: Any) -> Jump | None:
+        """Returns the `break` or `continue` that ended it."""
         for node in nodes:
             if isinstance(node, str):
                 self._write(node)
+            elif isinstance(node, Jump):
+                return node
+            elif isinstance(node, Inclusion):
+                self._include(node, dot)
             elif isinstance(node, Block):
                 self._scopes.append({})
-                self._block(node, dot)
+                jump = self._block(node, dot)
                 self._scopes.pop()
+                if jump is not None:
+                    return jump
             else:
                 value = self._value(node, dot)
                 if not node.variables:
                     self._write(shown(value))
+        return None
 
-    def _block(self, node: Block, dot: Any) -> None:
+    def _block(self, node: Block, dot: Any) -> Jump | None:
         value = self._value(node.pipeline, dot)
         if node.kind == "range":
-            rows = list(pairs(value))
-            for key, each in rows:
-                self._bind(node.pipeline.variables, key, each)
-                self._nodes(node.body, each)
-            if not rows:
-                self._nodes(node.otherwise, dot)
-        elif is_true(value):
-            self._nodes(node.body, value if node.kind == "with" else dot)
-        else:
-            self._nodes(node.otherwise, dot)
+            return self._range(node, value, dot)
+        if is_true(value):
+            return self._nodes(node.body, value if node.kind == "with" else dot)
+        return self._nodes(node.otherwise, dot)
+
+    def _range(self, node: Block, value: Any, dot: Any) -> Jump | None:
+        rows = list(pairs(value))
+        if not rows:
+            return self._nodes(node.otherwise, dot)
+        for key, each in rows:
+            self._scopes.append({})
+            self._bind(node.pipeline.variables, key, each)
+            jump = self._nodes(node.body, each)
+            self._scopes.pop()
+            if jump is Jump.BREAK:
+                break
+        return None
+
+    def _include(self, node: Inclusion, dot: Any) -> None:
+        """Write a template with a name: it sees its own value alone."""
+        if node.name not in self._named:
+            raise TemplateError(f"the template {node.name!r} is not defined")
+        if self._inclusions == INCLUSIONS_MAX:
+            raise TemplateError(f"more than {INCLUSIONS_MAX} templates in each other")
+        value = self._value(node.pipeline, dot) if node.pipeline is not None else None
+        scopes, self._scopes = self._scopes, [{"$": value}]
+        self._inclusions += 1
+        self._nodes(self._named[node.name], value)
+        self._inclusions -= 1
+        self._scopes = scopes
 
     def _bind(self, names: Sequence[str], key: Any, value: Any) -> None:
         scope = self._scopes[-1]

@@ -102,6 +102,27 @@ def disk_free_percent(facts: ClusterFacts) -> list[Finding]:
     ]
 
 
+def replication_factor(facts: ClusterFacts) -> list[Finding]:
+    """The replicas of each topic's partition that has the fewest."""
+    found: dict[str, int] = {}
+    for name, each in facts.partitions.items():
+        found[name.topic] = min(found.get(name.topic, len(each.replicas)), len(each.replicas))
+    return [Finding(count, labels_of(topic=topic)) for topic, count in found.items()]
+
+
+def broker_replicas(facts: ClusterFacts) -> list[Finding]:
+    found = dict.fromkeys(facts.brokers, 0)
+    for each in facts.partitions.values():
+        for broker in each.replicas:
+            found[broker] = found.get(broker, 0) + 1
+    return [Finding(count, labels_of(broker=broker)) for broker, count in found.items()]
+
+
+# No default rule asks for these: what is right differs from cluster to cluster.
+LAYOUT_CHECKS: Mapping[str, Callable[[ClusterFacts], list[Finding]]] = {
+    "replication_factor": replication_factor,
+    "broker_replicas": broker_replicas,
+}
 CHECKS: Mapping[str, Callable[[ClusterFacts], list[Finding]]] = {
     "offline_partitions": offline_partitions,
     "under_replicated": under_replicated,

@@ -1,7 +1,8 @@
-"""Findings about groups: Burrow's judgement, lag in records and in time, when retention overtakes them.
+"""Findings about groups: Burrow's judgement, lag in records and in time, when retention overtakes them; and
+about topics to which nobody writes.
 
-In: the lag of a cluster (`monitor/lag`), the time. Out: findings with the label `group`, in steps: a
-cluster may have thousands of groups. Pure.
+In: the lag of a cluster (`monitor/lag`), the time. Out: findings with the label `group` or `topic`, in steps:
+a cluster may have thousands of them. Pure.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from barnabas.monitor.lag.forecast import RetentionRisk
 from barnabas.monitor.lag.group_forecasts import forecasts_of
 from barnabas.monitor.lag.groups import Group
 from barnabas.monitor.lag.judgement import Status
+from barnabas.monitor.lag.offset_times import moved_at
 from barnabas.monitor.lag.statuses import GroupStatus, is_found, status_of
 
 HOUR_S = 3600
+MINUTE_MS = 60_000
 WORDS = {
     Status.WARN: "its lag grows",
     Status.STOP: "it has stopped committing",
@@ -50,6 +53,18 @@ def group_findings(cluster: ClusterLag, now_ms: int) -> Steps[Mapping[str, list[
         "group_lag_seconds": seconds,
         "retention_hours": retention,
     }
+
+
+def idle_topics(cluster: ClusterLag, now_ms: int) -> Steps[list[Finding]]:
+    """Minutes since the newest record of each topic, as far back as its ends are known."""
+    found: list[Finding] = []
+    for topic in list(cluster.topics.values()):
+        moved_ms = [at for each in topic.partitions if (at := moved_at(each.offset_times)) is not None]
+        if moved_ms and not topic.is_internal:
+            minutes = max(0.0, (now_ms - max(moved_ms)) / MINUTE_MS)
+            found.append(Finding(minutes, labels_of(topic=topic.name)))
+        yield
+    return found
 
 
 def status_text(judged: GroupStatus) -> str:

@@ -46,6 +46,14 @@ def add_point(points: OffsetTimes[int], time_ms: int, end: int, points_max: int 
     return True
 
 
+def moved_at(points: OffsetTimes[int]) -> int | None:
+    """The time in ms since which the end stands where it is; that of the first point if it never moved."""
+    if not points:
+        return None
+    stands = len(points) >= 2 * WIDTH and points[-1] == points[-3]
+    return points[-4] if stands else points[-2]
+
+
 def time_of(points: OffsetTimes[int], offset: int) -> float | Unknown | None:
     """The time in ms at which this offset was the end; None if it is the newest end, so nothing is behind."""
     if points and points[-1] == offset:

@@ -304,6 +304,38 @@ def test_columns_are_masked_and_cut(server: mysql.MySqlServer, tmp_path: Path) -
     assert capture.records[2].value["before"] == rows[0]
 
 
+def test_updates_without_a_change_are_left_out_and_large_values_bound_batches(
+    server: mysql.MySqlServer, tmp_path: Path
+) -> None:
+    execute(server, "CREATE TABLE some_a (id int PRIMARY KEY, v longtext, other int)")
+    execute(server, "INSERT INTO some_a SELECT seq, repeat('x', 100000), 0 FROM seq_1_to_30")
+    more = {
+        "skip.messages.without.change": "true",
+        "column.exclude.list": "shop.some_a.other",
+        "max.queue.size.in.bytes": "300000",
+        "max.batch.size": "1000",
+    }
+    capture = Capture(config(server, "some", tmp_path) | more)
+    sizes = []
+    while len(capture.records) < 30:
+        before = len(capture.records)
+        capture.poll()
+        sizes.append(len(capture.records) - before)
+    execute(
+        server,
+        "UPDATE some_a SET other = 1 WHERE id = 1",
+        "UPDATE some_a SET v = 'new', other = 2 WHERE id = 2",
+        "INSERT INTO some_a SELECT seq, repeat('x', 100000), 0 FROM seq_31_to_60",
+    )
+    while len(capture.records) < 61:
+        before = len(capture.records)
+        capture.poll()
+        sizes.append(len(capture.records) - before)
+    capture.task.stop()
+    assert [each.value["op"] for each in capture.records] == [*["r"] * 30, "u", *["c"] * 30]
+    assert max(each for each in sizes if each != 8) <= 3  # the first batch of the snapshot is eight rows
+
+
 def test_settings_that_are_not_built_are_refused(tmp_path: Path) -> None:
     given = {"topic.prefix": "p", "database.hostname": "h", "database.user": "u"}
     MariaDbConnector.CONFIG.parse(given | {"signal.enabled.channels": "source", "max.queue.size": "9"})

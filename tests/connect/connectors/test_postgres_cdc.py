@@ -331,6 +331,98 @@ def test_a_slot_that_someone_moved_is_told(
         capture.task.stop()
 
 
+def slots(connection: Any, name: str) -> list[Any]:
+    query = "SELECT wal_status FROM pg_replication_slots WHERE slot_name = %s"
+    return [each for (each,) in connection.execute(query, (name,))]
+
+
+def test_a_slot_whose_log_the_server_has_removed_is_made_anew_when_needed(server: postgres.Postgres) -> None:
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE lost_a (id int PRIMARY KEY, v float8)")
+        connection.execute("INSERT INTO lost_a VALUES (1, 1)")
+        capture = Capture(config(server, "lost", snapshot_mode="when_needed"))
+        capture.drain(1)
+        capture.task.stop()
+        connection.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+        connection.execute("SELECT pg_reload_conf()")
+        while slots(connection, "lost") != ["lost"]:
+            connection.execute("SELECT pg_logical_emit_message(false, 'junk', repeat('x', 100000))")
+            connection.execute("SELECT pg_switch_wal()")
+            connection.execute("CHECKPOINT")
+        connection.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute("INSERT INTO lost_a VALUES (2, 2)")
+        capture.restart()
+        capture.drain(3)
+        connection.execute("INSERT INTO lost_a VALUES (3, 3)")
+        capture.drain(4)
+        capture.task.stop()
+    assert [each.value["op"] for each in capture.records] == ["r", "r", "r", "c"]
+
+
+def test_a_snapshot_alone_leaves_no_slot_behind(server: postgres.Postgres) -> None:
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE alone_a (id int PRIMARY KEY, v float8)")
+        connection.execute("INSERT INTO alone_a VALUES (1, 1)")
+        capture = Capture(config(server, "alone", snapshot_mode="initial_only", slot_drop_on_stop="true"))
+        capture.drain(1)
+        capture.restart()
+        capture.drain(1)
+        assert slots(connection, "alone") == []
+        capture.task.stop()
+
+
+def test_updates_that_change_no_captured_column_are_left_out_on_request(server: postgres.Postgres) -> None:
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE same_a (id int PRIMARY KEY, v float8, other int)")
+        connection.execute("ALTER TABLE same_a REPLICA IDENTITY FULL")
+        connection.execute("CREATE TABLE same_b (id int PRIMARY KEY, v float8)")  # tells nothing of before
+        more = {"skip.messages.without.change": "true", "column.exclude.list": "public.same_a.other"}
+        capture = Capture(config(server, "same") | more)
+        capture.poll()
+        for each in (
+            "INSERT INTO same_a VALUES (1, 1, 1)", "UPDATE same_a SET other = 2", "UPDATE same_a SET v = v",
+            "UPDATE same_a SET v = 2, other = 3", "INSERT INTO same_b VALUES (1, 1)",
+            "UPDATE same_b SET v = v",
+        ):  # fmt: skip
+            connection.execute(each)
+        capture.drain(4)
+        capture.task.stop()
+    found = [(each.topic[-1], each.value["op"], each.value["after"]["v"]) for each in capture.records]
+    assert found == [("a", "c", 1.0), ("a", "u", 2.0), ("b", "c", 1.0), ("b", "u", 1.0)]
+
+
+def test_a_number_that_is_none_is_null(server: postgres.Postgres) -> None:
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE nan_a (id int PRIMARY KEY, n numeric(10,2), w numeric, v float8)")
+        connection.execute("INSERT INTO nan_a VALUES (1, 'NaN', 'NaN', 'NaN')")
+        capture = Capture(config(server, "nan"))
+        capture.drain(1)
+        connection.execute("INSERT INTO nan_a VALUES (2, 'NaN', 'Infinity', 1)")
+        capture.drain(2)
+        capture.task.stop()
+    rows = [each.value["after"] for each in capture.records]
+    assert [(each["n"], each["w"]) for each in rows] == [(None, None), (None, None)]
+
+
+def test_large_values_bound_batches_by_bytes(server: postgres.Postgres) -> None:
+    with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
+        connection.execute("CREATE TABLE large_a (id int PRIMARY KEY, t text)")
+        insert = "INSERT INTO large_a SELECT n, repeat(md5(n::text), 3200) FROM generate_series({}, {}) n"
+        connection.execute(insert.format(1, 40))
+        more = {"max.queue.size.in.bytes": "300000", "snapshot.fetch.size": "1000", "max.batch.size": "1000"}
+        capture = Capture(config(server, "large") | more)
+        capture.drain(40)
+        connection.execute(insert.format(41, 60))
+        capture.drain(60)
+        capture.task.stop()
+    sizes = [len(each) for each in capture.batches if len(each)]
+    read = next(place for place in range(len(sizes)) if sum(sizes[:place]) == 40)
+    assert max(sizes[1:read]) <= 3  # the first batch is eight rows
+    assert max(sizes[read:]) <= 3
+    assert [each.value["after"]["id"] for each in capture.records] == list(range(1, 61))
+
+
 def test_what_is_wrong_is_named(server: postgres.Postgres) -> None:
     check = PostgresConnector().check
     assert "plugin.name" in check({"plugin.name": "decoderbufs"})

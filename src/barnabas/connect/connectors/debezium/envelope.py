@@ -72,6 +72,7 @@ class TableSchemas:
     told: tuple[tuple[Schema, Apply | None], ...] = ()  # of each field as rows show it; none: as it is
     schema_name: Callable[[str], str] = str
     field_name: Callable[[str], str] = str
+    skips_unchanged: bool = False  # updates that leave all captured columns alone
 
     @cached_property
     def row(self) -> Schema:
@@ -126,8 +127,12 @@ class TableSchemas:
     # -- changes -----------------------------------------------------------------------------------
 
     def expanded(self, change: Change) -> list[Change]:
-        """An update that changes the key is a delete of the old row and a create of the new one."""
-        if change.op != "u" or not self.keys or change.before is None:
+        """The events of a change: a changed key is a delete of the old row and a create of the new one."""
+        if change.op != "u" or change.before is None:
+            return [change]
+        if self.skips_unchanged and self.shown(change.before) == self.shown(change.after):
+            return []
+        if not self.keys:
             return [change]
         old, new = self.key_of(change.before), self.key_of(change.after)
         if old == new:

@@ -83,6 +83,7 @@ class Table:
             tuple(told),
             telling.schema_name,
             telling.field_name,
+            settings.flag("skip.messages.without.change"),
         )
 
     def row(self, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:

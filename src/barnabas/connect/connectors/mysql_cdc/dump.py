@@ -1,19 +1,20 @@
 """The stream of the binary log, as a replica reads it, through PyMySQL's connection.
 
 Out: events as they come, None if none came in time. A thread reads, because the driver cannot wait for a
-limited time; the queue between is bounded. Does not know: what events mean.
+limited time; number and bytes of the events between are bounded. Does not know: what events mean.
 """
 
 from __future__ import annotations
 
 import contextlib
-import queue
 import socket
 import struct
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.connect.connectors.debezium.runs import BYTES_DEFAULT
 from barnabas.connect.connectors.mysql_cdc.binlog import (
     FORMAT,
     TRANSACTION_PAYLOAD,
@@ -47,10 +48,14 @@ class BinlogStream:
         gtids: str = "",
         *,
         is_mariadb: bool = False,
+        bytes_max: int = BYTES_DEFAULT,
     ) -> None:
+        self._bytes_max = bytes_max
         self._connection = connect()
-        self._queue: queue.Queue[Event | BaseException] = queue.Queue(EVENTS_MAX)
-        self._is_closed = threading.Event()
+        self._waiting: deque[Event | BaseException] = deque()
+        self._bytes = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
         self._has_checksum = False
         try:
             self._prepare(server_id, gtids if is_mariadb else "")
@@ -108,17 +113,23 @@ class BinlogStream:
             self._put(error)
 
     def _put(self, item: Event | BaseException) -> None:
-        while not self._is_closed.is_set():
-            with contextlib.suppress(queue.Full):
-                self._queue.put(item, timeout=0.2)
-                return
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            self._waiting.append(item)
+            self._bytes += size_of(item)
+            self._changed.notify()
+
+    def _has_room(self) -> bool:
+        return self._is_closed or (len(self._waiting) < EVENTS_MAX and self._bytes < self._bytes_max)
 
     def read(self, wait_s: float) -> Event | None:
         """The next event, None if none came in time."""
-        try:
-            found = self._queue.get(timeout=wait_s) if wait_s > 0 else self._queue.get_nowait()
-        except queue.Empty:
-            return None
+        with self._changed:
+            if not self._changed.wait_for(lambda: bool(self._waiting), max(wait_s, 0)):
+                return None
+            found = self._waiting.popleft()
+            self._bytes -= size_of(found)
+            self._changed.notify()
         if isinstance(found, BaseException):
             code = found.args[0] if found.args else None
             if code == PURGED:
@@ -127,11 +138,17 @@ class BinlogStream:
         return found
 
     def close(self) -> None:
-        self._is_closed.set()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
         with contextlib.suppress(OSError, AttributeError):
             self._connection._sock.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
         self._connection._force_close()
+
+
+def size_of(item: Event | BaseException) -> int:
+    return len(item.body) if isinstance(item, Event) else 0
 
 
 def gtid_request(server_id: int, gtids: str) -> bytes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from barnabas.connect.config import Settings
 from barnabas.connect.connectors.debezium.filters import Lists
+from barnabas.connect.connectors.debezium.runs import bytes_max, row_batches
 from barnabas.connect.connectors.mysql_cdc.ddl import Tables
 from barnabas.connect.connectors.mysql_cdc.dump import SILENCE_S_MAX
 from barnabas.connect.connectors.mysql_cdc.position import Place
@@ -182,15 +183,14 @@ class Server:
         self.execute("COMMIT")
         self.execute("UNLOCK TABLES")
 
-    def rows(self, statement: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
+    def rows(self, statement: str, size: int) -> Iterator[Sequence[Sequence[Any]]]:
         """Rows as they come from the server."""
         from pymysql.cursors import SSCursor
 
         cursor = self.connection.cursor(SSCursor)
         cursor.execute(statement)
         try:
-            while found := cursor.fetchmany(size):
-                yield list(found)
+            yield from row_batches(cursor.fetchmany, size, bytes_max(self._settings))
         except GeneratorExit:
             self.close()  # the driver would read all rows that are left
             cursor.connection = None

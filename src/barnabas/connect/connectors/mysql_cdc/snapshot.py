@@ -157,7 +157,7 @@ class Snapshot:
             f"SELECT {columns} FROM {quoted(database)}.{quoted(name)}"
         )
         for rows in server.rows(statement, size):
-            yield [row for each in rows if (row := table.row(each)) is not None]
+            yield [row for each in rows if (row := table.row(tuple(each))) is not None]
 
     def _override(self, database: str, name: str) -> str:
         """The statement of a signal, or of `snapshot.select.statement.overrides`; it selects all columns."""

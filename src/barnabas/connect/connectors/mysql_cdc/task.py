@@ -18,6 +18,7 @@ from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.filters import topic_name
 from barnabas.connect.connectors.debezium.heartbeat import heartbeat
 from barnabas.connect.connectors.debezium.incremental import Incremental
+from barnabas.connect.connectors.debezium.runs import Run, bytes_max
 from barnabas.connect.connectors.debezium.signals import Channels
 from barnabas.connect.connectors.debezium.told_columns import Telling
 from barnabas.connect.connectors.debezium.transactions import Transactions
@@ -58,7 +59,6 @@ class MySqlTask(SourceTask):
         self.telling = Telling(context.settings)
         self.headers = context_headers(context.settings, self.NAME, context.task)
         self._skipped = set(context.settings.entries("skipped.operations"))
-        self._batch_max = context.settings.integer("max.batch.size") or 1
         self._history: History | None = None
         self._server: Server | None = None
         self._stream: BinlogStream | None = None
@@ -69,8 +69,7 @@ class MySqlTask(SourceTask):
         self._place = Place.of(offset) if offset else None
         self._returned = self._place  # behind the last batch that `poll` has returned
         self._queue: deque[Given] = deque()
-        self._run: list[Change] = []
-        self._run_table: Table | None = None
+        self._run = Run(context.settings)
         self._next_beat_s = 0.0
 
     def poll(self) -> Records | None:
@@ -173,7 +172,7 @@ class MySqlTask(SourceTask):
         self._is_inside = False
         return BinlogStream(
             self._server.connect, server_id(self.settings, self.context.connector), place.file, place.pos,
-            place.gtids, is_mariadb=self._server.is_mariadb,
+            place.gtids, is_mariadb=self._server.is_mariadb, bytes_max=bytes_max(self.settings),
         )  # fmt: skip
 
     # -- tables ------------------------------------------------------------------------------------
@@ -357,9 +356,8 @@ class MySqlTask(SourceTask):
     def _truncated(self, event: binlog.Event, change: TableChange) -> None:
         table = self.table(change.database, change.name)
         if table is not None:
-            self._run_table = table
             source = self._source(event, change.database, change.name, 0)
-            self._run.append(Change("t", None, None, source))
+            self._run.add(table.schemas, [Change("t", None, None, source)], 0)
             self._flush()
 
     def _map(self, event: binlog.Event) -> None:
@@ -390,23 +388,22 @@ class MySqlTask(SourceTask):
             self._signals(event, table, list(images(found, mapped, readers)))
         if found.op in self._skipped or (is_signal and not self.wanted.table(mapped.database, mapped.table)):
             return
-        if self._run and table is not self._run_table:
-            self._flush()
-        self._run_table = table
         first = self._resume_row if self._events == self._resume_event else 0
         rows = list(images(found, mapped, readers))
         full = table.definition.id
         for number, (before, after) in enumerate(rows):
             if number < first:
                 continue
-            if len(self._run) >= self._batch_max:
+            if not self._run.takes(table.schemas):
                 self._flush()
             source = self._source(event, mapped.database, mapped.table, number)
             change = Change(found.op, table.row(before), table.row(after), source)
             for row in (change.before, change.after):
                 if row is not None:
                     self._chunks.state.touched(full, table.schemas.key_of(row))
-            self._run += self._counted(table, table.schemas.expanded(change), event)
+            changes = self._counted(table, table.schemas.expanded(change), event)
+            if changes:
+                self._run.add(table.schemas, changes, len(event.body) // len(rows))
             self._place = replace(place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
                 self._events, number + 1, is_last=number + 1 == len(rows)
             )
@@ -443,13 +440,12 @@ class MySqlTask(SourceTask):
 
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
-        if self._run and self._run_table is not None and self._place is not None:
+        run = self._run
+        if run.schemas is not None and self._place is not None:
             place = self.place()
-            made = self._run_table.schemas.records(
-                self._run, time.time_ns(), [(self.partition, place.offset)]
-            )
+            made = run.schemas.records(run.changes, time.time_ns(), [(self.partition, place.offset)])
             self._queue.append((made, place))
-        self._run = []
+        run.clear()
 
     def _beat(self) -> None:
         interval_s = self.settings.integer("heartbeat.interval.ms") / 1000
@@ -482,7 +478,7 @@ class MySqlTask(SourceTask):
             if each is not None:
                 each.close()
         self._queue.clear()
-        self._run = []
+        self._run.clear()
         self._place = self._returned
         self._stream = self._server = self._snapshot = None
 

@@ -60,6 +60,7 @@ class Capturing:
             tuple(told),
             self._telling.schema_name,
             self._telling.field_name,
+            settings.flag("skip.messages.without.change"),
         )
         return Table(schema, name, schemas, readers, marks)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from typing import Any
 
 from barnabas.connect.config import Settings
@@ -9,6 +11,8 @@ from barnabas.connect.connectors.debezium.filters import Lists
 from barnabas.connect.connectors.postgres_cdc.replication import lsn_of
 from barnabas.connect.plugins import ConnectError
 
+log = logging.getLogger(__name__)
+DROPS_MAX, DROP_PAUSE_S = 50, 0.1
 # Texts of values do not depend on the settings of the database or the user.
 STYLE = (
     "-c DateStyle=ISO -c IntervalStyle=postgres -c TimeZone=UTC -c extra_float_digits=1 -c bytea_output=hex"
@@ -143,8 +147,9 @@ def ensure_identities(connection: Any, settings: Settings) -> None:
         connection.execute(statement.format(sql.Identifier(schema or "public", name)))
 
 
-def ensure_slot(connection: Any, name: str) -> tuple[int, bool]:
-    """The position of the slot, and whether it was created just now."""
+def ensure_slot(connection: Any, name: str, *, replaces_lost: bool) -> tuple[int, bool]:
+    """The position of the slot, and whether it was created just now. `replaces_lost`: also if it was there,
+    but the server has removed log that it needs."""
     level = connection.execute("SHOW wal_level").fetchone()[0]
     if level != "logical":
         raise ConnectError(f"the server has wal_level={level}: set wal_level=logical and restart it")
@@ -152,17 +157,44 @@ def ensure_slot(connection: Any, name: str) -> tuple[int, bool]:
         "SELECT confirmed_flush_lsn::text, plugin, wal_status FROM pg_replication_slots WHERE slot_name = %s"
     )
     found = connection.execute(query, (name,)).fetchone()
-    if found is not None:
+    is_lost = found is not None and found[2] == "lost"
+    if is_lost and replaces_lost:
+        log.warning("the server has removed log that the slot %s needs: the slot is made anew", name)
+        drop_slot(connection, name)
+    elif found is not None:
         if found[1] != "pgoutput":
             raise ConnectError(
                 f"the slot {name} has the plugin {found[1]}: name another slot, or drop this one"
             )
-        if found[2] == "lost":
+        if is_lost:
             raise ConnectError(
-                f"the server has removed log that the slot {name} needs: drop it and take a new snapshot"
+                f"the server has removed log that the slot {name} needs: take snapshot.mode=when_needed, or"
+                " drop the slot and take a new snapshot"
             )
         return lsn_of(found[0]), False
     made = connection.execute(
         "SELECT lsn::text FROM pg_create_logical_replication_slot(%s, 'pgoutput')", (name,)
     )
     return lsn_of(made.fetchone()[0]), True
+
+
+def drop_slot(connection: Any, name: str) -> None:
+    """Drop a slot, if there is one. The server needs a moment to see that its reader has gone."""
+    import psycopg
+
+    query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
+    for _ in range(DROPS_MAX):
+        try:
+            connection.execute(query, (name,))
+            return
+        except psycopg.errors.ObjectInUse as error:
+            used = error
+        time.sleep(DROP_PAUSE_S)
+    raise ConnectError(f"the slot {name} cannot be dropped: {used}")
+
+
+def end_of_log(connection: Any) -> int:
+    """The place where the log of the server ends now."""
+    is_replica = connection.execute("SELECT pg_is_in_recovery()").fetchone()[0]
+    function = "pg_last_wal_replay_lsn" if is_replica else "pg_current_wal_lsn"
+    return lsn_of(connection.execute(f"SELECT {function}()::text").fetchone()[0])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.debezium.envelope import Change, Row
 from barnabas.connect.connectors.debezium.filters import Lists
+from barnabas.connect.connectors.debezium.runs import bytes_max, row_batches
 from barnabas.connect.connectors.debezium.snapshot_marks import Part, marked
 from barnabas.connect.connectors.postgres_cdc import catalog
 from barnabas.connect.connectors.postgres_cdc.capture import Table
@@ -86,7 +87,7 @@ class Snapshot:
         size = self._settings.integer("snapshot.fetch.size") or 1
         with connection.cursor(name="barnabas_snapshot") as cursor:
             cursor.execute(sql.SQL("SELECT {} FROM {}").format(columns, given))
-            while rows := cursor.fetchmany(size):
+            for rows in row_batches(cursor.fetchmany, size, bytes_max(self._settings)):
                 yield [table.row(names, each) for each in rows]
 
     def _override(self, schema: str, name: str) -> str:

@@ -18,6 +18,7 @@ from barnabas.connect.connectors.debezium.envelope import Change, TableSchemas
 from barnabas.connect.connectors.debezium.filters import Lists, topic_name
 from barnabas.connect.connectors.debezium.heartbeat import heartbeat, moved
 from barnabas.connect.connectors.debezium.incremental import Incremental
+from barnabas.connect.connectors.debezium.runs import Run
 from barnabas.connect.connectors.debezium.signals import Channels
 from barnabas.connect.connectors.debezium.transactions import Transactions
 from barnabas.connect.connectors.postgres_cdc import catalog, pgoutput
@@ -57,7 +58,7 @@ class PostgresTask(SourceTask):
         self._returned = self._place  # behind the last batch that `poll` has returned
         self._durable = self._confirmed = 0
         self._queue: deque[tuple[Records, Place]] = deque()
-        self._run: list[Change] = []
+        self._run = Run(context.settings)
         self._next_beat_s = self._next_report_s = self._next_move_s = 0.0
         self._report_s = min(context.settings.integer("status.update.interval.ms") / 1000, 10)
 
@@ -100,7 +101,7 @@ class PostgresTask(SourceTask):
             if self._stream is not None:
                 self._stream.close()
                 self._stream = None
-            self.sql.execute("SELECT pg_drop_replication_slot(%s)", (self.settings.text("slot.name"),))
+            catalog.drop_slot(self.sql, self.settings.text("slot.name"))
         self._close()
         if self._channels is not None:
             self._channels.close()
@@ -113,7 +114,6 @@ class PostgresTask(SourceTask):
         self.sql = psycopg.connect(self.conninfo, autocommit=True)
         self._tables: dict[int, Table | None] = {}
         self._relations: dict[int, pgoutput.Relation] = {}
-        self._run_table: Table | None = None
         self._begin: pgoutput.Begin | None = None
         self._origin: pgoutput.Origin | None = None
         if self._channels is None:
@@ -124,29 +124,37 @@ class PostgresTask(SourceTask):
         if self.settings.flag("provide.transaction.metadata"):
             topic = topic_name(self.prefix, self.settings.text("topic.transaction"))
             self._transactions = Transactions(topic, more)
+        mode = self.settings.text("snapshot.mode").lower()
+        place = self._place
+        if mode == "initial_only":  # without a slot: nothing would read it, and the server would keep its log
+            if place is None or place.snapshot:
+                self._begin_snapshot(catalog.end_of_log(self.sql))
+            return
         catalog.ensure_identities(self.sql, self.settings)
         catalog.ensure_publication(self.sql, self.settings, self.wanted)
         name = self.settings.text("slot.name")
-        slot_lsn, is_new = catalog.ensure_slot(self.sql, name)
-        mode = self.settings.text("snapshot.mode").lower()
-        place = self._place
-        if place is not None and not place.snapshot and is_new and mode not in ("always", "when_needed"):
-            self.sql.execute("SELECT pg_drop_replication_slot(%s)", (name,))
+        may_begin = mode in ("always", "when_needed")
+        slot_lsn, is_new = catalog.ensure_slot(self.sql, name, replaces_lost=may_begin)
+        if place is not None and not place.snapshot and is_new and not may_begin:
+            catalog.drop_slot(self.sql, name)
             raise ConnectError(
                 f"the slot {name} is gone, so changes since LSN {place.commit} are lost: take"
                 " snapshot.mode=when_needed, or reset the offsets of this connector"
             )
-        if place is not None and not place.snapshot and slot_lsn > place.commit:
+        if place is not None and not place.snapshot and not is_new and slot_lsn > place.commit:
             self._slot_is_ahead(name, slot_lsn, place)
         needed = (
             place is None or bool(place.snapshot) or is_new or (mode == "always" and not self._was_always)
         )
         if needed and mode not in ("no_data", "never"):
             self._was_always = True
-            self._returned = self._place = Place(slot_lsn, slot_lsn, snapshot="INITIAL")
-            self._snapshot = Snapshot(self, slot_lsn).given()
+            self._begin_snapshot(slot_lsn)
         elif place is None:
             self._returned = self._place = Place(slot_lsn, slot_lsn)
+
+    def _begin_snapshot(self, lsn: int) -> None:
+        self._returned = self._place = Place(lsn, lsn, snapshot="INITIAL")
+        self._snapshot = Snapshot(self, lsn).given()
 
     def _slot_is_ahead(self, name: str, slot_lsn: int, place: Place) -> None:
         """Something else moved the slot: the connector confirms stored offsets only."""
@@ -272,11 +280,11 @@ class PostgresTask(SourceTask):
             if was_sent or place.has(begin.xid, begin.final_lsn):
                 return
             if isinstance(message, pgoutput.RowChange) and self._is_signal(message):
-                self._signal(message, frame.lsn, begin)
+                self._signal(message, frame, begin)
                 return
             oids = message.oids if isinstance(message, pgoutput.Truncate) else (message.oid,)
             for oid in oids:
-                self._change(oid, message, frame.lsn, begin)
+                self._change(oid, message, frame.lsn, begin, len(frame.payload))
             self._place = place.after_event(frame.lsn, begin.xid)
 
     def _begun(self, begin: pgoutput.Begin, lsn: int) -> None:
@@ -305,9 +313,10 @@ class PostgresTask(SourceTask):
         relation = self._relations.get(message.oid)
         return relation is not None and self._chunks.is_signal(relation.schema, relation.table)
 
-    def _signal(self, message: pgoutput.RowChange, lsn: int, begin: pgoutput.Begin) -> None:
+    def _signal(self, message: pgoutput.RowChange, frame: pgoutput.Frame, begin: pgoutput.Begin) -> None:
         """A row of the signal table: a wish of a user, or the edge of a window."""
         assert self._place is not None
+        lsn = frame.lsn
         if message.op == "c" and message.new is not None:
             chunk = self._chunks.state.chunk
             names = [each.name for each in self._relations[message.oid].columns]
@@ -320,7 +329,7 @@ class PostgresTask(SourceTask):
                 made = table.schemas.records(rows, time.time_ns(), [(self.partition, place.offset)])
                 self._queue.append((made, place))
         if self._tables.get(message.oid) is not None:
-            self._change(message.oid, message, lsn, begin)
+            self._change(message.oid, message, lsn, begin, len(frame.payload))
         self._place = self._place.after_event(lsn, begin.xid) if message.op != "c" else self._place
 
     def _message(self, message: pgoutput.LogicalMessage, lsn: int) -> None:
@@ -352,17 +361,19 @@ class PostgresTask(SourceTask):
         self._queue.append((made, place))
 
     def _change(
-        self, oid: int, message: pgoutput.RowChange | pgoutput.Truncate, lsn: int, begin: pgoutput.Begin
+        self,
+        oid: int,
+        message: pgoutput.RowChange | pgoutput.Truncate,
+        lsn: int,
+        begin: pgoutput.Begin,
+        size: int,
     ) -> None:
         table = self._tables.get(oid)
         op = "t" if isinstance(message, pgoutput.Truncate) else message.op
         if table is None:
             return
-        if self._run and (
-            table is not self._run_table or len(self._run) >= self.settings.integer("max.batch.size")
-        ):
+        if not self._run.takes(table.schemas):
             self._flush()
-        self._run_table = table
         names = [each.name for each in self._relations[oid].columns]
         before = after = None
         if isinstance(message, pgoutput.RowChange):
@@ -386,16 +397,16 @@ class PostgresTask(SourceTask):
         if self._transactions is not None:
             name = f"{begin.xid}:{lsn}"  # events of one transaction have ids of their own, as with Debezium
             changes = self._transactions.counted(f"{table.schema}.{table.name}", changes, name)
-        self._run += changes
+        self._run.add(table.schemas, changes, size)
 
     def _flush(self) -> None:
         """The changes so far as one batch. Its position is behind the last of them."""
-        if self._run and self._run_table is not None and self._place is not None:
+        run = self._run
+        if run.schemas is not None and self._place is not None:
             place = self.place()
-            positions = [(self.partition, place.offset)]
-            made = self._run_table.schemas.records(self._run, time.time_ns(), positions)
+            made = run.schemas.records(run.changes, time.time_ns(), [(self.partition, place.offset)])
             self._queue.append((made, place))
-        self._run = []
+        run.clear()
 
     # -- feedback ----------------------------------------------------------------------------------
 
@@ -451,6 +462,6 @@ class PostgresTask(SourceTask):
             if each is not None:
                 each.close()
         self._queue.clear()
-        self._run = []
+        self._run.clear()
         self._place = self._returned
         self._stream = self.sql = self._texts = self._snapshot = None

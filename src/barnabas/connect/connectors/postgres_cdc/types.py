@@ -176,7 +176,13 @@ def numeric(column: PgColumn, modes: Modes) -> tuple[Schema, Read]:
     scale = (((column.modifier - 4) & 0x7FF) ^ 1024) - 1024
     if precision > 76 or abs(scale) > 76:
         return VARIABLE, variable
-    return decimal(scale, precision=precision), Decimal
+    return decimal(scale, precision=precision), finite
+
+
+def finite(text: str) -> Decimal | None:
+    """A number; NaN has no form with a scale and becomes null."""
+    value = Decimal(text)
+    return value if value.is_finite() else None
 
 
 def variable(text: str) -> dict[str, Any] | None:

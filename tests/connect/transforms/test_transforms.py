@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from typing import Any
 
 import pyarrow as pa
@@ -196,6 +197,27 @@ def test_patterns_of_dates_parse_what_they_print() -> None:
     )
     with pytest.raises(ValueError, match="Illegal pattern character"):
         DateFormat("yyyy-QQ")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "of_python"),
+    [
+        ("yyyy-MM-dd HH:mm:ss", "%Y-%m-%d %H:%M:%S"),
+        ("yyyy-MM-dd'T'HH:mm:ssXXX", "%Y-%m-%dT%H:%M:%SZ"),
+        ("ddMMyyyy-", "%d%m%Y-"),
+        ("'at 'HH:mm, 'year' yyyy", "at %H:%M, year %Y"),
+    ],
+)
+def test_common_patterns_are_cut_out_of_arrows_text(pattern: str, of_python: str) -> None:
+    rng = random.Random(pattern)
+    moments = [
+        dt.datetime(1970, 1, 1) + dt.timedelta(seconds=rng.randint(-(10**9), 10**11)) for _ in range(99)
+    ]
+    times = pa.array([*moments, None], pa.timestamp("ms"))
+    format = DateFormat(pattern)
+    assert format.texts(times).to_pylist() == [*(each.strftime(of_python) for each in moments), None]
+    far = pa.array([253_402_300_800_000]).cast(pa.timestamp("ms"))  # the year 10000
+    assert "10000" in format.texts(far)[0].as_py()
 
 
 def test_weeks_and_eras_are_written_as_java_writes_them() -> None:

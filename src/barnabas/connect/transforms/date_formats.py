@@ -20,6 +20,11 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 KNOWN = "GyYMLwWDdFEuaHkKhmsSzZX"
 WRITTEN = "YwWF"  # letters that texts are not read with
 NUMERIC = "yMdHhkKmsSDu"
+# Arrow writes a time as 2024-01-02 03:04:05.006: where fields of a pattern stand in this text.
+PLACES = {"yyyy": 0, "MM": 5, "dd": 8, "HH": 11, "mm": 14, "ss": 17, "SSS": 20}
+SEPARATORS = {4: "-", 7: "-", 10: " ", 13: ":", 16: ":", 19: "."}
+YEARS = (-62_167_219_200_000, 253_402_300_799_999)  # milliseconds that have years of four digits
+Cut = tuple[int, int]  # of that text
 
 
 class DateFormat:
@@ -30,9 +35,17 @@ class DateFormat:
         self.pieces = list(pieces_of(pattern))
         self._unread = next((letter for letter, _ in self.pieces if letter and letter in WRITTEN), None)
         self._reader, self._order = self._regex()
+        self._cuts = cuts_of(self.pieces)
 
     def texts(self, times: Any) -> Any:
         """Texts of `timestamp[ms]`; nulls stay null."""
+        if self._cuts and has_four_digits(times):
+            whole = times.cast(pa.timestamp("ms")).cast(pa.string())
+            made = [
+                each if isinstance(each, str) else pc.utf8_slice_codeunits(whole, *each)
+                for each in self._cuts
+            ]
+            return made[0] if len(made) == 1 else pc.binary_join_element_wise(*made, "")
         parts: list[Any] = [
             text if letter is None else formatted(times, letter, len(text)) for letter, text in self.pieces
         ]
@@ -90,6 +103,37 @@ def pieces_of(pattern: str) -> list[tuple[str | None, str]]:
         else:
             found.append((None, text))
     return found
+
+
+def cuts_of(pieces: list[tuple[str | None, str]]) -> list[Cut | str]:
+    """The pattern as cuts of Arrow's text and texts between; none where it has other fields."""
+    found: list[Cut | str] = []
+    for letter, text in pieces:
+        last = found[-1] if found else None
+        if letter in ("Z", "X"):
+            text, letter = formatted(None, letter, len(text)), None
+        if letter is None:
+            if isinstance(last, tuple) and SEPARATORS.get(last[1]) == text:
+                found[-1] = (last[0], last[1] + 1)
+            else:
+                found.append(text)
+            continue
+        start = PLACES.get(text)
+        if start is None:
+            return []
+        end = start + len(text)
+        if isinstance(last, tuple) and last[1] == start:
+            found[-1] = (last[0], end)
+        else:
+            found.append((start, end))
+    return found if any(isinstance(each, tuple) for each in found) else []
+
+
+def has_four_digits(times: Any) -> bool:
+    """Whether all years have four digits."""
+    ends = pc.min_max(times.cast(pa.timestamp("ms")).cast(pa.int64()))
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    return low is None or (YEARS[0] <= low and high <= YEARS[1])
 
 
 def formatted(times: Any, letter: str, width: int) -> Any:

@@ -34,6 +34,7 @@ from barnabas.connect.data import (
 )
 from barnabas.connect.plugins import ConnectError, Plugins, RetriableError
 
+TEXT_KIND = {"type": "text"}
 URL = {"connection.url": "http://127.0.0.1:1"}
 ORDER = struct(
     name="Order",
@@ -344,3 +345,30 @@ def test_numbers_that_are_none_and_large_decimals_keep_their_meaning() -> None:
     assert action is not None
     body = action.lines.split(b"\n")[1]
     assert body == b'{"n":"NaN","i":["-Infinity"],"none":null,"d":12345678901234567.89}'
+
+
+def test_fields_of_newer_schemas_are_mapped_inside_of_objects_too() -> None:
+    known = {
+        "o": {"mappings": {"properties": {"id": {"type": "long"}, "who": {"properties": {"a": TEXT_KIND}}}}}
+    }
+
+    def decide(one: Seen) -> Reply:
+        if one.path == "/_bulk":
+            return Reply(200, {"items": [{"index": {"status": 201}}]})
+        return Reply(200, known if one.method == "GET" else {})
+
+    who = struct(name="Who", a=STRING, born=DATE)
+    row = {"id": 1, "who": {"a": "x", "born": date(2024, 1, 2)}}
+    batch = Records.of(
+        "o",
+        Column.of([row], struct(name="Row", id=INT64, who=who)),
+        Column.of(["k"]),
+        partitions=[0],
+        offsets=[0],
+    )
+    with HttpServer(decide) as server:
+        task = started_sink(ElasticsearchSinkConnector, {"connection.url": server.url})
+        task.put(batch)
+        task.stop()
+        [added] = [orjson.loads(one.body) for one in server.seen if one.path == "/o/_mapping" and one.body]
+    assert added == {"properties": {"who": {"properties": {"born": {"type": "date"}}}}}

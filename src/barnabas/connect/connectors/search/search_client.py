@@ -116,12 +116,9 @@ class SearchClient:
                 return
         if wanted:
             found = self._must(self._request("GET", f"{path}/_mapping"), f"the mapping of {name}")
-            known = {
-                field
-                for each in orjson.loads(found.body).values()
-                for field in each.get("mappings", {}).get("properties", {})
-            }
-            missing = {field: kind for field, kind in wanted.items() if field not in known}
+            missing = wanted
+            for each in orjson.loads(found.body).values():
+                missing = lacking(missing, each.get("mappings", {}).get("properties", {}))
             if missing:
                 added = self._request("PUT", f"{path}/_mapping", orjson.dumps({"properties": missing}))
                 self._must(added, f"the fields {', '.join(missing)} cannot be added to {name}")
@@ -191,6 +188,20 @@ class SearchClient:
         if found.status == 429 or found.status >= 500 or found.status == 403:
             raise BusyError(f"{method} {path} is answered {found.brief()}", found.retry_after_s())
         return found
+
+
+def lacking(wanted: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a mapping that another one has not, those inside of objects too."""
+    found: dict[str, Any] = {}
+    for name, kind in wanted.items():
+        there = known.get(name)
+        if there is None:
+            found[name] = kind
+            continue
+        inner = lacking(kind.get("properties", {}), there.get("properties", {}))
+        if inner and "properties" in there:
+            found[name] = {"properties": inner}
+    return found
 
 
 def reason_of(error: Any) -> str:

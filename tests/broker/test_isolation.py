@@ -20,11 +20,12 @@ from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 from barnabas.broker.wire.outbox import Outbox
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import uuid as protocol_uuid
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
 from barnabas.runtime import unexpected
-from barnabas.runtime.unexpected import UnexpectedErrors
+from barnabas.runtime.unexpected import KINDS_MAX, OTHERS, UnexpectedErrors
 from barnabas.settings import TopicSettings
 from barnabas.simulation.world.world import World
 from barnabas.storage.logs.log import Log
@@ -172,6 +173,24 @@ def test_repeated_failures_log_one_traceback(caplog: pytest.LogCaptureFixture) -
     assert noted.count == 1000
     assert sum(record.exc_info is not None for record in caplog.records) == 1
     assert len(caplog.records) == 10  # the 1st, 2nd, 4th, ... 512th
+
+
+def test_kinds_of_failures_name_their_place_and_are_bounded() -> None:
+    noted = UnexpectedErrors()
+    for number in range(2 * KINDS_MAX):
+        noted.call_all([fail], f"planting {number}")
+    assert len(noted.by_kind) == KINDS_MAX + 1
+    assert noted.by_kind[OTHERS] == KINDS_MAX
+    assert sum(noted.by_kind.values()) == noted.count
+    first = next(iter(noted.by_kind))
+    assert first[:2] == ("planting 0", "Planted") and first.place.startswith("test_isolation.py:")
+
+
+def test_the_place_of_a_failure_is_a_line_of_our_own_code() -> None:
+    noted = UnexpectedErrors()
+    noted.call_all([protocol_uuid.to_text], "reading", "", "no bytes")
+    [kind] = noted.by_kind
+    assert kind.place.startswith("protocol/uuid.py:")
 
 
 # -- requests ----------------------------------------------------------------------------------------

@@ -35,9 +35,13 @@ sys.exit(main(json.loads(sys.argv[1]), format_empty=True, on_ready=on_ready))
 """
 
 
-def scraped(port: int) -> dict[str, float]:
+def page(port: int) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        lines = [line.rpartition(" ") for line in answer.read().decode().splitlines() if line[0] != "#"]
+        return str(answer.read().decode())
+
+
+def scraped(port: int) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in page(port).splitlines() if line[0] != "#"]
     return {name: float(value) for name, _, value in lines}
 
 
@@ -100,6 +104,8 @@ def test_an_exception_in_a_callback_is_counted_and_the_node_continues() -> None:
         loop = broker._runner._loop  # type: ignore[union-attr]
         loop.call_soon_threadsafe(fails)
         wait_until(lambda: scraped(metrics_port)[name] == before + 1)
+        labels = r'doing="the event loop:",error="ZeroDivisionError",place="test_watching.py:\d+"'
+        assert re.search(rf"\nbarnabas_node_unexpectederrorplaces\{{{labels}\}} 1\n", page(metrics_port))
         talk.ask(MetadataRequest(topics=[]), 12)
 
 

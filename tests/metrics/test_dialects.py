@@ -92,9 +92,15 @@ def test_metrics_of_one_family_stand_together() -> None:
     assert page("jmx", "kafka_server_quota_byte_rate") == (
         "# HELP kafka_server_quota_byte_rate Bytes a second.\n"
         "# TYPE kafka_server_quota_byte_rate gauge\n"
-        'kafka_server_quota_byte_rate{user="u",client_id="c",resource="Produce"} 1.5\n'
-        'kafka_server_quota_byte_rate{user="u",client_id="c",resource="Fetch"} 1.5\n'
+        'kafka_server_quota_byte_rate{user="u",clientId="c",resource="Produce"} 1.5\n'
+        'kafka_server_quota_byte_rate{user="u",clientId="c",resource="Fetch"} 1.5\n'
     )
+
+
+def test_a_tag_without_a_value_is_no_part_of_an_mbeans_name() -> None:
+    """As in Kafka: a quota of a client id has no user."""
+    quota = metric_of("kafka.server", "Produce", "byte-rate", Kind.GAUGE, "Bytes a second.")
+    assert quota.mbean((("user", ""), ("client-id", "c"))) == "kafka.server:type=Produce,client-id=c"
 
 
 def test_a_text_is_a_label_of_a_sample_of_one() -> None:

@@ -111,7 +111,7 @@ def test_cloudwatch_gets_dimensions_that_it_takes() -> None:
         for name in dimensions:
             text = each[name]
             assert text.isascii() and text.isprintable() and text.strip() and len(text) <= 1024
-    name = "client_id"
+    name = "clientId"
     assert len({each[name] for each in found}) == len(found)
 
 

@@ -150,12 +150,35 @@ def test_promtool_agrees(tmp_path: Path) -> None:
     kept = [line for line in text.splitlines() if not line.strip().startswith(("summary:", "description:"))]
     rules = tmp_path / "rules.yml"
     rules.write_text("\n".join(kept).replace("        annotations:\n", "") + "\n")
-    document = {
-        "rule_files": [str(rules)],
-        "evaluation_interval": f"{STEP_S}s",
-        "tests": [unit_test(name, *case) for name, case in (*CASES.items(), *CASES_BESIDE.items())],
-    }
-    tests = tmp_path / "test.yml"
-    tests.write_text(json.dumps(document))
-    found = subprocess.run(["promtool", "test", "rules", str(tests)], capture_output=True, text=True)
+    run_tests(
+        tmp_path, rules, [unit_test(name, *case) for name, case in (*CASES.items(), *CASES_BESIDE.items())]
+    )
+
+
+def run_tests(folder: Path, rules: Path, tests: list[dict[str, Any]]) -> None:
+    path = folder / "test.yml"
+    document = {"rule_files": [str(rules)], "evaluation_interval": f"{STEP_S}s", "tests": tests}
+    path.write_text(json.dumps(document))
+    found = subprocess.run(["promtool", "test", "rules", str(path)], capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_alert_of_unexpected_errors_names_their_places(tmp_path: Path) -> None:
+    needs("promtool")
+    export("jmx", tmp_path)
+    name = "BarnabasUnexpectedErrors"
+    alert = next(each for each in ALERTS if each.name == name)
+    place = 'doing="leading",error="KeyError",place="broker/replicas/replicas.py:234"'
+    series = {
+        f"barnabas_node_unexpectederrors{{{BROKER}}}": "0+1x60",
+        f"barnabas_node_unexpectederrorplaces{{{BROKER},{place}}}": "_x10 7x50",
+        f'barnabas_node_unexpectederrorplaces{{job="b",instance="two",{place}}}': "1x60",
+    }
+    test = unit_test(name, series, OF_BROKER)
+    said = alert.look_at.partition("{{")[0] + " 7 times KeyError at broker/replicas/replicas.py:234 (leading)"
+    [expected] = test["alert_rule_test"][-1]["exp_alerts"]
+    expected["exp_annotations"] = {
+        "summary": "one met 20 exceptions that no code foresaw",
+        "description": f"Look at {said}. Run: {alert.command}",
+    }
+    run_tests(tmp_path, tmp_path / RULES, [test])

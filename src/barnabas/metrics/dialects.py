@@ -21,6 +21,7 @@ STRIMZI_TYPES = {
     "broker-metadata-metrics": "brokermetadatametrics",
 }
 STRIMZI_CONNECTIONS = {"clientSoftwareName": "connections_software", "cipher": "connections_tls_info"}
+JMX_LABELS = {"client-id": "clientId"}  # of quotas
 CONFLUENT_LABELS = {
     "networkProcessor": "network_processor",
     "clientSoftwareName": "client_software_name",
@@ -84,7 +85,7 @@ class Dialect:
         return metric.type
 
     def label(self, name: str) -> str:
-        return re.sub(r"\W", "_", name, flags=re.ASCII)
+        return JMX_LABELS.get(name) or re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 class Strimzi(Dialect):

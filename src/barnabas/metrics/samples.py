@@ -85,9 +85,10 @@ class Metric:
         return self.kind is Kind.HISTOGRAM and self.event_type == CALLS
 
     def mbean(self, tags: Tags = ()) -> str:
-        """`kafka.log:type=Log,name=Size,topic=t,partition=0`."""
+        """`kafka.log:type=Log,name=Size,topic=t,partition=0`. As in Kafka, a tag without a value is left out:
+        a quota of a client id has no `user`."""
         pairs = [("type", self.type), ("name", self.name), *tags]
-        shown = ",".join(f"{key}={quoted(value)}" for key, value in pairs if value or key not in ("name",))
+        shown = ",".join(f"{key}={quoted(value)}" for key, value in pairs if value)
         return f"{self.domain or OWN_DOMAIN}:{shown}"
 
 

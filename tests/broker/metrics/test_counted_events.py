@@ -4,6 +4,7 @@ clients, pushes of clients."""
 from __future__ import annotations
 
 import asyncio
+import json
 import urllib.request
 from collections.abc import Iterator
 
@@ -42,6 +43,11 @@ class Watched(Broker):
     def page(self) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as answer:
             return str(answer.read().decode())
+
+    def mbeans(self, pattern: str) -> list[str]:
+        url = f"http://127.0.0.1:{self.metrics_port}/jolokia/search/{pattern}"
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return list(json.load(answer)["value"])
 
     def samples(self, name: str) -> list[Sample]:
         families = text_string_to_metric_families(self.page())
@@ -90,6 +96,11 @@ def test_a_throttled_client_waits_in_the_queue_of_its_quota(watched: Watched) ->
         producer.produce("limited", b"x" * 20_000)
         producer.poll(0.2)
     wait_until(lambda: watched.total(queue) > 0)
+    rate = 'kafka_server_quota_byte_rate{user="",clientId="hasty",resource="Produce"}'
+    assert rate in watched.page()
+    assert watched.mbeans("kafka.server:type=Produce,client-id=*") == [
+        "kafka.server:client-id=hasty,type=Produce"
+    ]
     set_quotas(watched, {"client-id": "hasty"}, producer_byte_rate=None)
     producer.flush(30)
 

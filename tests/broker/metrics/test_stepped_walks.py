@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.metrics.parts import partition_tables, replica_gauges
+from barnabas.broker.metrics.parts import partition_tables, quota_gauges, replica_gauges
 from barnabas.broker.metrics.parts.process_gauges import DESCRIPTORS_A_STEP, open_descriptors
 from barnabas.broker.partitions.partitions import Partitions
 
@@ -96,3 +96,18 @@ def test_rows_of_partitions_are_made_as_they_are_read() -> None:
     assert next(rows)[0] == (("topic", "t"), ("partition", "0"))
     broker.partitions.by_name.clear()  # a scrape is under way, and goes on over what it saw
     assert len(list(rows)) == 63
+
+
+def test_quotas_of_clients_are_looked_at_one_by_one() -> None:
+    looked: list[str] = []
+
+    def look(share: Any) -> float:
+        looked.append(share)
+        return 1.0
+
+    shares = {("ann", "shop"): "first", ("ann", ""): "second"}
+    quotas: Any = SimpleNamespace(produce=SimpleNamespace(shares=lambda: iter(shares.items())), fetch=None)
+    rows = iter(quota_gauges.rows(quotas, "produce", look)())
+    assert next(rows) == ((("user", "ann"), ("client-id", "shop")), 1.0)
+    assert looked == ["first"]
+    assert list(quota_gauges.rows(quotas, "fetch", look)()) == []

@@ -18,19 +18,19 @@ UNEXPECTED_ERRORS = Rule(
     "UnexpectedErrors",
     "metric_increase",
     WARNING,
-    "{instance} met {value} exceptions that no code foresaw",
+    "{instance} met {value} exceptions that no code foresaw: {detail}",
     "the log of that broker: a line with `failed unexpectedly` names the call and its object, and the "
     "traceback follows; it is a bug, report it",
     "barnabas jmx --jmx-url http://{instance}/metrics --object-name 'barnabas:type=Node,*' --one-time",
     above=0,
     keep_s=10 * MINUTE_S,
-    options={"metric": "barnabas_node_unexpectederrors"},
+    options={"metric": "barnabas_node_unexpectederrorplaces"},
 )
 # One look sees no growth: health tells what a broker met since its start.
 UNEXPECTED_SINCE_START = replace(
     UNEXPECTED_ERRORS,
     check="metric",
-    summary="{instance} met {value} exceptions that no code foresaw since its start",
+    summary="{instance} met {value} exceptions that no code foresaw since its start: {detail}",
     keep_s=0.0,
 )
 

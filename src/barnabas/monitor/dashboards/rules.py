@@ -161,7 +161,9 @@ ALERTS = (
         WARNING,
         "{{ $labels.instance }} met {{ $value }} exceptions that no code foresaw",
         "the log of that broker: a line with `failed unexpectedly` names the call and its object, and the "
-        "traceback follows; it is a bug, report it",
+        "traceback follows; it is a bug, report it. Since its start:"
+        '{{ range printf "barnabas_node_unexpectederrorplaces{instance=%q}" $labels.instance | query }}'
+        " {{ .Value }} times {{ .Labels.error }} at {{ .Labels.place }} ({{ .Labels.doing }}){{ end }}",
         "barnabas jmx --object-name 'barnabas:type=Node,*' --one-time",
     ),
     Alert(

@@ -84,6 +84,13 @@ def register(broker: Broker) -> None:
         "Unexpected exceptions, which were isolated. More than 0 means a bug.",
         lambda: broker.unexpected.count,
     )
+    metrics.gauges(
+        "barnabas",
+        "Node",
+        "UnexpectedErrorPlaces",
+        "Unexpected exceptions by the call that failed, the exception, and the line that raised it.",
+        lambda: [(kind._asdict(), count) for kind, count in list(broker.unexpected.by_kind.items())],
+    )
 
 
 def state(quorum: Quorum) -> str:

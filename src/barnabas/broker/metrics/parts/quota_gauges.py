@@ -6,7 +6,7 @@ names. Clients without a limit are not measured, as in Kafka without quotas.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.quotas.client_quotas import ClientQuotas, Share
     from barnabas.broker.wire.connection_limits import ConnectionLimits
+    from barnabas.metrics import Tags
 
 # Kafka's type, the attribute of our quotas, the name of the measure.
 RATES = {
@@ -148,14 +149,13 @@ def waiting(quotas: ClientQuotas, attribute: str) -> int:
 
 def rows(
     quotas: ClientQuotas, attribute: str, value: Callable[[Share[Any]], float]
-) -> Callable[[], list[tuple[dict[str, str], float]]]:
-    def found() -> list[tuple[dict[str, str], float]]:
+) -> Callable[[], Iterator[tuple[Tags, float]]]:
+    """Looks at each share when its row is read: there may be ten thousand."""
+
+    def found() -> Iterator[tuple[Tags, float]]:
         kind = getattr(quotas, attribute)
-        if kind is None:
-            return []
-        return [
-            ({"user": user, "client_id": client_id}, value(share))
-            for (user, client_id), share in kind.shares()
-        ]
+        if kind is not None:
+            for (user, client_id), share in kind.shares():
+                yield (("user", user), ("client-id", client_id)), value(share)
 
     return found

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.metrics import Metrics, endpoint, serve_metrics
+from barnabas.broker.metrics.applications import Applications
 from barnabas.metrics.exposition import LINES_A_STEP, Page
 from barnabas.runtime.pieces import Pieces
 
@@ -81,6 +82,8 @@ def test_a_scrape_reads_what_was_counted() -> None:
         (b"GET /secrets HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found"),
         (b"POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"),
         (b"\x00\x00\x00\x10garbage\r\n\r\n", "HTTP/1.1 404 Not Found"),
+        (b"GET http://[x/metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"GET /metrics?" + b"name[]=x&" * 501 + b" HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
         (b"A" * (endpoint.REQUEST_BYTES_MAX * 2), ""),
     ],
     ids=[
@@ -92,6 +95,8 @@ def test_a_scrape_reads_what_was_counted() -> None:
         "other path",
         "other method",
         "garbage",
+        "no address",
+        "many names",
         "endless",
     ],
 )
@@ -196,3 +201,32 @@ def test_a_scraper_that_gives_up_within_a_page_is_no_unexpected_error() -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(scenario())
     assert problems == []
+
+
+def test_an_application_whose_reader_has_gone_sees_no_error() -> None:
+    """Its log had a traceback for each of them."""
+    ended: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        for _ in range(1_000):
+            await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+            await asyncio.sleep(0)
+        ended.append("whole")
+
+    async def scenario() -> None:
+        applications = Applications({"/beside": lambda: application})
+        server = await serve_metrics(Metrics(), "127.0.0.1", 0, applications=applications)
+        port = server.sockets[0].getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as reader:
+            reader.sendall(b"GET /beside HTTP/1.1\r\n\r\n")
+            await asyncio.sleep(0.05)
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        async with asyncio.timeout(30):
+            while not ended:
+                await asyncio.sleep(0.01)
+        server.close()
+        await server.wait_closed()
+
+    run(scenario)
+    assert ended == ["whole"]

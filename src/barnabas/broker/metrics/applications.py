@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote
@@ -105,6 +106,8 @@ async def run(
         return {"type": "http.request", "body": data, "more_body": left > 0}
 
     async def send(message: Message) -> None:
+        if writer.is_closing():
+            return  # nobody is there to get a response, which is no error of the application
         if message["type"] == "http.response.start":
             status = HTTPStatus(message["status"])
             write(writer, f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\n".encode())
@@ -113,7 +116,8 @@ async def run(
             write(writer, b"\r\n")
         elif message["type"] == "http.response.body":
             write(writer, message.get("body", b""))
-            await writer.drain()
+            with suppress(ConnectionError):
+                await writer.drain()
 
     peer = writer.get_extra_info("peername")
     scope: Message = {

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from barnabas.broker.metrics import applications as beside
 from barnabas.broker.metrics.applications import Applications, NotServed
@@ -28,7 +28,7 @@ HEAD_SECONDS_MAX = 5.0
 CONNECTIONS_MAX = 16  # that are served at a time
 REFUSED_MAX = 16  # more that get status 503; all others are closed unread
 BACKLOG = 16
-NAMES_MAX = 500  # of `name[]`
+NAMES_MAX = 500  # of `name[]` and other fields
 CHUNK_CHARACTERS = 256 * 1024  # made before the scraper must have read them
 TEXT = "text/plain; charset=utf-8"
 
@@ -99,11 +99,13 @@ async def one_request(
     async with asyncio.timeout(HEAD_SECONDS_MAX):
         head = await reader.readuntil(b"\r\n\r\n")
     method, _, rest = head.partition(b" ")
-    target = urlsplit(rest.split(b" ", 1)[0].decode("latin-1"))
+    target = target_of(rest.split(b" ", 1)[0])
     in_chunks = b" HTTP/1.1\r\n" in head  # they tell the scraper whether it got the whole page
     page = None
     status, body = "", ""
-    if not crowded:
+    if target is None:
+        status, body = "400 Bad Request", "The target is no path.\n"
+    elif not crowded:
         try:
             application = served.applications.find(target.path)
             if application is not None:
@@ -111,7 +113,7 @@ async def one_request(
                 return
         except NotServed as error:
             status, body = error.status, str(error)
-    if status:
+    if target is None or status:
         pass
     elif crowded:
         status, body = "503 Service Unavailable", "Too many scrapes at a time.\n"
@@ -148,8 +150,19 @@ async def send_page(page: Page, pieces: Pieces, writer: asyncio.StreamWriter, *,
         beside.write(writer, b"0\r\n\r\n")
 
 
+def target_of(text: bytes) -> SplitResult | None:
+    """The path and the query of a request; None for what is neither a path nor an address."""
+    try:
+        return urlsplit(text.decode("latin-1"))
+    except ValueError:
+        return None
+
+
 def page_of(metrics: Metrics, query: str, options: PageOptions) -> Page:
-    asked = parse_qs(query, keep_blank_values=True, max_num_fields=NAMES_MAX + 10)
+    try:
+        asked = parse_qs(query, keep_blank_values=True, max_num_fields=NAMES_MAX)
+    except ValueError:
+        raise BadQuery(f"at most {NAMES_MAX} fields, name[] among them.") from None
     dialect = asked.get("dialect", [options.dialect])[-1]
     if dialect not in DIALECTS:
         raise BadQuery(f"dialect={dialect}: it must be one of {', '.join(DIALECTS)}.")

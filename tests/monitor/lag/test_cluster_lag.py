@@ -192,6 +192,21 @@ def test_an_exact_timestamp_wins_over_an_estimate_until_the_next_commit() -> Non
     assert at_once(status_of(lag, lag.groups["g"], NOW_MS)).partitions[0].time.method is Method.INTERPOLATED
 
 
+def test_the_age_of_deleted_records_is_that_of_the_first_one_that_is_left() -> None:
+    lag = cluster()
+    commit(lag, 10)
+    place = lag.groups["g"].topics["t"][0]
+    place.written_offset, place.written_ms = 10, NOW_MS - 900_000
+    lag.set_start("t", 0, 60)
+    assert (place.first_unread, place.lacks_time) == (60, True)
+    place.written_offset, place.written_ms = 60, NOW_MS - 42_000
+    left = at_once(status_of(lag, lag.groups["g"], NOW_MS)).partitions[0]
+    assert (left.lag, left.time.method, left.time.seconds) == (90, Method.EXACT, 42.0)
+    lag.set_start("t", 0, 100)
+    assert not place.lacks_time
+    assert at_once(status_of(lag, lag.groups["g"], NOW_MS)).partitions[0].time.seconds == 0.0
+
+
 def test_series_of_a_history_end_together_and_are_bounded() -> None:
     lag = cluster(LagRules(history_points=4))
     for sample in range(6):

@@ -58,6 +58,17 @@ class GroupPartition:
         return self.window[-5] if self.window else UNKNOWN
 
     @property
+    def first_unread(self) -> int:
+        """The offset at which the group goes on: retention may have deleted the committed one."""
+        return max(self.committed, self.offsets.start)
+
+    @property
+    def lacks_time(self) -> bool:
+        """Whether records are behind, and nobody read yet when the first of them was written."""
+        first = self.first_unread
+        return bool(self.lag) and first < self.offsets.end and self.written_offset != first
+
+    @property
     def last(self) -> Commit | None:
         return newest(self.window) if self.window else None
 

@@ -75,16 +75,16 @@ class GroupStatus:
 
 
 def time_lag(place: GroupPartition, now_ms: int) -> TimeLag:
-    """The age of the oldest record that the group did not consume."""
+    """The age of the oldest record that the group did not consume and that is still there."""
     lag = place.lag
     if lag is None:
         return NO_TIME
-    if lag == 0:
+    first = place.first_unread
+    if lag == 0 or first >= place.offsets.end:
         return NOTHING_BEHIND
-    committed = place.committed
-    if place.written_offset == committed and place.written_ms >= 0:
+    if place.written_offset == first and place.written_ms >= 0:
         return TimeLag(max(0.0, (now_ms - place.written_ms) / 1000), Method.EXACT)
-    seconds = seconds_behind(place.offsets.offset_times, committed, now_ms)
+    seconds = seconds_behind(place.offsets.offset_times, first, now_ms)
     return NO_TIME if seconds is None else TimeLag(seconds, Method.INTERPOLATED)
 
 

@@ -325,7 +325,7 @@ class ClusterWatch:
         for group in list(self.lag.groups.values()):
             for topic, places in list(group.topics.items()):
                 for index, place in places.items():
-                    if place.lag and place.written_offset != place.committed:
+                    if place.lacks_time:
                         found.append((TopicPartition(topic, index), place))
                 if (done := done + len(places)) >= PLACES_A_STEP:
                     done = 0

@@ -111,8 +111,8 @@ def positions(behind: Iterable[tuple[TopicPartition, GroupPartition]]) -> Waitin
     """The positions whose timestamps are not known, each with the groups that stand there."""
     found: Waiting = {}
     for at, place in behind:
-        if place.lag and place.written_offset != place.committed:
-            found.setdefault((at, place.committed), []).append(place)
+        if place.lacks_time:
+            found.setdefault((at, place.first_unread), []).append(place)
     return found
 
 

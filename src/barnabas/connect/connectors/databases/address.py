@@ -81,6 +81,8 @@ def read_server(
     if not rest.startswith("//") or not host:
         raise AddressError(f"{hidden(url)!r} names no host: right would be {KNOWN}")
     options = {**dict(parse_qsl(parts.query)), **properties}
+    if url.strip().lower().startswith("jdbc:mariadb:"):  # its driver reads zero dates as null
+        options.setdefault("zeroDateTimeBehavior", "CONVERT_TO_NULL")
     name = unquote(parts.path.lstrip("/"))
     if kind == "postgresql" and not name:
         raise AddressError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import quote, unquote
 
 
 class SqlType(StrEnum):
@@ -41,6 +42,16 @@ class TableId:
 
     def __str__(self) -> str:
         return ".".join(self.parts)
+
+    @property
+    def entry(self) -> str:
+        """The name as one entry of a list: dots and commas inside of its parts are written as %2E and %2C."""
+        return ".".join(quote(each, safe=" ").replace(".", "%2E") for each in self.parts)
+
+
+def parts_of(entry: str) -> list[str]:
+    """The parts of a table's name in a list."""
+    return [unquote(each) for each in entry.split(".")]
 
 
 @dataclass(frozen=True, slots=True)

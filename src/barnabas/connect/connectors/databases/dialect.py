@@ -8,8 +8,8 @@ has another mark changes them. Does not know: connectors, records.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, tzinfo
 from typing import Any, ClassVar
 
 from barnabas.connect.connectors.databases.address import Address
@@ -29,6 +29,7 @@ class Dialect(ABC):
     HAS_ARRAYS: ClassVar[bool] = False
     ISOLATE: ClassVar[str] = "SET SESSION TRANSACTION ISOLATION LEVEL "
     LOCKS: ClassVar[str] = " FOR UPDATE"  # behind a query whose rows no other transaction may change
+    BYTES: ClassVar[str] = "X'{}'"  # bytes in hexadecimal digits, in a statement
 
     def __init__(self, address: Address, *, quotes: bool = True) -> None:
         self.address = address
@@ -42,6 +43,10 @@ class Dialect(ABC):
     def table_name(self, table: TableId) -> str:
         """A table in a statement."""
         return ".".join(self.quoted(each) for each in table.parts)
+
+    def folded(self, name: str) -> str:
+        """The name of a column as the catalogue compares it."""
+        return name
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -122,6 +127,14 @@ class Dialect(ABC):
 
     # -- writing -----------------------------------------------------------------------------------
 
+    def stored(self, value: datetime, native: str, zone: tzinfo) -> datetime:
+        """A point in time as a column of this type takes and compares it: by default local in a zone."""
+        return value.astimezone(zone).replace(tzinfo=None)
+
+    def refusal_of_upserts(self, connection: Any, table: TableId, columns: Iterable[str]) -> str:
+        """Why upserts of these columns would find no row, if the database does not say so itself."""
+        return ""
+
     @abstractmethod
     def upsert(
         self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
@@ -129,23 +142,32 @@ class Dialect(ABC):
         """A statement that inserts a row or updates the one with its key. Values: keys, then others."""
 
     def insert(self, table: TableId, columns: Sequence[str], casts: Mapping[str, str]) -> str:
-        names = ", ".join(map(self.quoted, columns))
+        names = ", ".join(map(self._name, columns))
         marks = ", ".join("%s" + casts.get(each, "") for each in columns)
-        return f"INSERT INTO {self.table_name(table)} ({names}) VALUES ({marks})"
+        return f"INSERT INTO {escaped(self.table_name(table))} ({names}) VALUES ({marks})"
 
     def update(
         self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
     ) -> str:
         """Values: others, then keys."""
-        sets = ", ".join(f"{self.quoted(each)} = %s{casts.get(each, '')}" for each in others)
-        return f"UPDATE {self.table_name(table)} SET {sets} WHERE {self.condition(keys, casts)}"
+        sets = ", ".join(f"{self._name(each)} = %s{casts.get(each, '')}" for each in others)
+        return f"UPDATE {escaped(self.table_name(table))} SET {sets} WHERE {self.condition(keys, casts)}"
 
     def delete(self, table: TableId, keys: Sequence[str], casts: Mapping[str, str]) -> str:
-        return f"DELETE FROM {self.table_name(table)} WHERE {self.condition(keys, casts)}"
+        return f"DELETE FROM {escaped(self.table_name(table))} WHERE {self.condition(keys, casts)}"
 
     def condition(self, keys: Sequence[str], casts: Mapping[str, str]) -> str:
-        return " AND ".join(f"{self.quoted(each)} = %s{casts.get(each, '')}" for each in keys)
+        return " AND ".join(f"{self._name(each)} = %s{casts.get(each, '')}" for each in keys)
+
+    def _name(self, column: str) -> str:
+        """A column in a statement with placeholders."""
+        return escaped(self.quoted(column))
 
     def casts(self, columns: Sequence[ColumnInfo]) -> dict[str, str]:
         """The text behind the placeholder of a column whose type does not take a text as it is."""
         return {}
+
+
+def escaped(text: str) -> str:
+    """A part of a statement with placeholders: a percent sign is written twice."""
+    return text.replace("%", "%%")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
@@ -25,7 +26,20 @@ TYPES = {
     "datetime": SqlType.TIMESTAMP,
     "timestamp": SqlType.TIMESTAMP_ZONED,
 }
-BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point")
+BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+GEOMETRIES = (
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+    "geomcollection",
+)
+TIMES = (SqlType.DATE, SqlType.TIMESTAMP, SqlType.TIMESTAMP_ZONED)
+ZERO_DATE = "0000-00-00"
 KINDS = {"TABLE": "BASE TABLE", "VIEW": "VIEW", "SYSTEM TABLE": "SYSTEM VIEW"}
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 # Codes of the protocol, for columns of queries.
@@ -49,6 +63,8 @@ CODES = {
 BINARY_CHARSET = 63
 # Connection lost, too many connections, lock wait timeout, deadlock, server shutdown, gone away.
 AWAY = {1040, 1053, 1158, 1159, 1160, 1161, 1205, 1213, 1226, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+# A value that the column does not take, a missing one, a CHECK constraint, a trigger's SIGNAL, no partition.
+OF_ROWS = {1263, 1265, 1292, 1364, 1411, 1416, 1526, 1644, 1690, 3140, 3819, 4025, 4078}
 COLUMNS = """
 SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable,
 column_default, extra,
@@ -98,8 +114,14 @@ class MySql(Dialect):
             charset="utf8mb4",
             connect_timeout=CONNECT_TIMEOUT_S,
             init_command="SET time_zone = '+00:00'",  # TIMESTAMP columns are read and written in UTC
+            conv=converters() if self._nulls_zero_dates else None,
             **({"ssl": {"ca": options.get("serverSslCert")}} if secure else {}),
         )
+
+    @property
+    def _nulls_zero_dates(self) -> bool:
+        word = self.address.options.get("zeroDateTimeBehavior", "")
+        return word.replace("_", "").lower() == "converttonull"
 
     @property
     def errors(self) -> type[Exception]:
@@ -118,7 +140,10 @@ class MySql(Dialect):
     def is_data_error(self, error: BaseException) -> bool:
         import pymysql
 
-        return isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
+        if isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError):
+            return True
+        told = error.args[0] if isinstance(error, pymysql.err.MySQLError) and error.args else None
+        return told in OF_ROWS or (isinstance(told, str) and "can not be used with MySQL" in told)  # NaN
 
     def stream(
         self, connection: Any, statement: str, values: Sequence[Any], rows: int
@@ -128,7 +153,7 @@ class MySql(Dialect):
         cursor = connection.cursor(SSCursor)  # rows stay on the server until they are asked for
         cursor.execute(statement, tuple(values) if values else None)
         result = cursor._result
-        return [described(each) for each in result.fields], unbuffered(cursor, rows)
+        return [self._with_zero_dates(described(each)) for each in result.fields], unbuffered(cursor, rows)
 
     def now(self, connection: Any) -> datetime:
         found: datetime = self.fetch(connection, "SELECT utc_timestamp(6)")[0][0]
@@ -159,13 +184,42 @@ class MySql(Dialect):
         return TableId(found[0][0], "", found[0][1]) if found else None
 
     def columns(self, connection: Any, table: TableId) -> list[ColumnInfo]:
-        return [of_catalogue(row) for row in self.fetch(connection, COLUMNS, (table.catalog, table.name))]
+        rows = self.fetch(connection, COLUMNS, (table.catalog, table.name))
+        return [self._with_zero_dates(of_catalogue(row)) for row in rows]
+
+    def _with_zero_dates(self, column: ColumnInfo) -> ColumnInfo:
+        """Columns of dates may be null, whatever they declare, if zero dates are read as null."""
+        return replace(column, nullable=True) if self._nulls_zero_dates and column.type in TIMES else column
+
+    def folded(self, name: str) -> str:
+        return name.lower()
+
+    def stored(self, value: datetime, native: str, zone: tzinfo) -> datetime:
+        """TIMESTAMP is in UTC, as the session is; DATETIME is local."""
+        return super().stored(value, native, UTC if native == "timestamp" else zone)
+
+    def refusal_of_upserts(self, connection: Any, table: TableId, columns: Iterable[str]) -> str:
+        """Without a unique index over columns of the rows, each upsert would insert one more row."""
+        query = (
+            "SELECT index_name, lower(column_name) FROM information_schema.statistics"
+            " WHERE table_schema = %s AND table_name = %s AND non_unique = 0"
+        )
+        indexes: dict[str, set[str]] = {}
+        for index, column in self.fetch(connection, query, (table.catalog, table.name)):
+            indexes.setdefault(index, set()).add(column)
+        given = {each.lower() for each in columns}
+        if any(each <= given for each in indexes.values()):
+            return ""
+        return (
+            f"the table {table} has no primary key or unique index over columns of the rows, so upserts would"
+            " insert each row again: add one, or set insert.mode=insert"
+        )
 
     def upsert(
         self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
     ) -> str:
         changed = others or keys[:1]
-        sets = ", ".join(f"{self.quoted(each)} = VALUES({self.quoted(each)})" for each in changed)
+        sets = ", ".join(f"{self._name(each)} = VALUES({self._name(each)})" for each in changed)
         return f"{self.insert(table, [*keys, *others], casts)} ON DUPLICATE KEY UPDATE {sets}"
 
 
@@ -186,9 +240,26 @@ def unbuffered(cursor: Any, rows: int) -> Iterator[list[Row]]:
             cursor.connection = None
 
 
+def converters() -> dict[Any, Any]:
+    """The driver's conversions, with null for zero dates."""
+    from pymysql import converters as known
+
+    def or_null(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+        return lambda text: None if text.startswith(ZERO_DATE) else convert(text)
+
+    dates = {code: or_null(known.decoders[code]) for code in (7, 10, 12)}  # TIMESTAMP, DATE, DATETIME
+    return {**known.conversions, **dates}
+
+
+def kind_of(native: str, is_one_bit: bool) -> SqlType:
+    if is_one_bit:
+        return SqlType.TINYINT
+    return TYPES.get(native, SqlType.BINARY if native in (*BYTES, *GEOMETRIES) else SqlType.TEXT)
+
+
 def of_catalogue(row: Row) -> ColumnInfo:
     name, native, full, precision, scale, nullable, default, extra, _, _, position = row
-    kind = TYPES.get(native, SqlType.BINARY if native in BYTES else SqlType.TEXT)
+    kind = kind_of(native, full == "bit(1)")
     return ColumnInfo(
         name,
         kind,
@@ -207,7 +278,7 @@ def described(field: Any) -> ColumnInfo:
     native = CODES.get(field.type_code, "blob" if field.charsetnr == BINARY_CHARSET else "text")
     if field.type_code == 245:  # JSON
         native = "json"
-    kind = TYPES.get(native, SqlType.BINARY if native in BYTES else SqlType.TEXT)
+    kind = kind_of(native, native == "bit" and field.length == 1)
     return ColumnInfo(
         field.name,
         kind,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from functools import cache
 from typing import Any
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
@@ -26,7 +27,9 @@ TYPES = {
     "timestamp": SqlType.TIMESTAMP,
     "timestamptz": SqlType.TIMESTAMP_ZONED,
 }
+LOADERS = ("date", "time", "timetz", "timestamp", "timestamptz")
 RELATIONS = {"TABLE": "rp", "VIEW": "vm", "PARTITIONED TABLE": "p", "FOREIGN TABLE": "f", "SYSTEM TABLE": "r"}
+OF_ROWS = ("P0", "44", "42804")  # errors of triggers, of views, of types: the other rows may fit
 CAST_TYPES = (
     "uuid",
     "json",
@@ -66,6 +69,7 @@ ORDER BY 2, 3
 class Postgres(Dialect):
     NAME = "PostgreSqlDatabaseDialect"
     HAS_ARRAYS = True
+    BYTES = "'\\x{}'"
     ISOLATE = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "
     TYPES = {
         "int8": "SMALLINT",
@@ -118,13 +122,17 @@ class Postgres(Dialect):
     def is_data_error(self, error: BaseException) -> bool:
         import psycopg
 
-        return isinstance(error, psycopg.DataError | psycopg.IntegrityError)
+        if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
+            return True
+        state = (error.sqlstate if isinstance(error, psycopg.Error) else None) or ""
+        return state.startswith(OF_ROWS)
 
     def stream(
         self, connection: Any, statement: str, values: Sequence[Any], rows: int
     ) -> tuple[list[ColumnInfo], Iterator[list[Row]]]:
         cursor = connection.cursor(name="barnabas")  # on the server: rows come as they are asked for
         cursor.itersize = rows
+        give_texts(cursor.adapters)
         cursor.execute(statement, values if values else None)
         return [self._described(each) for each in cursor.description], fetched(cursor, rows)
 
@@ -157,7 +165,7 @@ class Postgres(Dialect):
         return [TableId(*row) for row in found]
 
     def find(self, connection: Any, parts: Sequence[str]) -> TableId | None:
-        name = ".".join('"' + each.replace('"', '""') + '"' for each in parts[-2:])
+        name = ".".join(map(self.quoted, parts[-2:]))
         query = (
             "SELECT current_database(), n.nspname, c.relname FROM pg_class c JOIN pg_namespace n"
             " ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)"
@@ -169,6 +177,13 @@ class Postgres(Dialect):
     def table_name(self, table: TableId) -> str:
         return ".".join(self.quoted(each) for each in (table.schema, table.name) if each)
 
+    def folded(self, name: str) -> str:
+        return name if self.quotes else name.lower()
+
+    def stored(self, value: datetime, native: str, zone: tzinfo) -> datetime:
+        """`timestamptz` takes points in time: what it compares does not depend on the session's zone."""
+        return value if native.endswith("timestamptz") else super().stored(value, native, zone)
+
     def columns(self, connection: Any, table: TableId) -> list[ColumnInfo]:
         found = self.fetch(connection, COLUMNS, (table.schema, table.name))
         return [of_catalogue(row) for row in found]
@@ -176,13 +191,46 @@ class Postgres(Dialect):
     def upsert(
         self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
     ) -> str:
-        names = ", ".join(map(self.quoted, keys))
-        sets = ", ".join(f"{self.quoted(each)} = EXCLUDED.{self.quoted(each)}" for each in others)
+        names = ", ".join(map(self._name, keys))
+        sets = ", ".join(f"{self._name(each)} = EXCLUDED.{self._name(each)}" for each in others)
         action = f"DO UPDATE SET {sets}" if others else "DO NOTHING"
         return f"{self.insert(table, [*keys, *others], casts)} ON CONFLICT ({names}) {action}"
 
     def casts(self, columns: Sequence[ColumnInfo]) -> dict[str, str]:
         return {each.name: f"::{each.native}" for each in columns if each.native in CAST_TYPES}
+
+
+def give_texts(adapters: Any) -> None:
+    """Read types without a counterpart, and times that Python does not have, as the server writes them."""
+    from psycopg.types.string import TextLoader
+
+    for info in adapters.types:
+        if info.name in TYPES:
+            if info.name in LOADERS:
+                adapters.register_loader(info.oid, loader_of(info.oid))
+        elif info.oid and info.name not in ("text", "varchar", "bpchar", "name", "unknown"):
+            adapters.register_loader(info.oid, TextLoader)
+
+
+@cache
+def loader_of(oid: int) -> Any:
+    """A loader of days and times: those that Python does not have (`infinity`, `44-03-15 BC`) stay texts."""
+    from psycopg import DataError, adapters
+    from psycopg.adapt import Loader
+    from psycopg.pq import Format
+
+    class Tolerant(Loader):
+        def __init__(self, number: int, context: Any = None) -> None:
+            super().__init__(number, context)
+            self._load = adapters.get_loader(oid, Format.TEXT)(number, context).load  # type: ignore[misc]
+
+        def load(self, data: Any) -> Any:
+            try:
+                return self._load(data)
+            except DataError:
+                return bytes(data).decode()
+
+    return Tolerant
 
 
 def fetched(cursor: Any, rows: int) -> Iterator[list[Row]]:

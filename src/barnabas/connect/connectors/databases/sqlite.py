@@ -115,11 +115,14 @@ class Sqlite(Dialect):
         keys = sum(row[4] > 0 for row in rows)
         return [declared(row, is_only_key=keys == 1) for row in rows]
 
+    def folded(self, name: str) -> str:
+        return name.lower()
+
     def upsert(
         self, table: TableId, keys: Sequence[str], others: Sequence[str], casts: Mapping[str, str]
     ) -> str:
-        names = ", ".join(map(self.quoted, keys))
-        sets = ", ".join(f"{self.quoted(each)} = excluded.{self.quoted(each)}" for each in others)
+        names = ", ".join(map(self._name, keys))
+        sets = ", ".join(f"{self._name(each)} = excluded.{self._name(each)}" for each in others)
         action = f"DO UPDATE SET {sets}" if others else "DO NOTHING"
         return f"{self.insert(table, [*keys, *others], casts)} ON CONFLICT ({names}) {action}"
 

@@ -7,7 +7,7 @@ The conversion goes column by column. Does not know: queries, positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType
+from barnabas.connect.connectors.databases.days import FAR_MS, Moment, is_far
 from barnabas.connect.data import (
     BOOLEAN,
     BYTES,
@@ -69,6 +70,10 @@ class Mapping:
     numeric: str = "none"
     granularity: str = "connect_logical"
     zone: tzinfo = UTC
+
+    def zone_of(self, column: ColumnInfo) -> tzinfo:
+        """The zone of a column's values that come without one."""
+        return UTC if column.type is SqlType.TIMESTAMP_ZONED else self.zone
 
 
 def field_schema(column: ColumnInfo, mapping: Mapping) -> Schema:
@@ -167,8 +172,7 @@ def column_array(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapp
     except (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError) as error:
         raise ConnectError(
             f"the column {info.name} ({info.native or info.type}) has a value that does not fit"
-            f" {schema.type}:"
-            f" {error}; numeric.mapping, or a query with CAST, chooses another type"
+            f" {schema.type}: {error}; {advice(info)}"
         ) from error
 
 
@@ -177,7 +181,9 @@ def at_once(info: ColumnInfo, values: Values, schema: Schema, mapping: Mapping) 
     is_time = info.type in TIMESTAMPS and mapping.granularity == "connect_logical"
     if is_time:
         first = next((each for each in values if each is not None), None)
-        if not isinstance(first, datetime) or (first.tzinfo is None and mapping.zone not in UTC_ZONES):
+        if not isinstance(first, datetime) or (
+            first.tzinfo is None and mapping.zone_of(info) not in UTC_ZONES
+        ):
             return None
     elif schema.logical is not None or schema.type not in (Type.STRING, Type.FLOAT64):
         return None
@@ -192,11 +198,9 @@ def converter(info: ColumnInfo, schema: Schema, mapping: Mapping) -> Callable[[A
     if info.type is SqlType.ARRAY:
         assert schema.value is not None
         inner = converter(replace(info, type=info.item or SqlType.TEXT), schema.value, mapping)
-        return (
-            None if inner is None else lambda items: [None if each is None else inner(each) for each in items]
-        )
+        return lambda items: [each if each is None or inner is None else inner(each) for each in flat(items)]
     if info.type in TIMESTAMPS:
-        return lambda value: stamped(moment(value, mapping.zone), mapping.granularity)
+        return lambda value: timestamp(value, mapping.zone_of(info), mapping.granularity)
     if schema.logical is not None and schema.type is Type.BYTES:
         scale = Decimal(1).scaleb(-schema.scale)
         return lambda value: exact(value, scale)
@@ -211,9 +215,11 @@ def converter(info: ColumnInfo, schema: Schema, mapping: Mapping) -> Callable[[A
     if info.type is SqlType.TIME:
         return day_time
     if info.type is SqlType.DATE:
-        return lambda value: date.fromisoformat(value) if isinstance(value, str) else value
+        return day
     if info.type in (SqlType.NUMERIC, SqlType.DECIMAL):
         return int
+    if info.native == "bit":
+        return int.from_bytes
     return None
 
 
@@ -231,10 +237,6 @@ def exact(value: Any, scale: Decimal) -> Decimal:
 def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, dict | list):
-        import json
-
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -260,12 +262,50 @@ def moment(value: Any, zone: tzinfo) -> datetime:
     return value.replace(tzinfo=zone) if value.tzinfo is None else value  # type: ignore[no-any-return]
 
 
+def timestamp(value: Any, zone: tzinfo, granularity: str) -> Any:
+    """A timestamp as its schema has it. PostgreSQL's ends of time and years that Python does not have are
+    milliseconds, as its driver for Java gives them."""
+    if granularity == "connect_logical" and isinstance(value, str):
+        if value in FAR_MS:
+            return FAR_MS[value]
+        if is_far(value):
+            return Moment.of(value).total // 1000
+    return stamped(moment(value, zone), granularity)
+
+
+def day(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return Moment.of(value).day if is_far(value) else date.fromisoformat(value)
+
+
+def flat(items: Any) -> Iterator[Any]:
+    """The items of an array. Arrays of several dimensions have one list, row after row: their column has the
+    same type as one of one dimension."""
+    for each in items:
+        if isinstance(each, list):
+            yield from flat(each)
+        else:
+            yield each
+
+
+def advice(info: ColumnInfo) -> str:
+    if info.type in (SqlType.NUMERIC, SqlType.DECIMAL):
+        return "numeric.mapping, or a query with CAST, chooses another type"
+    if info.native in ("date", "datetime", "timestamp"):
+        return (
+            "a query with CAST chooses another type, and zeroDateTimeBehavior=CONVERT_TO_NULL in"
+            " connection.url reads MySQL's zero dates as null"
+        )
+    return "a query with CAST chooses another type"
+
+
 def stamped(value: datetime, granularity: str) -> Any:
     if granularity == "connect_logical":
         return value
     micros = (value - EPOCH) // timedelta(microseconds=1)
     if granularity.endswith("iso_datetime_string"):
-        text = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        text = value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
         return f"{text}000Z" if granularity.startswith("nanos") else f"{text}Z"
     number = micros * 1000 if granularity.startswith("nanos") else micros
     return number if granularity.endswith("long") else str(number)

@@ -6,12 +6,13 @@ most so many rows, as ranges of nearly equal size, found by one look at the key'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
-from barnabas.connect.connectors.databases.dialect import Dialect
+from barnabas.connect.connectors.databases.dialect import Dialect, escaped
 from barnabas.connect.plugins import ConnectError
 
 WHOLE_NUMBERS = (SqlType.TINYINT, SqlType.SMALLINT, SqlType.INTEGER, SqlType.BIGINT, SqlType.NUMERIC)
@@ -36,9 +37,11 @@ def next_slice(
     dialect: Dialect, connection: Any, table: TableId, key: str, after: int | None, rows_max: int, pieces: int
 ) -> KeySlice | None:
     """The next rows behind a key; None if there are none."""
-    column = dialect.quoted(key)
-    condition, values = (f" WHERE {column} > %s", [after]) if after is not None else ("", [])
-    name = dialect.table_name(table).replace("%", "%%") if values else dialect.table_name(table)
+    values = [after] if after is not None else []
+    column, name = dialect.quoted(key), dialect.table_name(table)
+    if values:
+        column, name = escaped(column), escaped(name)
+    condition = f" WHERE {column} > %s" if values else ""
     numbered = (
         f"SELECT {column} AS k, ROW_NUMBER() OVER (ORDER BY {column}) AS n FROM {name}{condition}"
         f" ORDER BY {column} LIMIT {int(rows_max)}"
@@ -67,20 +70,20 @@ def whole(value: Any) -> int:
     return found
 
 
-def range_query(dialect: Dialect, table: TableId, key: str, asked: KeyRange) -> tuple[str, list[Any]]:
-    """The statement that reads a range, in the order of its key."""
+def range_query(
+    dialect: Dialect, table: TableId, columns: Sequence[str], key: str, asked: KeyRange
+) -> tuple[str, list[Any]]:
+    """The statement that reads columns of a range, in the order of its key."""
+    bounds = {"> %s": asked.after, "<= %s": asked.until}
+    values = [each for each in bounds.values() if each is not None]
+    names, name = ", ".join(map(dialect.quoted, columns)), dialect.table_name(table)
     column = dialect.quoted(key) if key else ""
-    parts, values = [], []
-    if asked.after is not None:
-        parts.append(f"{column} > %s")
-        values.append(asked.after)
-    if asked.until is not None:
-        parts.append(f"{column} <= %s")
-        values.append(asked.until)
+    if values:
+        names, name, column = escaped(names), escaped(name), escaped(column)
+    parts = [f"{column} {sign}" for sign, bound in bounds.items() if bound is not None]
     where = f" WHERE {' AND '.join(parts)}" if parts else ""
-    name = dialect.table_name(table).replace("%", "%%") if values else dialect.table_name(table)
     order = f" ORDER BY {column}" if column else ""
-    return f"SELECT * FROM {name}{where}{order}", values
+    return f"SELECT {names} FROM {name}{where}{order}", values
 
 
 def key_column(columns: list[ColumnInfo], wanted: str, table: TableId) -> str:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from barnabas.connect.connectors.databases.catalogue import TableId
+from barnabas.connect.connectors.databases.catalogue import TableId, parts_of
 from barnabas.connect.connectors.databases.dialect import Dialect
 from barnabas.connect.connectors.jdbc.column_mappings import position_columns
 from barnabas.connect.connectors.jdbc.column_types import Mapping, TableShape
@@ -96,9 +96,9 @@ class RangeSource(SparkSource):
     def _opened(self, connection: Any, offsets: OffsetReader) -> list[RangeTable]:
         found = []
         for name in self.context.settings.entries("tables"):
-            table = self._dialect.find(connection, name.split("."))
+            table = self._dialect.find(connection, parts_of(name))
             if table is None:
-                raise ConnectError(f"the table {name} is not there")
+                raise RetriableError(f"the table {name} is not there")
             partitions = stored_partitions(table)
             stored = offsets.read(partitions)
             partition = next(
@@ -113,7 +113,7 @@ class RangeSource(SparkSource):
         settings, dialect = self.context.settings, self._dialect
         columns = dialect.columns(connection, each.table)
         if not columns:
-            raise ConnectError(f"the table {each.table} is not there any more, or may not be read")
+            raise RetriableError(f"the table {each.table} is not there any more, or may not be read")
         connection.rollback()
         mapping = Mapping(
             numeric_mapping(settings),
@@ -243,7 +243,8 @@ class Reading:
 
         wanted: Any = to_arrow_schema(frame_type(self.shape), timezone="UTC")
         with connected(dialect) as connection:
-            statement, values = range_query(dialect, self.table, self.key, asked)
+            names = [each.name for each in self.shape.columns]
+            statement, values = range_query(dialect, self.table, names, self.key, asked)
             _, rows = dialect.stream(connection, statement, values, ROWS_A_FETCH)
             for some in rows:
                 column = self.shape.values(some)

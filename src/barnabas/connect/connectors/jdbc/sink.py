@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from barnabas.client.core.topology import TopicPartition
-from barnabas.connect.connectors.databases.catalogue import TableId
+from barnabas.connect.connectors.databases.catalogue import ColumnInfo, TableId
 from barnabas.connect.connectors.jdbc.common_settings import dialect_from
-from barnabas.connect.connectors.jdbc.sink_rows import RowPlan, column, create_table
+from barnabas.connect.connectors.jdbc.sink_rows import Binds, RowPlan, column, create_table
 from barnabas.connect.connectors.jdbc.sink_settings import CONFIG, sink_errors
 from barnabas.connect.connectors.jdbc.stored_offsets import StoredOffsets
 from barnabas.connect.data import Record, Records, Schema
@@ -54,8 +56,9 @@ class JdbcSinkTask(SinkTask):
         self._dialect = dialect_from(context.settings)
         self._zone = ZoneInfo(context.settings.text("db.timezone"))
         self._connection: Any = None
-        self._tables: dict[str, tuple[TableId, dict[str, str]]] = {}
+        self._tables: dict[str, tuple[TableId, tuple[ColumnInfo, ...]]] = {}
         self._retries = context.settings.integer("max.retries")
+        self._mode = context.settings.text("insert.mode").lower()
         table = context.settings.text("barnabas.offsets.table")
         self._offsets = StoredOffsets(self._dialect, table, context.connector) if table else None
 
@@ -193,16 +196,18 @@ class JdbcSinkTask(SinkTask):
             self._refuse(records, rows, indices, str(error))
             return None
         kept, values = [], []
+        table, columns = self._table(connection, topic, plan, may_create=not is_delete)
+        binds = {
+            each.name: partial(self._dialect.stored, native=each.native, zone=self._zone) for each in columns
+        }
         for index in indices:
             try:
-                values.append(self._values(plan, rows[index], is_delete=is_delete))
+                values.append(self._values(plan, rows[index], binds, is_delete=is_delete))
                 kept.append(index)
             except ConnectError as error:
                 self._refuse(records, rows, [index], str(error))
-        if not kept:
-            return None
-        table, casts = self._table(connection, topic, plan, may_create=not is_delete)
-        return Run(plan, table, casts, kept, values, is_delete)
+        casts = self._dialect.casts(columns)
+        return Run(plan, table, casts, kept, values, is_delete) if kept else None
 
     def _plan(self, topic: str, records: Records, *, is_delete: bool) -> RowPlan:
         if is_delete and not self._settings.flag("delete.enabled"):
@@ -212,15 +217,18 @@ class JdbcSinkTask(SinkTask):
             )
         if not is_delete and records.values.schema is None:
             raise ConnectError(SCHEMALESS)
-        return RowPlan.of(
+        plan = RowPlan.of(
             self._settings, topic, records.keys.schema, None if is_delete else records.values.schema
         )
+        if self._mode == "update" and not is_delete and not plan.others:
+            raise ConnectError("insert.mode=update needs fields that are not in the key: there are none")
+        return plan
 
-    def _values(self, plan: RowPlan, record: Record, *, is_delete: bool) -> list[Any]:
+    def _values(self, plan: RowPlan, record: Record, binds: Binds, *, is_delete: bool) -> list[Any]:
         if is_delete:
-            return plan.key_values(record, self._zone)
-        values = plan.values(record, self._zone, replaces=self._settings.flag("replace.null.with.default"))
-        if self._settings.text("insert.mode").lower() == "update":
+            return plan.key_values(record, binds)
+        values = plan.values(record, binds, replaces=self._settings.flag("replace.null.with.default"))
+        if self._mode == "update":
             cut = len(plan.keys)
             values = [*values[cut:], *values[:cut]]
         return values
@@ -246,10 +254,9 @@ class JdbcSinkTask(SinkTask):
         self._offsets.store(connection, ends)
 
     def _statement(self, table: TableId, plan: RowPlan, casts: Mapping[str, str]) -> str:
-        mode = self._settings.text("insert.mode").lower()
-        if mode == "insert":
+        if self._mode == "insert":
             return self._dialect.insert(table, [*plan.keys, *plan.others], casts)
-        if mode == "update":
+        if self._mode == "update":
             return self._dialect.update(table, plan.keys, plan.others, casts)
         return self._dialect.upsert(table, plan.keys, plan.others, casts)
 
@@ -257,8 +264,9 @@ class JdbcSinkTask(SinkTask):
 
     def _table(
         self, connection: Any, topic: str, plan: RowPlan, *, may_create: bool
-    ) -> tuple[TableId, dict[str, str]]:
-        """The table of a topic, created or given more columns if settings allow that."""
+    ) -> tuple[TableId, tuple[ColumnInfo, ...]]:
+        """The table of a topic, created or given more columns if settings allow that, and the columns of the
+        plan's fields, under the fields' names."""
         key = f"{topic}\0{sorted(plan.schemas)}"
         if key in self._tables:
             return self._tables[key]
@@ -273,14 +281,22 @@ class JdbcSinkTask(SinkTask):
             connection.commit()
             found = self._dialect.find(connection, parts)
             assert found is not None, "the table was created"
-        columns = self._dialect.columns(connection, found)
-        known = {each.name for each in columns}
-        missing = [each for each in plan.schemas if each not in known]
+        known = self._columns(connection, found)
+        missing = [each for each in plan.schemas if self._dialect.folded(each) not in known]
         if missing:
             self._evolve(connection, found, plan, missing)
-            columns = self._dialect.columns(connection, found)
-        self._tables[key] = (found, self._dialect.casts(columns))
+            known = self._columns(connection, found)
+        if self._mode == "upsert" and (
+            problem := self._dialect.refusal_of_upserts(connection, found, plan.schemas)
+        ):
+            raise ConnectError(problem)
+        columns = tuple(replace(known[self._dialect.folded(each)], name=each) for each in plan.schemas)
+        self._tables[key] = (found, columns)
         return self._tables[key]
+
+    def _columns(self, connection: Any, table: TableId) -> dict[str, ColumnInfo]:
+        """The columns of a table by the names that the database compares."""
+        return {self._dialect.folded(each.name): each for each in self._dialect.columns(connection, table)}
 
     def _evolve(self, connection: Any, table: TableId, plan: RowPlan, missing: Sequence[str]) -> None:
         names = ", ".join(missing)

@@ -5,9 +5,9 @@ In: schemas of a key and a value, settings. Out: a `RowPlan`, and rows of it. Pu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Any
 
 from barnabas.connect.config import Settings
@@ -16,6 +16,7 @@ from barnabas.connect.connectors.jdbc.sink_settings import KAFKA_COLUMNS
 from barnabas.connect.data import INT32, INT64, STRING, Record, Schema, Type
 from barnabas.connect.plugins import ConnectError
 
+Binds = Mapping[str, Callable[[datetime], datetime]]
 FLATTEN = "put the transform org.apache.kafka.connect.transforms.Flatten$Value before the sink"
 
 
@@ -48,13 +49,15 @@ class RowPlan:
             raise ConnectError(f"{topic}: no fields are left for the table: look at fields.whitelist")
         return RowPlan(mode, tuple(keys), tuple(others), {**keys, **others})
 
-    def values(self, record: Record, zone: tzinfo, *, replaces: bool = True) -> list[Any]:
-        """The row of a record: keys, then others."""
+    def values(self, record: Record, binds: Binds, *, replaces: bool = True) -> list[Any]:
+        """The row of a record: keys, then others. `binds` gives the form of a time in each column."""
         value = record.value or {}
-        row = self.key_values(record, zone)
-        return row + [bound(value.get(each), self.schemas[each], zone, replaces) for each in self.others]
+        row = self.key_values(record, binds)
+        return row + [
+            bound(value.get(each), self.schemas[each], binds[each], replaces) for each in self.others
+        ]
 
-    def key_values(self, record: Record, zone: tzinfo) -> list[Any]:
+    def key_values(self, record: Record, binds: Binds) -> list[Any]:
         if self.pk_mode == "kafka":
             return [record.topic, record.partition, record.offset]
         if self.pk_mode == "record_key":
@@ -63,7 +66,7 @@ class RowPlan:
                 raise ConnectError("pk.mode=record_key: the record has no key")
         else:
             given = record.value or {}
-        return [bound(given.get(each), self.schemas[each], zone) for each in self.keys]
+        return [bound(given.get(each), self.schemas[each], binds[each]) for each in self.keys]
 
 
 def key_fields(
@@ -98,12 +101,14 @@ def key_fields(
     return {each: found[each] for each in names}
 
 
-def bound(value: Any, schema: Schema, zone: tzinfo, replaces: bool = True) -> Any:
-    """A value as drivers take it; points in time are written in `db.timezone`."""
+def bound(value: Any, schema: Schema, bind: Callable[[datetime], datetime], replaces: bool = True) -> Any:
+    """A value as drivers take it."""
     if value is None:
-        return schema.default if replaces else None
+        value = schema.default if replaces else None
     if isinstance(value, datetime):
-        return value.replace(tzinfo=value.tzinfo or UTC).astimezone(zone).replace(tzinfo=None)
+        return bind(value.replace(tzinfo=value.tzinfo or UTC))
+    if isinstance(value, list) and schema.value is not None:
+        return [bound(each, schema.value, bind, replaces) for each in value]
     return value
 
 
@@ -135,15 +140,19 @@ def column(dialect: Dialect, name: str, schema: Schema, *, is_key: bool) -> str:
     """A column of CREATE TABLE or ALTER TABLE."""
     null = "" if schema.optional and not is_key else " NOT NULL"
     if schema.default is not None and not is_key:
-        null = f" DEFAULT {literal(schema.default)}"
+        null = f" DEFAULT {literal(dialect, schema.default)}"
     elif null == "" and not is_key:
         null = " NULL"
     return f"{dialect.quoted(name)} {sql_type(dialect, name, schema, is_key=is_key)}{null}"
 
 
-def literal(value: Any) -> str:
+def literal(dialect: Dialect, value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int | float):
         return str(value)
+    if isinstance(value, bytes):
+        return dialect.BYTES.format(value.hex())
+    if isinstance(value, datetime):
+        value = value.replace(tzinfo=None)
     return "'" + str(value).replace("'", "''") + "'"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.connect.config import Settings
-from barnabas.connect.connectors.databases.catalogue import TableId
+from barnabas.connect.connectors.databases.catalogue import TableId, parts_of
 from barnabas.connect.connectors.jdbc.common_settings import dialect_from
 from barnabas.connect.connectors.jdbc.queries import Position
 from barnabas.connect.connectors.jdbc.range_source import BULK, DONE, KEY, RangeSource
@@ -92,9 +92,9 @@ class JdbcSourceTask(SourceTask):
             return [SourceTable(self._dialect, settings, None, prefix, QUERY_PARTITION, Position.of(offset))]
         found = []
         for name in settings.entries("tables"):
-            table = self._dialect.find(self._connection, name.split("."))
+            table = self._dialect.find(self._connection, parts_of(name))
             if table is None:
-                raise ConnectError(f"the table {name} is not there")
+                raise RetriableError(f"the table {name} is not there")
             partition, position = self._stored(table)
             topic = topic_of(settings, table)
             found.append(SourceTable(self._dialect, settings, table, topic, partition, position))
@@ -142,6 +142,12 @@ class JdbcSourceConnector(Connector):
         self._tables: list[str] = []
         if not self._has_query:
             self._tables = self._connected()
+            if not self._tables:
+                log.warning(
+                    "%s: no table is found, so there are no tasks: look at table.whitelist, schema.pattern,"
+                    " table.types and the rights of the user; the next look is in %d ms",
+                    context.connector, settings.integer("table.poll.interval.ms"),
+                )  # fmt: skip
             threading.Thread(target=self._watch, name=f"{context.connector}-tables", daemon=True).start()
 
     def check(self, config: Mapping[str, str]) -> dict[str, list[str]]:
@@ -199,7 +205,7 @@ class JdbcSourceConnector(Connector):
             found = self._dialect.tables(connection, self.settings.entries("table.types"), catalog, schema)
         finally:
             connection.close()
-        return [str(each) for each in found if is_wanted(each, self.settings)]
+        return [each.entry for each in found if is_wanted(each, self.settings)]
 
     def _watch(self) -> None:
         """Look for new and dropped tables; a change asks for other tasks."""

@@ -15,12 +15,13 @@ from zoneinfo import ZoneInfo
 
 from barnabas.connect.config import Settings
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
-from barnabas.connect.connectors.databases.dialect import Dialect, Row
+from barnabas.connect.connectors.databases.dialect import Dialect, Row, escaped
 from barnabas.connect.connectors.jdbc.column_mappings import position_columns
 from barnabas.connect.connectors.jdbc.column_types import Mapping, TableShape, moment
 from barnabas.connect.connectors.jdbc.queries import Criteria, Position, reached
 from barnabas.connect.plugins import ConnectError, RetriableError
 
+QUERY = "barnabas_query"  # the name of a query in FROM
 NUMBERS = (
     SqlType.TINYINT,
     SqlType.SMALLINT,
@@ -77,13 +78,9 @@ class SourceTable:
             until = dialect.now(connection) - timedelta(
                 milliseconds=settings.integer("timestamp.delay.interval.ms")
             )
-        condition, values = criteria.where(self._start(until), until, binder(columns, times, zone))
-        statement = f"SELECT * FROM {dialect.table_name(self.table)}" if self.table else self._text()
-        statement = (
-            f"{statement if not values and not self.table else statement.replace('%', '%%')}{condition}"
-        )
-        if suffix := settings.text("query.suffix"):
-            statement += f" {suffix}"
+        typed = self._described(connection) if times and self.table is None else columns
+        condition, values = criteria.where(self._start(until), until, binder(dialect, typed, times, zone))
+        statement = self._statement(condition, has_values=bool(values))
         size = settings.integer("batch.max.rows")
         described, rows = dialect.stream(connection, statement, values, size)
         if columns:
@@ -93,11 +90,11 @@ class SourceTable:
         shape = TableShape.of(
             self.table.name if self.table else None, columns or described, mapping, keyed=keyed
         )
-        yield from self._batched(shape, rows, times, number, zone)
+        yield from self._batched(shape, rows, times, number)
         connection.rollback()
 
     def _batched(
-        self, shape: TableShape, rows: Iterator[list[Row]], times: list[str], number: str, zone: tzinfo
+        self, shape: TableShape, rows: Iterator[list[Row]], times: list[str], number: str
     ) -> Iterator[Found]:
         """Each batch waits for the next one, whose first time says which times are complete."""
         names = [each.name.lower() for each in shape.columns]
@@ -110,10 +107,17 @@ class SourceTable:
             ) from None
 
         def time_of(row: Row) -> datetime:
-            found = next((row[each] for each in places if row[each] is not None), None)
+            found = next((each for each in places if row[each] is not None), None)
             if found is None:
                 raise ConnectError(f"{self.topic}: a row has no time in {', '.join(times)}")
-            return moment(found, zone)
+            try:
+                return moment(row[found], shape.mapping.zone_of(shape.columns[found]))
+            except ValueError:
+                name = shape.columns[found].name
+                raise ConnectError(
+                    f"{self.topic}: a row has {row[found]} in {name}, which is no time to go on from:"
+                    " take a query that leaves such rows out, or another column"
+                ) from None
 
         position = self.position
         waiting = next(rows, None)
@@ -125,6 +129,25 @@ class SourceTable:
             position = reached(position, seen, numbers, after)
             yield Found(shape, waiting, position)
             waiting = following
+
+    def _statement(self, condition: str, *, has_values: bool) -> str:
+        """The whole statement. A query with a condition is a subselect, so it may have its own WHERE."""
+        if self.table is not None:
+            statement = f"SELECT * FROM {self.dialect.table_name(self.table)}"
+        else:
+            statement = f"SELECT * FROM ({self._text()}) {QUERY}" if condition else self._text()
+        suffix = self.settings.text("query.suffix")
+        suffix = f" {suffix}" if suffix else ""
+        if has_values:
+            return f"{escaped(statement)}{condition}{escaped(suffix)}"
+        return f"{statement}{condition.replace('%%', '%')}{suffix}"
+
+    def _described(self, connection: Any) -> list[ColumnInfo]:
+        """The columns of a query, which has no catalogue."""
+        statement = f"SELECT * FROM ({self._text()}) {QUERY} WHERE 1 = 0"
+        columns, rows = self.dialect.stream(connection, statement, (), 1)
+        next(rows, None)
+        return columns
 
     def _text(self) -> str:
         return (self.settings.text("query") or self.settings.text("query.masked")).strip().rstrip(";")
@@ -141,7 +164,7 @@ class SourceTable:
             return []
         found = self.dialect.columns(connection, self.table)
         if not found:
-            raise ConnectError(f"the table {self.table} is not there any more, or may not be read")
+            raise RetriableError(f"the table {self.table} is not there any more, or may not be read")
         return found
 
     def _read_columns(self, columns: list[ColumnInfo], described: list[ColumnInfo]) -> list[ColumnInfo]:
@@ -176,10 +199,8 @@ class SourceTable:
                     " set validate.non.null=false"
                 )
         actual = {name: by_name[name.lower()].name if columns else name for name in [*times, number] if name}
-        quoted = self.dialect.quoted
-        named = Criteria(
-            tuple(quoted(actual[each]) for each in times), quoted(actual[number]) if number else ""
-        )
+        quoted = {each: escaped(self.dialect.quoted(name)) for each, name in actual.items()}
+        named = Criteria(tuple(quoted[each] for each in times), quoted[number] if number else "")
         return named, times, number
 
 
@@ -217,11 +238,9 @@ def numeric_mapping(settings: Settings) -> str:
     )
 
 
-def binder(columns: list[ColumnInfo], times: list[str], zone: tzinfo) -> Any:
-    """Times as the columns compare them: with a zone, or local in `db.timezone`."""
-    kinds = {each.name.lower(): each for each in columns}
-    zoned = [kinds[each.lower()].type is SqlType.TIMESTAMP_ZONED for each in times if each.lower() in kinds]
-    natives = {kinds[each.lower()].native for each in times if each.lower() in kinds}
-    if zoned and all(zoned) and "timestamptz" in natives:
-        return lambda value: value
-    return lambda value: value.astimezone(zone).replace(tzinfo=None)
+def binder(dialect: Dialect, columns: list[ColumnInfo], times: list[str], zone: tzinfo) -> Any:
+    """Times as the columns compare them."""
+    wanted = {each.lower() for each in times}
+    natives = {each.native for each in columns if each.name.lower() in wanted}
+    native = natives.pop() if len(natives) == 1 else ""
+    return lambda value: dialect.stored(value, native, zone)

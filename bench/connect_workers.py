@@ -23,7 +23,7 @@ NAME = f"apache-connect-{VERSION}"
 PARTS = ("runtime", "file", "json", "transforms", "basic-auth-extension")
 JARS = (*(f"org.apache.kafka:connect-{part}:{VERSION}" for part in PARTS), "org.slf4j:slf4j-nop:1.7.36")
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-START_S, WAIT_S, LOOK_S = 120.0, 600.0, 0.05
+START_S, WAIT_S, LOOK_S, START_LOOK_S = 120.0, 600.0, 0.05, 0.01
 
 
 class Worker:
@@ -74,19 +74,19 @@ class Worker:
         except OSError:
             return 0, None
 
-    def until(self, condition: Any, seconds: float = WAIT_S) -> None:
+    def until(self, condition: Any, seconds: float = WAIT_S, look_s: float = LOOK_S) -> None:
         deadline = time.perf_counter() + seconds
         while not condition():
             if time.perf_counter() > deadline or self.process.poll() is not None:
                 raise RuntimeError(f"{self.name}: what was awaited did not come")
-            time.sleep(LOOK_S)
+            time.sleep(look_s)
 
     def create(self, name: str, config: Mapping[str, str]) -> float:
         """Seconds until a task of it runs."""
         started = time.perf_counter()
         body = {"name": name, "config": dict(config)}
         self.until(lambda: self.call("POST", "/connectors", body)[0] in (201, 409))
-        self.until(lambda: self._runs(name))
+        self.until(lambda: self._runs(name), look_s=START_LOOK_S)
         return time.perf_counter() - started
 
     def _runs(self, name: str) -> bool:

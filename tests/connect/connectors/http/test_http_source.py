@@ -236,3 +236,19 @@ def test_settings_that_cannot_page_are_refused() -> None:
 def test_a_response_may_have_a_mark_of_byte_order_and_another_charset(body: bytes, kind: str) -> None:
     with HttpServer(lambda seen: Reply(200, body, {"content-type": kind})) as server:
         assert polled(server.url + "/?o=${offset}", Offsets(), polls=1) == ["\u00e9"]
+
+
+def test_the_record_at_the_initial_offset_is_read() -> None:
+    def decide(seen: Seen) -> Reply:
+        return Reply(200, [row for row in ROWS if row["id"] >= int(seen.query["from"])][:3])
+
+    with HttpServer(decide) as server:
+        offsets = Offsets()
+        more = {
+            "http_offset_mode": "CHAINING",
+            "http_offset_json_pointer": "/id",
+            "http_initial_offset": "1",
+            "http_request_parameters": "from=${offset}",
+        }
+        assert polled(server.url, offsets, polls=1, **more) == [1, 2, 3]
+        assert polled(server.url, offsets, **more) == ROWS_IDS[3:]

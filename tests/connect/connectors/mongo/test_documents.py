@@ -13,6 +13,7 @@ from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.objectid import ObjectId
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
+from pymongo.errors import BulkWriteError
 from tests.connect.connectors.contexts import started_sink
 
 from barnabas.connect.connectors.mongo.change_events import write_of
@@ -21,8 +22,8 @@ from barnabas.connect.connectors.mongo.mongo_address import server_api_of
 from barnabas.connect.connectors.mongo.mongo_settings import plan_of, settings_for
 from barnabas.connect.connectors.mongo.mongo_sink import MongoSinkConnector
 from barnabas.connect.connectors.mongo.projections import Projection
-from barnabas.connect.data import DataError, Record
-from barnabas.connect.plugins import Plugins
+from barnabas.connect.data import Column, DataError, Record, Records
+from barnabas.connect.plugins import Plugins, RetriableError
 
 ID = "document.id.strategy"
 
@@ -200,3 +201,43 @@ def test_the_stable_api_comes_from_the_settings() -> None:
     assert server_api_of(settings()) is None
     config = {"database": "d", "topics": "t", "server.api.version": "2"}
     assert "server.api.version" in MongoSinkConnector().check(config)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_writes_that_a_changing_server_did_not_do_are_sent_again(is_ordered: bool) -> None:
+    class Collection:
+        """Takes documents but one that is refused, and one that a new primary takes later."""
+
+        def __init__(self) -> None:
+            self.sent: list[list[int]] = []
+            self.is_new = False
+
+        def bulk_write(self, models: list[Any], ordered: bool) -> None:
+            numbers = [each._doc["n"] for each in models]
+            self.sent.append(numbers)
+            errors = []
+            for index, number in enumerate(numbers):
+                code = 121 if number == 1 else 10107 if number == 2 and not self.is_new else 0
+                if code:
+                    errors.append({"index": index, "code": code, "errmsg": f"code {code}"})
+                if errors and ordered:
+                    break
+            if errors:
+                raise BulkWriteError({"writeErrors": errors, "writeConcernErrors": []})
+
+    refused: list[int] = []
+    config = {"database": "d", "topics": "t", "bulk.write.ordered": str(is_ordered).lower()}
+    task: Any = started_sink(
+        MongoSinkConnector, config, errant=lambda some, indices, error: refused.extend(indices)
+    )
+    collection = Collection()
+    task._collection = lambda space, plan: collection
+    values = Column.of([{"n": n} for n in range(4)])
+    batch = Records.of("t", values, Column.of(["k"] * 4), partitions=[0] * 4, offsets=list(range(4)))
+    with pytest.raises(RetriableError, match="10107"):
+        task.put(batch)
+    collection.is_new = True
+    task.put(batch)
+    assert refused == [1]
+    expected = [[0, 1, 2, 3], [2, 3], [2, 3]] if is_ordered else [[0, 1, 2, 3], [2]]
+    assert collection.sent == expected

@@ -45,6 +45,7 @@ class ApiReader:
         self._partition = {"url": self._plan.url}
         stored = context.offsets.read([self._partition])[0]
         self._place = Place(self._plan.first) if stored is None else Place.of_offset(stored)
+        self._has_read = stored is not None
         self.not_before = 0.0  # the time of the next request
         self._failures = 0
 
@@ -66,7 +67,9 @@ class ApiReader:
         following, is_last = next_place(self._plan, self._place, page)
         if is_last:
             self.not_before = time.monotonic() + self._plan.interval_s
-        rows = new_rows(self._plan, self._place, page)
+        # The record at the initial offset was not read before, whether the API repeats records or not.
+        rows = new_rows(self._plan, self._place, page) if self._has_read else page.rows
+        self._has_read = self._has_read or bool(rows)
         self._place = following
         return self._records(rows, following) if rows else None
 

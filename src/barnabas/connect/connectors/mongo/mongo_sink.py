@@ -53,6 +53,10 @@ log = logging.getLogger("barnabas.connect")
 AWAY = (AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError, ExecutionTimeout, WTimeoutError)
 DENIED = (13, 18, 8000)  # Unauthorized, AuthenticationFailed, Atlas' error
 DUPLICATE = 11000
+# Errors of single writes while servers start, stop or elect a primary: the same write works in a moment.
+CHANGING = frozenset(
+    (6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436)
+)
 WRITES_MAX = 10_000  # of one request
 Spot = tuple[Place, int]
 
@@ -245,14 +249,17 @@ class MongoSinkTask(SinkTask):
     def _left(self, part: list[Write], error: BulkWriteError, plan: TopicPlan) -> list[Write]:
         """Note what was done and what was refused. Out: writes that must be sent again."""
         details = error.details
-        if details.get("writeConcernErrors") and not details.get("writeErrors"):
+        if details.get("writeConcernErrors"):
             raise AutoReconnect(f"the write concern is not met: {details['writeConcernErrors'][0]}")
         failed = {int(each["index"]): each for each in details["writeErrors"]}
         if any(each.get("code") in DENIED for each in failed.values()):
             raise OperationFailure(next(iter(failed.values()))["errmsg"], DENIED[0])
         end = min(failed) + 1 if plan.is_ordered else len(part)
+        again = [each for each in failed.values() if each.get("code") in CHANGING]
         for index, write in enumerate(part[:end]):
             refused = failed.get(index)
+            if refused in again:
+                continue
             is_there = (
                 refused is not None
                 and refused.get("code") == DUPLICATE
@@ -264,6 +271,8 @@ class MongoSinkTask(SinkTask):
                 if refused is None or is_there  # an insert that came before
                 else ConnectError(f"MongoDB refuses the record: {refused.get('errmsg')}")
             )
+        if again:
+            raise AutoReconnect(f"the server changes its state: {again[0].get('errmsg')}")
         return part[end:]
 
     def _collection(self, space: tuple[str, str], plan: TopicPlan) -> Any:

@@ -29,7 +29,7 @@ CONFIG = (
         "mock_mode", "STRING", "nothing", "HIGH", "What fails: the tasks, the connector, or nothing.",
         validator=one_of("nothing", TASK_FAILURE, CONNECTOR_FAILURE),
     )
-    .define("delay_ms", "LONG", 10_000, "MEDIUM", "When it fails.", validator=at_least(0))
+    .define("delay_ms", "LONG", 15_000, "MEDIUM", "When it fails.", validator=at_least(0))
 )  # fmt: skip
 
 

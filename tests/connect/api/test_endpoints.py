@@ -243,6 +243,11 @@ def test_offsets_of_a_stopped_source_are_altered_and_reset() -> None:
         assert refused.json()["message"].startswith("Connectors must be in the STOPPED state")
         await client.put("/connectors/a/stop")
         await herder.settled()
+        pair = body["offsets"][0]
+        for wrong, where in (({**body, "more": 1}, ""), ({"offsets": [{**pair, "more": 1}]}, "offsets[0]: ")):
+            refused = await client.patch("/connectors/a/offsets", json=wrong)
+            assert refused.status_code == 400
+            assert refused.json()["message"].startswith(f"{where}unknown field 'more'")
         changed = await client.patch("/connectors/a/offsets", json=body)
         assert changed.json()["message"].startswith("The Connect framework-managed offsets")
         assert (await client.get("/connectors/a/offsets")).json() == body

@@ -41,11 +41,7 @@ def text_of(value: Any, where: str) -> str | None:
 
 def new_connector(body: Mapping[str, Any]) -> tuple[str, dict[str, str | None], Target | None]:
     """The name, configuration and target state of POST /connectors."""
-    unexpected = body.keys() - {"name", "config", "initial_state"}
-    if unexpected:
-        raise ApiError(
-            400, 400, f"unknown field {sorted(unexpected)[0]!r}: known are name, config, initial_state"
-        )
+    known_fields(body, "name", "config", "initial_state")
     config = config_of(body.get("config"), "config")
     given = body.get("name", config.get("name"))
     name = (text_of(given, "name") or "").strip()
@@ -55,6 +51,13 @@ def new_connector(body: Mapping[str, Any]) -> tuple[str, dict[str, str | None], 
     if state is not None and str(state).upper() not in targets:
         raise ApiError(400, 400, f"initial_state must be one of {', '.join(targets)}, not {state!r}")
     return name, config, targets[str(state).upper()] if state is not None else None
+
+
+def known_fields(body: Mapping[str, Any], *known: str, where: str = "") -> None:
+    """Refuse fields that mean nothing: one may be a known one, written wrong."""
+    unexpected = sorted(body.keys() - set(known))
+    if unexpected:
+        raise ApiError(400, 400, f"{where}unknown field {unexpected[0]!r}: known are {', '.join(known)}")
 
 
 def check_name(name: str, config: dict[str, str | None]) -> None:
@@ -69,6 +72,7 @@ def check_name(name: str, config: dict[str, str | None]) -> None:
 
 
 def offsets_of(body: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+    known_fields(body, "offsets")
     entries = body.get("offsets")
     if not isinstance(entries, list) or not entries:
         raise ApiError(400, 400, "Partitions / offsets need to be provided for an alter offsets request")
@@ -78,5 +82,6 @@ def offsets_of(body: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, 
         offset = each.get("offset") if isinstance(each, dict) else None
         if not isinstance(partition, dict) or not (offset is None or isinstance(offset, dict)):
             raise ApiError(400, 400, f"offsets[{index}] must have the objects partition and offset")
+        known_fields(each, "partition", "offset", where=f"offsets[{index}]: ")
         found.append((partition, offset))
     return found

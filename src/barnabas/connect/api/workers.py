@@ -14,6 +14,7 @@ from pathlib import Path
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.errors import Unreachable
 from barnabas.connect.api.between_workers import Messenger, internal_routes
 from barnabas.connect.api.endpoints import Endpoints
 from barnabas.connect.api.metric_names import DEFAULT, DIALECTS
@@ -109,7 +110,17 @@ def cluster_of(worker: Mapping[str, str]) -> Cluster:
         parse_bootstrap(worker["bootstrap.servers"]),
         client_id=worker.get("client.id") or "connect",
         security=client_security(worker),
+        waits_for_bootstrap=True,
     )
+
+
+async def reach(cluster: Cluster) -> None:
+    """Wait for brokers that start at the same time as the worker."""
+    try:
+        await cluster.refresh()
+    except Unreachable as error:
+        log.warning("%s: the worker tries again for a minute (bootstrap.servers)", error)
+        await cluster.retrying(cluster.refresh)
 
 
 Make = Callable[[ServiceSettings], Service]
@@ -127,14 +138,15 @@ def standalone(worker: Mapping[str, str], files: Sequence[Path]) -> Make:
         cluster = cluster_of(worker)
 
         async def start() -> None:
-            await cluster.retrying(cluster.refresh)
+            await reach(cluster)
             await herder.start()
             for path in files:
                 try:
                     name, config, target = connector_file(path)
                     await herder.put(name, config, is_new=True, target=target)
                 except (OSError, ValueError, Refused) as error:
-                    raise SettingsError(f"{path}: {error}") from None
+                    reason = (isinstance(error, OSError) and error.strerror) or error
+                    raise SettingsError(f"{path}: {reason}") from None
 
         async def stop() -> None:
             await herder.stop()
@@ -170,7 +182,7 @@ def distributed(worker: Mapping[str, str]) -> Make:
         )
 
         async def start() -> None:
-            await cluster.retrying(cluster.refresh)
+            await reach(cluster)
             await herder.start()
 
         async def stop() -> None:

@@ -19,6 +19,7 @@ from barnabas.connect.config import ConfigError
 from barnabas.connect.config.offset_file import change_offset_file, read_offset_file
 from barnabas.connect.herder.herder import Herder
 from barnabas.connect.herder.states import State
+from barnabas.connect.plugins import Plugins
 from barnabas.connect.tasks.offsets import FileOffsets
 from barnabas.services.app import ServiceApp
 from connect.fakes import QuietConnector, QuietPlugins, Recorder
@@ -368,6 +369,47 @@ def test_a_null_is_one_error_and_shown_as_null() -> None:
             assert not any("Missing required" in each for each in values[name]["errors"])
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "choices"),
+    [
+        ("acks", "9", ": all, -1, 0, 1"),
+        ("compression.type", "zip", ": none, gzip, snappy, lz4, zstd"),
+        ("security.protocol", "tls", " (case insensitive): PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+    ],
+)
+def test_a_word_that_a_client_does_not_know_is_an_error(name: str, text: str, choices: str) -> None:
+    async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
+        config = {**CONFIG, f"producer.override.{name}": text}
+        refused = await client.put("/connectors/a/config", json=config)
+        assert refused.status_code == 400
+        reason = f"Invalid value {text} for configuration {name}: String must be one of{choices}"
+        assert reason in refused.json()["message"]
+
+    run(story)
+
+
+def test_a_sink_of_topics_that_cannot_be_is_refused() -> None:
+    async def main() -> None:
+        herder = Herder({}, "one:1", Plugins(), Recorder())
+        letters = "errors.deadletterqueue.topic.name"
+        config = {
+            "name": "a",
+            "connector.class": "FileStreamSink",
+            "file": "x",
+            "topics": "good.t,no good",
+            letters: "..",
+        }
+        found = herder.validated(config).values
+        assert [each.split(":")[0] for each in found["topics"].errors] == [
+            "Invalid value no good for configuration topics"
+        ]
+        assert (
+            found[letters].errors[0].startswith(f"Invalid value .. for configuration {letters}: a topic has")
+        )
+
+    asyncio.run(main())
 
 
 def test_offsets_in_a_file_are_changed_by_rest_and_by_tasks(tmp_path: Path) -> None:

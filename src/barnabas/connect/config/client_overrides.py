@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.connect.config.definition import ConfigKey
 from barnabas.connect.config.errors import ConfigError
 from barnabas.connect.config.types import REQUIRED, ConfigType, Importance
+from barnabas.connect.config.validators import one_of, one_of_any_case
 
 # name, type, importance, default
 COMMON = """
@@ -164,6 +165,23 @@ share.acquire.mode STRING MEDIUM BATCH_OPTIMIZED
 value.deserializer CLASS HIGH !
 """
 
+# Settings that take one of a few words.
+WORDS = {
+    "acks": ("all", "-1", "0", "1"),
+    "client.dns.lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
+    "isolation.level": ("read_committed", "read_uncommitted"),
+    "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
+}
+ANY_CASE = {
+    "group.protocol": ("CONSUMER", "CLASSIC"),
+    "security.protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+}
+CHECKS = {
+    **{name: one_of(*words) for name, words in WORDS.items()},
+    **{name: one_of_any_case(*words) for name, words in ANY_CASE.items()},
+}
+
 
 @cache
 def client_settings(kind: str) -> dict[str, ConfigKey]:
@@ -188,6 +206,12 @@ def key_of(line: str) -> ConfigKey | None:
 
 
 def override_value(kind: str, name: str, text: str) -> Any:
-    """The typed value of a setting; the text where nothing is known about it. ConfigError: a wrong type."""
+    """The typed value of a setting; the text where nothing is known about it. ConfigError: a wrong type, or
+    a word that it does not take."""
     key = client_settings(kind).get(name)
-    return text if key is None else key.parse(text)
+    if key is None:
+        return text
+    found = key.parse(text)
+    if name in CHECKS:
+        CHECKS[name](name, found)
+    return found

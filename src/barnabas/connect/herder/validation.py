@@ -49,6 +49,8 @@ NO_BOUNDARIES = (
 )
 UNEXPECTED = "An unexpected error occurred during validation"
 NAMING = ("transforms", "predicates", "topic.creation.groups")  # settings whose words are parts of names
+TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+NO_TOPIC = "a topic has at most 249 of the letters a-z, A-Z, 0-9, '.', '_' and '-', and is not '.' or '..'"
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
 
@@ -253,6 +255,10 @@ def check_sink(result: Validation, given: Mapping[str, str]) -> None:
         result.add_error("topics", message)
         result.add_error("topics.regex", message)
     letters = given.get("errors.deadletterqueue.topic.name", "").strip()
+    for setting, names in (("topics", topics), ("errors.deadletterqueue.topic.name", [letters])):
+        for name in names:
+            if name and not TOPIC.fullmatch(name):
+                result.add_error(setting, f"Invalid value {name} for configuration {setting}: {NO_TOPIC}")
     if letters and letters in topics:
         shown = ", ".join(topics)
         reason = f"may not be included in the list of topics ('topics=[{shown}]') consumed by the connector"

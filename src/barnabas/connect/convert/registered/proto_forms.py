@@ -68,7 +68,7 @@ WRAPPERS = {
     Type.STRING: "StringValue",
     Type.BYTES: "BytesValue",
 }
-WRAPPER_FILE = "google/protobuf/wrappers.proto"
+WRAPPER_FILE, WRAPPER_PACKAGE = "google/protobuf/wrappers.proto", "google.protobuf"
 WRAPPED = {
     "DoubleValue": Type.FLOAT64, "FloatValue": Type.FLOAT32, "Int64Value": Type.INT64,
     "UInt64Value": Type.INT64, "Int32Value": Type.INT32, "UInt32Value": Type.INT64,
@@ -83,11 +83,26 @@ class ProtobufOptions:
     scrubs: bool = False  # scrub.invalid.names
     enum_numbers: bool = False  # int.for.enums
     metadata: bool = True  # connect.meta.data
+    raw: bool = True  # wrapper.for.raw.primitives
 
 
 def scrubbed(name: str) -> str:
     found = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"x{found}" if found[:1].isdigit() else found
+
+
+def wrapper_file() -> str:
+    """Google's file of wrappers, under which values that are no structs are registered."""
+    lines = ['syntax = "proto3";', f"package {WRAPPER_PACKAGE};"]
+    for name, kind in WRAPPED.items():
+        plain = name.removesuffix("Value").lower() if name.startswith("UInt") else PLAIN[kind]
+        lines.append(f"message {name} {{ {plain} value = 1; }}")
+    return "\n".join(lines) + "\n"
+
+
+def wrapped_type(descriptor: Any) -> Type | None:
+    """The type of the value that a wrapper of Google's holds."""
+    return WRAPPED.get(descriptor.name) if descriptor.file.package == WRAPPER_PACKAGE else None
 
 
 class ToProtobuf:
@@ -99,9 +114,12 @@ class ToProtobuf:
 
     def file(self, schema: Schema) -> tuple[str, str]:
         """The text, and the full name of its message."""
+        if schema.type in PLAIN and schema.logical is None:
+            return wrapper_file(), f"{WRAPPER_PACKAGE}.{WRAPPERS[schema.type]}"
         package, _, short = (schema.name or DEFAULT_NAME).rpartition(".")
         if schema.type is not Type.STRUCT:
-            raise DataError(f"a {schema.type} is no Protobuf message: use HoistField to make a struct of it")
+            kind = schema.logical or schema.type
+            raise DataError(f"a {kind} is no Protobuf message: use HoistField to make a struct of it")
         body = self._message(self._named(short), schema, 0)
         lines = ['syntax = "proto3";']
         if package:
@@ -196,6 +214,11 @@ class OfProtobuf:
 
     def __init__(self, options: ProtobufOptions) -> None:
         self._options = options
+
+    def root(self, descriptor: Any) -> Schema:
+        """The schema of a payload: that of a wrapper is its value's."""
+        wrapped = wrapped_type(descriptor) if self._options.raw else None
+        return self.message(descriptor) if wrapped is None else Schema(type=wrapped)
 
     def message(self, descriptor: Any, depth: int = 0) -> Schema:
         if depth > DEPTH_MAX:

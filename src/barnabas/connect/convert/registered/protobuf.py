@@ -1,7 +1,8 @@
 """ProtobufConverter: Connect's data as Protobuf with schemas in a registry, with Confluent's settings.
 
-In: columns of structs. Out: messages behind a schema id and their indexes, and back. A null scalar is left
-out, so it comes back as the type's zero unless optional.for.nullables or wrapper.for.nullables are set.
+In: columns of structs, or of scalars, which become Google's wrappers. Out: messages behind a schema id and
+their indexes, and back. A null scalar in a struct is left out, so it comes back as the type's zero unless
+optional.for.nullables or wrapper.for.nullables are set.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ProtobufConverter(RegistryConverter):
         ("enhanced.protobuf.schema.support", False, "Messages keep the names of their packages."),
         ("optional.for.nullables", False, "Optional fields have the label optional."),
         ("wrapper.for.nullables", False, "Optional scalars are messages of google.protobuf."),
-        ("wrapper.for.raw.primitives", True, "Has no effect: values must be structs."),
+        ("wrapper.for.raw.primitives", True, "Wrappers alone are read as the values that they hold."),
         ("int.for.enums", False, "Enums are numbers, not texts."),
         ("scrub.invalid.names", False, "Replace characters in names that Protobuf does not allow."),
         ("connect.meta.data", True, "Write options with what Protobuf cannot say."),
@@ -63,6 +64,7 @@ class ProtobufConverter(RegistryConverter):
             settings.flag("scrub.invalid.names"),
             settings.flag("int.for.enums"),
             settings.flag("connect.meta.data"),
+            settings.flag("wrapper.for.raw.primitives"),
         )
 
     def definition(self, schema: Schema) -> tuple[RegistrySchema, str | None]:
@@ -103,7 +105,10 @@ class ProtobufEncoder:
 
     def encode(self, value: Any) -> bytes:
         message = self._kind()
-        self._fill(message, value, self._schema)
+        if self._schema.type is Type.STRUCT:
+            self._fill(message, value, self._schema)
+        else:
+            message.value = value
         made: bytes = message.SerializeToString(deterministic=True)
         return made
 
@@ -186,8 +191,10 @@ class ProtobufDecoder:
     def __init__(self, kind: Any, options: ProtobufOptions) -> None:
         self._kind = kind
         self._options = options
-        self.schema = OfProtobuf(options).message(kind.DESCRIPTOR)
-        self._read = self._message(kind.DESCRIPTOR, self.schema)
+        self.schema = OfProtobuf(options).root(kind.DESCRIPTOR)
+        self._read: Read = lambda message: message.value
+        if self.schema.type is Type.STRUCT:
+            self._read = self._message(kind.DESCRIPTOR, self.schema)
 
     def decode(self, payload: bytes) -> Any:
         message = self._kind()

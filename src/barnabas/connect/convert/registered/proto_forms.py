@@ -27,8 +27,11 @@ from barnabas.connect.data.schema import (
 )
 
 DEFAULT_NAME = "ConnectDefault"
+GENERAL_UNION, GENERAL_ENUM = "org.apache.kafka.connect.data.Union", "org.apache.kafka.connect.data.Enum"
 TAG = "io.confluent.connect.protobuf.Tag"
 ENUM = "io.confluent.connect.protobuf.Enum"
+NUMBER_KIND = "io.confluent.connect.protobuf.Type"
+UNION = "io.confluent.connect.protobuf.Union."
 KIND = "connect.type"
 PRECISION = "connect.decimal.precision"
 DEPTH_MAX = 60
@@ -76,6 +79,10 @@ WRAPPED = {
 }  # fmt: skip
 
 
+KEYS = (Type.STRING, Type.BOOLEAN, Type.INT8, Type.INT16, Type.INT32, Type.INT64)
+Definitions = dict[str, list[str]]  # messages and enums inside of a message, by name
+
+
 @dataclass(frozen=True, slots=True)
 class ProtobufOptions:
     optionals: bool = False  # optional.for.nullables
@@ -84,11 +91,34 @@ class ProtobufOptions:
     enum_numbers: bool = False  # int.for.enums
     metadata: bool = True  # connect.meta.data
     raw: bool = True  # wrapper.for.raw.primitives
+    packages: bool = False  # enhanced.protobuf.schema.support
+    union_index: bool = True  # generate.index.for.unions
+    generalized: bool = False  # generalized.sum.type.support
+
+    def union_field(self, one_of: Any) -> str:
+        """The name of the field that holds a union."""
+        return f"{one_of.name}_{one_of.index}" if self.union_index else str(one_of.name)
 
 
 def scrubbed(name: str) -> str:
     found = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"x{found}" if found[:1].isdigit() else found
+
+
+def is_union(schema: Schema) -> bool:
+    return GENERAL_UNION in schema.parameters or (schema.name or "").startswith(UNION)
+
+
+def is_enum(schema: Schema) -> bool:
+    return schema.type in (Type.STRING, Type.INT32) and (
+        ENUM in schema.parameters or GENERAL_ENUM in schema.parameters
+    )
+
+
+def define(inner: Definitions, name: str, lines: list[str]) -> None:
+    """Add a type to those inside of a message. Fields of one type share it."""
+    if inner.setdefault(name, lines) != lines:
+        raise DataError(f"two types that differ are both called {name}: Protobuf needs a name for each")
 
 
 def wrapper_file() -> str:
@@ -135,18 +165,32 @@ class ToProtobuf:
         if depth > DEPTH_MAX:
             raise DataError(f"the schema is nested more than {DEPTH_MAX} levels deep")
         lines: list[str] = []
+        inner: Definitions = {}
         used: set[int] = set()
-        for number, one in enumerate(schema.fields, 1):
-            tag = int(one.schema.parameters.get(TAG, number))
-            while tag in used:
-                tag += 1
-            used.add(tag)
-            lines += self._field(one, tag, depth)
-        return [f"message {name} {{", *(f"  {line}" for line in lines), "}"]
+        number = 0
+        for one in schema.fields:
+            parts = one.schema.fields if is_union(one.schema) else (one,)
+            made: list[str] = []
+            for part in parts:
+                number += 1
+                tag = int(part.schema.parameters.get(TAG, number))
+                while tag in used:
+                    tag += 1
+                used.add(tag)
+                made.append(self._field(part, tag, depth, inner, in_union=parts != (one,)))
+            if parts != (one,):
+                made = [f"oneof {self._union_name(one.schema)} {{", *(f"  {line}" for line in made), "}"]
+            lines += made
+        definitions = [line for each in inner.values() for line in each]
+        return [f"message {name} {{", *(f"  {line}" for line in [*definitions, *lines]), "}"]
 
-    def _field(self, one: Field, tag: int, depth: int) -> list[str]:
+    def _union_name(self, schema: Schema) -> str:
+        given = schema.parameters.get(GENERAL_UNION) or (schema.name or "").removeprefix(UNION)
+        return self._named(given.rpartition(".")[2])
+
+    def _field(self, one: Field, tag: int, depth: int, inner: Definitions, *, in_union: bool) -> str:
+        """The line of a field. Types that it needs are added to those inside of the message."""
         name, schema = self._named(one.name), one.schema
-        nested: list[str] = []
         label, item = "", schema
         if schema.type is Type.ARRAY:
             assert schema.value is not None
@@ -155,44 +199,50 @@ class ToProtobuf:
                 raise DataError(f"field {one.name} is a list of lists or maps: Protobuf has no such type")
         if schema.type is Type.MAP:
             assert schema.key is not None and schema.value is not None
-            if schema.key.type not in (
-                Type.STRING,
-                Type.BOOLEAN,
-                Type.INT8,
-                Type.INT16,
-                Type.INT32,
-                Type.INT64,
-            ):
+            if schema.key.type not in KEYS:
                 raise DataError(f"field {one.name} is a map by {schema.key.type}: Protobuf has no such keys")
             if schema.value.type in (Type.ARRAY, Type.MAP):
                 raise DataError(f"field {one.name} is a map of lists or maps: Protobuf has no such type")
-            value, nested = self._type(f"{name}_value", schema.value, depth)
-            kind = f"map<{PLAIN[schema.key.type]}, {value}>"
+            kind = f"map<{PLAIN[schema.key.type]}, {self._type(f'{name}_value', schema.value, depth, inner)}>"
         else:
-            kind, nested = self._type(name, item, depth)
-            is_scalar = item.type in PLAIN and item.logical is None
-            if schema.optional and is_scalar and not label:
+            kind = self._type(name, item, depth, inner)
+            is_scalar = item.type in PLAIN and item.logical is None and not is_enum(item)
+            if schema.optional and is_scalar and not label and not in_union:
                 if self._options.wrappers:
                     self._imports.add(WRAPPER_FILE)
                     kind = f"google.protobuf.{WRAPPERS[item.type]}"
                 elif self._options.optionals:
                     label = "optional "
         described = schema.value if schema.type is Type.MAP and schema.value is not None else item
-        return [*nested, f"{label}{kind} {name} = {tag}{self._meta(described)};"]
+        return f"{label}{kind} {name} = {tag}{self._meta(described)};"
 
-    def _type(self, name: str, schema: Schema, depth: int) -> tuple[str, list[str]]:
+    def _type(self, name: str, schema: Schema, depth: int, inner: Definitions) -> str:
         if schema.logical is not None:
             kind = LOGICAL[schema.logical]
             self._imports.add(FILES[kind])
-            return f".{kind}", []
+            return f".{kind}"
         if schema.type is Type.STRUCT:
-            inner = (
+            short = (
                 f"{name[:1].upper()}{name[1:]}Struct"
                 if schema.name is None
                 else self._named(schema.name.rpartition(".")[2])
             )
-            return inner, self._message(inner, schema, depth + 1)
-        return PLAIN[schema.type], []
+            short += "Message" * (short == name)
+            define(inner, short, self._message(short, schema, depth + 1))
+            return short
+        if is_enum(schema):
+            word = GENERAL_ENUM if GENERAL_ENUM in schema.parameters else ENUM
+            short = self._named(schema.parameters[word].rpartition(".")[2])
+            short += "Enum" * (short == name)
+            symbols = {
+                each.removeprefix(f"{word}."): int(number)
+                for each, number in schema.parameters.items()
+                if each.startswith(f"{word}.")
+            }
+            ordered = sorted(symbols.items(), key=lambda each: (each[1] != 0, each[1]))
+            define(inner, short, [f"enum {short} {{", *(f"  {k} = {v};" for k, v in ordered), "}"])
+            return short
+        return schema.parameters.get(NUMBER_KIND, PLAIN[schema.type])
 
     def _meta(self, schema: Schema) -> str:
         found = {}
@@ -228,14 +278,20 @@ class OfProtobuf:
             one_of = field.containing_oneof
             if one_of is not None and not is_synthetic(one_of):
                 if field is one_of.fields[0]:
-                    fields.append(Field(sum_name(one_of), self._sum(one_of, depth)))
+                    fields.append(Field(self._options.union_field(one_of), self._union(one_of, depth)))
                 continue
             fields.append(Field(field.name, self.field(field, depth)))
-        return Schema(type=Type.STRUCT, name=descriptor.full_name, fields=tuple(fields))
+        return Schema(type=Type.STRUCT, name=self._name(descriptor), fields=tuple(fields))
 
-    def _sum(self, one_of: Any, depth: int) -> Schema:
-        parts = tuple(Field(field.name, self._one(field, depth).as_optional()) for field in one_of.fields)
-        return Schema(type=Type.STRUCT, name=sum_name(one_of), fields=parts, optional=True)
+    def _name(self, descriptor: Any) -> str:
+        return str(descriptor.full_name if self._options.packages else descriptor.name)
+
+    def _union(self, one_of: Any, depth: int) -> Schema:
+        parts = tuple(Field(field.name, self.field(field, depth).as_optional()) for field in one_of.fields)
+        found = Schema(type=Type.STRUCT, fields=parts, optional=True)
+        if self._options.generalized:
+            return replace(found, name=one_of.name, parameters={GENERAL_UNION: one_of.name})
+        return replace(found, name=UNION + self._name(one_of))
 
     def field(self, field: Any, depth: int) -> Schema:
         tag = {TAG: str(field.number)}
@@ -260,14 +316,15 @@ class OfProtobuf:
         if message is not None:
             return self._of_message(message, meta, depth)
         if field.enum_type is not None:
-            if self._options.enum_numbers:
-                return Schema(type=Type.INT32)
-            symbols = {f"{ENUM}.{one.name}": str(one.number) for one in field.enum_type.values}
-            return Schema(type=Type.STRING, parameters={ENUM: field.enum_type.name, **symbols})
+            kind, word = field.enum_type, GENERAL_ENUM if self._options.generalized else ENUM
+            symbols = {f"{word}.{one.name}": str(one.number) for one in kind.values}
+            type_ = Type.INT32 if self._options.enum_numbers else Type.STRING
+            return Schema(type=type_, name=self._name(kind), parameters={word: kind.name, **symbols})
         found = BY_NUMBER[field.type]
         declared = meta.get(KIND)
         small = {"int8": Type.INT8, "int16": Type.INT16}.get(declared or "")
-        return Schema(type=small or found)
+        kept = {NUMBER_KIND: OTHER_NUMBERS[field.type]} if field.type in OTHER_NUMBERS else {}
+        return Schema(type=small or found, parameters={} if small else kept)
 
     def _of_message(self, message: Any, meta: dict[str, str], depth: int) -> Schema:
         name = message.full_name
@@ -295,10 +352,6 @@ def is_synthetic(one_of: Any) -> bool:
     return len(one_of.fields) == 1 and one_of.name.startswith("_")
 
 
-def sum_name(one_of: Any) -> str:
-    return f"{one_of.name}_{one_of.index}"
-
-
 def meta_of(field: Any) -> dict[str, str]:
     """The parameters of `(confluent.field_meta)`."""
     from google.protobuf.message_factory import GetMessageClass
@@ -322,3 +375,5 @@ BY_NUMBER = {
     7: Type.INT64, 8: Type.BOOLEAN, 9: Type.STRING, 12: Type.BYTES, 13: Type.INT64, 15: Type.INT32,
     16: Type.INT64, 17: Type.INT32, 18: Type.INT64,
 }  # fmt: skip
+OTHER_NUMBERS = {4: "uint64", 6: "fixed64", 7: "fixed32", 13: "uint32", 15: "sfixed32", 16: "sfixed64",
+                 17: "sint32", 18: "sint64"}  # fmt: skip

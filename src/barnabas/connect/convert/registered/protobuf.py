@@ -24,9 +24,8 @@ from barnabas.connect.convert.registered.proto_forms import (
     ProtobufOptions,
     ToProtobuf,
     is_map,
-    is_synthetic,
+    is_union,
     scrubbed,
-    sum_name,
 )
 from barnabas.connect.convert.registered.settings import registry_settings
 from barnabas.connect.data import DataError, Schema
@@ -54,6 +53,7 @@ class ProtobufConverter(RegistryConverter):
         ("connect.meta.data", True, "Write options with what Protobuf cannot say."),
         ("generate.struct.for.nulls", False, "Has no effect: null messages stay null."),
         ("generate.index.for.unions", True, "Unions are named with their index."),
+        ("generalized.sum.type.support", False, "Unions and enums have names that all converters share."),
     ):
         CONFIG.define(_name, ConfigType.BOOLEAN, _default, Importance.LOW, _doc)
 
@@ -65,6 +65,9 @@ class ProtobufConverter(RegistryConverter):
             settings.flag("int.for.enums"),
             settings.flag("connect.meta.data"),
             settings.flag("wrapper.for.raw.primitives"),
+            settings.flag("enhanced.protobuf.schema.support"),
+            settings.flag("generate.index.for.unions"),
+            settings.flag("generalized.sum.type.support"),
         )
 
     def definition(self, schema: Schema) -> tuple[RegistrySchema, str | None]:
@@ -75,11 +78,10 @@ class ProtobufConverter(RegistryConverter):
         self, found: RegistrySchema, references: Sequence[ResolvedReference], schema: Schema
     ) -> ProtobufEncoder:
         parsed = parse(found.text, references)
-        wanted = ToProtobuf(self._options).file(schema)[1]
-        try:
-            indexes = parsed.message_indexes(wanted)
-        except Exception:  # the latest schema may call its message otherwise: then it is the first one
-            indexes = (0,)
+        # The latest schema may have another package, or call its message otherwise: then it is the first one.
+        wanted = ToProtobuf(self._options).file(schema)[1].rpartition(".")[2]
+        names = [each.name for each in parsed.file.message_type]
+        indexes = (names.index(wanted) if wanted in names else 0,)
         return ProtobufEncoder(message_class(parsed, indexes), indexes, schema, self._options)
 
     def decoder(
@@ -121,15 +123,10 @@ class ProtobufEncoder:
                 continue
             name = scrubbed(one.name) if self._options.scrubs else one.name
             field = fields.get(name)
-            if field is None:
-                if self._is_sum(message, one.name):
-                    self._fill(message, given, one.schema)
-                continue  # the latest schema does not have it
-            self._put(message, field, given, one.schema)
-
-    @staticmethod
-    def _is_sum(message: Any, name: str) -> bool:
-        return any(sum_name(one_of) == name for one_of in message.DESCRIPTOR.oneofs)
+            if is_union(one.schema):
+                self._fill(message, given, one.schema)
+            elif field is not None:  # the latest schema may not have it
+                self._put(message, field, given, one.schema)
 
     def _put(self, message: Any, field: Any, value: Any, schema: Schema) -> None:
         name = field.name
@@ -205,8 +202,10 @@ class ProtobufDecoder:
         parts: list[tuple[str, Read]] = []
         for one in schema.fields:
             field = descriptor.fields_by_name.get(one.name)
-            group = next((each for each in descriptor.oneofs if sum_name(each) == one.name), None)
-            if group is not None and not is_synthetic(group):
+            if is_union(one.schema):
+                group = next(
+                    each for each in descriptor.oneofs if self._options.union_field(each) == one.name
+                )
                 parts.append((one.name, self._sum(group, one.schema)))
             else:
                 parts.append((one.name, self._field(field, one.schema)))

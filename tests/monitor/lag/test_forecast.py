@@ -72,6 +72,14 @@ def test_the_start_of_the_log_overtakes_a_group_that_is_slower() -> None:
     assert "start moves by 30" in found.overtaken_reason
 
 
+def test_the_deletion_of_a_segment_endangers_no_group_that_keeps_up() -> None:
+    """Seen over two minutes, the deletion of a segment of two hours is much faster than the group."""
+    healthy = history(100, 100, lag=50, ahead=4_000_000, age_s=0.5, retention_ms=43_200_000)
+    starts = [*healthy.starts[:6], *(each + 720_000 for each in healthy.starts[6:])]
+    found = forecast(healthy._replace(starts=starts))
+    assert (found.danger, found.overtaken_s) == (RetentionRisk.NONE, None)
+
+
 def test_retention_by_time_overtakes_a_group_that_stands_still() -> None:
     found = forecast(history(0, 50, age_s=3_000, retention_ms=3_600_000))
     assert (found.danger, found.overtaken_s) == (RetentionRisk.OVERTAKES, pytest.approx(600))

@@ -179,9 +179,10 @@ def overtaking(
     consumed_rate = max(consumed.rate, 0.0)
     found: list[tuple[float, str]] = []
     moved = line_through(history.times_ms, history.starts)
-    if moved is not None and moved.rate - consumed_rate > RATE_MIN:
-        seconds = (committed - start) / (moved.rate - consumed_rate)
-        found.append((seconds, f"the log's start moves by {moved.rate:.3g} records a second"))
+    moved_rate = start_rate(history, moved, produced)
+    if moved_rate - consumed_rate > RATE_MIN:
+        seconds = (committed - start) / (moved_rate - consumed_rate)
+        found.append((seconds, f"the log's start moves by {moved_rate:.3g} records a second"))
     by_age = overtaken_by_age(history, consumed_rate, produced)
     if by_age is not None:
         found.append(by_age)
@@ -197,6 +198,20 @@ def overtaking(
     if history.retention_ms is not None and history.retention_ms > 0 and history.age_s is None:
         return RetentionRisk.UNKNOWN, None, "the age of the oldest record is not known"
     return RetentionRisk.NONE, None, "the group moves faster than retention"
+
+
+def start_rate(history: PartitionHistory, moved: Line | None, produced: Line | None) -> float:
+    """Records a second by which the start of the log moves, in the long run.
+
+    The start moves by whole segments: if a history has one such step, its line is much too steep. Retention by
+    size moves it as fast as records come. Retention by time is looked at on its own, where age and retention
+    are known.
+    """
+    if moved is None:
+        return 0.0
+    if produced is None or history.age_s is None or history.retention_ms is None:
+        return moved.rate
+    return min(moved.rate, max(produced.rate, 0.0))
 
 
 def overtaken_by_age(

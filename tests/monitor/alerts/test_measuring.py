@@ -19,9 +19,9 @@ from barnabas.audit.core.tiers import CLUSTER, PRODUCER
 from barnabas.monitor.alert_service.evaluator import Evaluator
 from barnabas.monitor.alert_service.file import alerts_file
 from barnabas.monitor.alert_service.idle_rules import why_idle
-from barnabas.monitor.alert_service.measuring import Measurements, Measuring
+from barnabas.monitor.alert_service.measuring import Measurements, Measuring, findings_for
 from barnabas.monitor.alerts.defaults import DEFAULTS
-from barnabas.monitor.alerts.rule import labels_of
+from barnabas.monitor.alerts.rule import Finding, labels_of
 from barnabas.monitor.alerts.states import State
 from barnabas.testing.ports import free_ports
 
@@ -348,3 +348,12 @@ def test_places_are_matched_by_all_their_labels() -> None:
     look.fail(["a"], labels_of(cluster="y"), "gone", is_expected=True)
     assert look.blind_places("a") == [labels_of(cluster="x", broker=1), labels_of(cluster="y")]
     assert look.blind_places("b") == [labels_of(cluster="x", broker=1)]
+
+
+def test_a_rule_of_ones_own_is_about_the_objects_that_match_and_names_them() -> None:
+    given = {"name": "Idle", "check": "topic_idle_minutes", "match": {"topic": "orders"}, "above": 15}
+    rule = next(each for each in alerts_file({"rules": [given]}, "test").rules if each.name == "Idle")
+    look = Measurements()
+    look.add("topic_idle_minutes", [Finding(20, labels_of(topic=each)) for each in ("orders", "other")])
+    [found] = findings_for(look, rule)
+    assert rule.summary_of(found) == "Idle: 20 (topic=orders) "

@@ -388,7 +388,7 @@ def new_rule(entry: RuleEntry) -> Rule:
         entry.name,
         check,
         entry.severity or Severity.WARNING,
-        entry.summary or f"{entry.name}: {{value}} {{detail}}",
+        entry.summary or f"{entry.name}: {{value}} ({{labels}}) {{detail}}",
         entry.look_at or "the value of the check, over time",
         entry.command or "barnabas health",
         entry.above,

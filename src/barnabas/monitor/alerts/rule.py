@@ -42,7 +42,7 @@ class Rule:
     name: str
     check: str
     severity: Severity
-    summary: str  # a format string: {value}, {detail} and the names of labels
+    summary: str  # a format string: {value}, {detail}, {labels} and the names of labels
     look_at: str
     command: str
     above: float | None = None
@@ -82,7 +82,8 @@ class Rule:
 
     def _values(self, finding: Finding) -> Values:
         names = {**self.labels, **dict(finding.words), **dict(finding.labels)}
-        return Values(names, value=number_text(finding.value), detail=finding.detail)
+        labels = " ".join(f"{name}={value}" for name, value in finding.labels)
+        return Values(names, value=number_text(finding.value), detail=finding.detail, labels=labels)
 
 
 class Values(dict[str, str]):

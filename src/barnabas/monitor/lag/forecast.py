@@ -203,9 +203,9 @@ def overtaking(
 def start_rate(history: PartitionHistory, moved: Line | None, produced: Line | None) -> float:
     """Records a second by which the start of the log moves, in the long run.
 
-    The start moves by whole segments: if a history has one such step, its line is much too steep. Retention by
-    size moves it as fast as records come. Retention by time is looked at on its own, where age and retention
-    are known.
+    The start moves by whole segments: if a history has one such step, its line is much too steep. Retention
+    by size moves it as fast as records come. Retention by time is looked at on its own, where age and
+    retention are known.
     """
     if moved is None:
         return 0.0

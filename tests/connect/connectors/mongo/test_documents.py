@@ -241,3 +241,13 @@ def test_writes_that_a_changing_server_did_not_do_are_sent_again(is_ordered: boo
     assert refused == [1]
     expected = [[0, 1, 2, 3], [2, 3], [2, 3]] if is_ordered else [[0, 1, 2, 3], [2]]
     assert collection.sent == expected
+
+
+def test_texts_may_be_json_of_the_shell() -> None:
+    assert document_of("{_id: 1, 'a': NumberLong('7'), b: [true, -1.5e3]}", "value") == {
+        "_id": 1,
+        "a": 7,
+        "b": [True, -1500.0],
+    }
+    with pytest.raises(DataError, match="no JSON document"):
+        document_of("{a: b}", "value")

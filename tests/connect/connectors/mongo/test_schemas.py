@@ -204,3 +204,27 @@ def test_old_names_of_copies_and_options_of_the_stream_are_taken() -> None:
     check = MongoSourceConnector().check
     assert "collation" in check({"collation": "de"}) and "collation" in check({"collation": "{}"})
     assert "copy.existing.namespace.regex" in check({"copy.existing.namespace.regex": "("})
+
+
+def test_pipelines_are_written_as_mongodbs_documentation_writes_them() -> None:
+    found = plan(
+        pipeline="[{'$match': {operationType: 'insert', 'n': {$gt: NumberLong(\"5\"), $ne: null}}},"
+        " {$addFields : {'fullDocument.travel': 'MongoDB \\'Kafka\\' \"Connector\"',"
+        " at: new Date('2024-01-02T00:00:00Z')}},"
+        " {$match: {\"fullDocument._id\": ObjectId('5f1d3f6e0000400080000000'), name: /^a\\/b/i}}]",
+        topic_namespace_map="{'*': 'all'}",
+    )
+    match, added, last = found.pipeline
+    assert match == {"$match": {"operationType": "insert", "n": {"$gt": 5, "$ne": None}}}
+    assert added["$addFields"]["fullDocument.travel"] == "MongoDB 'Kafka' \"Connector\""
+    assert added["$addFields"]["at"].isoformat().startswith("2024-01-02T00:00:00")
+    assert last["$match"]["fullDocument._id"] == ObjectId("5f1d3f6e0000400080000000")
+    assert last["$match"]["name"].pattern in ("^a/b", "^a\\/b")
+    assert found.topic_of("d.c") == "all"
+
+
+@pytest.mark.parametrize(
+    "text", ["[{a: b}]", "[{a: run('x')}]", "[{'a': 'b]", "[}", "{a: 1", "[{a: (1)}]", "[{a: ObjectId([])}]"]
+)
+def test_what_is_no_pipeline_is_refused(text: str) -> None:
+    assert "pipeline" in MongoSourceConnector().check({"pipeline": text})

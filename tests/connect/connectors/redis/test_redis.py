@@ -224,6 +224,9 @@ def test_commands_and_names_of_redis_own_connector(server: redis_server.RedisSer
     ]
     assert merged.commands(Record("t", 0, "k", {"n": 1})) == [("JSON.MERGE", "k", "$", b'{"n":1}')]
     assert merged.commands(Record("t", 0, "k", None)) == [("DEL", "k")]
+    for value in ('{"n": 1}', b'{"n": 1}'):  # JSON already
+        made = Target("json", "").commands(Record("t", 0, "k", value))
+        assert made == [("JSON.SET", "k", "$", b'{"n": 1}')]
 
 
 def test_records_wait_for_replicas(server: redis_server.RedisServer) -> None:

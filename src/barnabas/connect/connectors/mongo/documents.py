@@ -6,6 +6,7 @@ writes.
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from bson.int64 import Int64
 from bson.objectid import ObjectId
 
 from barnabas.connect.connectors.mongo.projections import Document, Projection
+from barnabas.connect.connectors.mongo.relaxed_json import strict
 from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.data import DataError, Record, Schema, Type
 
@@ -184,9 +186,15 @@ def document_of(value: Any, side: str, schema: Schema | None = None) -> Document
 
 
 def parsed(text: str | bytes) -> Any:
-    """A value of a text with JSON, extended JSON too. DataError if it is none."""
+    """A value of a text with JSON, extended JSON and that of MongoDB's shell too. DataError if it is none."""
     try:
-        return json_util.loads(text if isinstance(text, str) else text.decode(), json_options=EXTENDED)
+        found = text if isinstance(text, str) else text.decode()
+        try:
+            return json_util.loads(found, json_options=EXTENDED)
+        except json.JSONDecodeError:
+            if not found.lstrip().startswith("{"):
+                raise
+            return json_util.loads(strict(found), json_options=EXTENDED)
     except (ValueError, TypeError, ArithmeticError, BSONError, RecursionError) as error:
         raise DataError(str(error) or type(error).__name__) from error
 

@@ -26,6 +26,7 @@ from barnabas.connect.connectors.mongo.documents import (
 )
 from barnabas.connect.connectors.mongo.mongo_address import define_address
 from barnabas.connect.connectors.mongo.projections import Projection
+from barnabas.connect.connectors.mongo.relaxed_json import strict
 from barnabas.connect.plugins import ConnectError
 
 OVERRIDE = "topic.override."
@@ -288,12 +289,12 @@ def projection_of(settings: Settings, name: str) -> Projection:
 def listed(settings: Settings, name: str, wanted: tuple[str, ...]) -> list[dict[str, str]]:
     """A setting that is a JSON list of objects with these texts."""
     try:
-        found: Any = orjson.loads(settings.text(name) or "[]")
+        found: Any = orjson.loads(strict(settings.text(name) or "[]"))
         for each in found:
             if "regexp" in wanted:
                 re.compile(each["regexp"]), re.compile(each["pattern"])
         return [{part: str(each[part]) for part in wanted} for each in found]
-    except (orjson.JSONDecodeError, KeyError, TypeError, re.error) as error:
+    except (ValueError, KeyError, TypeError, re.error) as error:
         raise ConnectError(
             f"{name} must be a JSON list of objects with {', '.join(wanted)}: {error}"
         ) from error

@@ -21,6 +21,7 @@ from pymongo.collation import Collation
 from barnabas.connect.config import ConfigDef, Settings, at_least, one_of_any_case
 from barnabas.connect.connectors.mongo.mongo_address import define_address, nodes_of
 from barnabas.connect.connectors.mongo.mongo_settings import simple
+from barnabas.connect.connectors.mongo.relaxed_json import strict
 from barnabas.connect.connectors.mongo.schemas import EPOCH, KEY, VALUE, schema_of_setting
 from barnabas.connect.data import Schema
 from barnabas.connect.plugins import ConnectError
@@ -236,7 +237,7 @@ def options_of(settings: Settings) -> dict[str, Any]:
         found["show_expanded_events"] = True
     if text := settings.text("collation"):
         try:
-            found["collation"] = Collation(**orjson.loads(text))
+            found["collation"] = Collation(**orjson.loads(strict(text)))
         except (orjson.JSONDecodeError, TypeError, ValueError) as error:
             raise ConnectError(
                 f'collation must be a JSON object, such as {{"locale": "de"}}: {error}'
@@ -258,7 +259,7 @@ def copying(settings: Settings, part: str) -> str:
 
 def stages(settings: Settings, name: str) -> list[dict[str, Any]]:
     try:
-        found = json_util.loads(settings.text(name) or "[]")
+        found = json_util.loads(strict(settings.text(name) or "[]"))
         if isinstance(found, list) and all(isinstance(each, dict) for each in found):
             return found
     except (ValueError, TypeError):
@@ -269,10 +270,10 @@ def stages(settings: Settings, name: str) -> list[dict[str, Any]]:
 def topics_of(settings: Settings) -> dict[str, str]:
     text = settings.text("topic.namespace.map")
     try:
-        found = orjson.loads(text or "{}")
+        found = orjson.loads(strict(text or "{}"))
         if isinstance(found, dict) and all(isinstance(each, str) for each in found.values()):
             return found
-    except orjson.JSONDecodeError:
+    except ValueError:
         pass
     raise ConnectError('topic.namespace.map must be a JSON object, such as {"shop.orders": "orders"}')
 
@@ -284,7 +285,7 @@ def timestamp_of(text: str) -> Timestamp | None:
         if text.isdecimal():
             return Timestamp(int(text), 0)
         if text.startswith("{"):
-            found = json_util.loads(text)
+            found = json_util.loads(strict(text))
             return found if isinstance(found, Timestamp) else json_util.loads(f'{{"$timestamp": {text}}}')
         return Timestamp(int(datetime.fromisoformat(text).timestamp()), 0)
     except (ValueError, TypeError, KeyError) as error:

@@ -101,16 +101,14 @@ class Target:
         return found
 
     def _json(self, name: Any, record: Record) -> list[Command]:
-        return (
-            [("DEL", name)] if record.value is None else [("JSON.SET", name, "$", json_bytes(record.value))]
-        )
+        return [("DEL", name)] if record.value is None else [("JSON.SET", name, "$", document(record.value))]
 
     def _jsonmerge(self, name: Any, record: Record) -> list[Command]:
         """Fields of the value are merged into the document, at a path that a header may name."""
         if record.value is None:
             return [("DEL", name)]
         found = [text_of(each.value) for each in record.headers if each.name == self.path_header]
-        return [("JSON.MERGE", name, found[-1] if found else self.path, json_bytes(record.value))]
+        return [("JSON.MERGE", name, found[-1] if found else self.path, document(record.value))]
 
     def _del(self, name: Any, record: Record) -> list[Command]:
         return [("DEL", name)]
@@ -197,6 +195,11 @@ class Target:
         bound = ("MAXLEN", "~", self.length_max) if self.length_max > 0 else ()
         parts = [part for field, value in fields.items() for part in (field, value_bytes(value))]
         return [("XADD", name, *bound, "*", *parts)]
+
+
+def document(value: Any) -> bytes:
+    """A document of RedisJSON: texts and bytes are JSON already."""
+    return value_bytes(value) if isinstance(value, str | bytes | bytearray) else json_bytes(value)
 
 
 def number_of(value: Any, what: str) -> str:

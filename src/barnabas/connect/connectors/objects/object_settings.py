@@ -271,9 +271,8 @@ def encoder_of(settings: Settings, zone: tzinfo, extract: partitioners.Extractor
         raise ConnectError(f"partitioner.class {name!r} is none of {', '.join(PARTITIONERS)}")
     fixed = {"DailyPartitioner": partitioners.DAILY, "HourlyPartitioner": partitioners.HOURLY}
     pattern = fixed.get(name) or settings.text("path.format")
-    duration_ms = {"DailyPartitioner": 900_000, "HourlyPartitioner": 900_000}.get(
-        name, settings.integer("partition.duration.ms")
-    )  # zones lie quarters of an hour apart, so periods of 15 minutes never cross midnight
+    fixed_ms = {"DailyPartitioner": 86_400_000, "HourlyPartitioner": 3_600_000}
+    duration_ms = fixed_ms.get(name) or settings.integer("partition.duration.ms")
     if not pattern or duration_ms <= 0:
         raise ConnectError("TimeBasedPartitioner needs path.format and partition.duration.ms > 0")
     try:

@@ -10,7 +10,9 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -21,31 +23,60 @@ from barnabas.connect.plugins import ConnectError
 
 Encoder = Callable[[Records], Any]  # numpy array of texts
 Extractor = Callable[[Records], Any]  # numpy array of int64 in milliseconds
+EPOCH, LOCAL_EPOCH = datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 1)
+MS = timedelta(milliseconds=1)
+QUARTER_MS = 900_000
 DAILY, HOURLY = "'year'=YYYY/'month'=MM/'day'=dd", "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
-HOUR_MS = 3_600_000
-LETTERS = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S", "D": "%j"}
+SEGMENT_BYTES_MAX = 255  # of most file systems, and of HDFS
+WORDS = {"E": "%a %A", "M": "%b %B"}  # short and long
+NUMBERS = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "D": "%j", "H": "%H", "h": "%I", "m": "%M", "s": "%S",
+           "x": "%G", "w": "%V", "e": "%u"}  # fmt: skip
+Piece = Callable[[datetime], str]
 
 
-def translated(pattern: str) -> str:
-    """Joda's letters as strftime's: quotes are literal, other letters must be known."""
-    found, rest = [], pattern
+def translated(pattern: str) -> tuple[Piece, ...]:
+    """Joda's pattern as functions of a local time: quotes are literal, other letters must be known."""
+    found: list[Piece] = []
+    rest = pattern
     while rest:
         if rest[0] == "'":
             literal, _, rest = rest[1:].partition("'")
-            found.append((literal or "'").replace("%", "%%"))
+            found.append(partial(same, literal or "'"))
         elif rest[0].isalpha():
             run = re.match(rf"{rest[0]}+", rest)
             assert run is not None
-            if rest[0] not in LETTERS:
-                raise ValueError(
-                    f"the letter {rest[0]!r} of {pattern!r} is none of {', '.join(LETTERS)}; quote texts"
-                )
-            found.append(LETTERS[rest[0]])
+            found.append(piece_of(rest[0], len(run[0]), pattern))
             rest = rest[run.end() :]
         else:
-            found.append(rest[0].replace("%", "%%"))
+            found.append(partial(same, rest[0]))
             rest = rest[1:]
-    return "".join(found)
+    return tuple(found)
+
+
+def same(text: str, _: datetime) -> str:
+    return text
+
+
+def shown(form: str, at: datetime) -> str:
+    return at.strftime(form)
+
+
+def piece_of(letter: str, count: int, pattern: str) -> Piece:
+    """One field of a pattern: numbers have at least so many digits, words are short up to three letters."""
+    if letter in WORDS and (letter == "E" or count > 2):
+        short, long = WORDS[letter].split()
+        return partial(shown, short if count < 4 else long)
+    if letter == "a":
+        return partial(shown, "%p")
+    if letter == "S":
+        return lambda at: f"{at.microsecond:06d}".ljust(count, "0")[:count]
+    if letter not in NUMBERS:
+        known = ", ".join(sorted({*NUMBERS, *WORDS, "S", "a"}))
+        raise ValueError(f"the letter {letter!r} of {pattern!r} is none of {known}; quote texts")
+    form = NUMBERS[letter]
+    if letter in "Yyx" and count == 2:
+        return lambda at: f"{int(at.strftime(form)) % 100:02d}"
+    return lambda at: f"{int(at.strftime(form)):0{count}d}"
 
 
 def by_kafka_partition(records: Records) -> Any:
@@ -57,28 +88,48 @@ class ByFields:
     names: tuple[str, ...]
 
     def __call__(self, records: Records) -> Any:
-        columns = [[f"{name}={plain(one)}" for one in field_of(records, name)] for name in self.names]
-        return np.array(["/".join(each) for each in zip(*columns, strict=True)], dtype=object)
+        columns = [[f"{name}={text_of(one)}" for one in field_of(records, name)] for name in self.names]
+        return np.array([checked_folder("/".join(each)) for each in zip(*columns, strict=True)], dtype=object)
+
+
+def text_of(value: Any) -> str:
+    """A value in the name of a folder, as Java writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(plain(value))
+
+
+def checked_folder(folder: str) -> str:
+    """Refuse folders that values would lead out of their topic, and those that no store takes."""
+    for each in folder.split("/"):
+        if each in ("", ".", "..") or len(each.encode()) > SEGMENT_BYTES_MAX or not each.isprintable():
+            raise ConnectError(
+                f"{folder[:300]!r} is no name of a folder: a part of it is empty, . or .., has signs that"
+                f" cannot be shown, or more than {SEGMENT_BYTES_MAX} bytes"
+            )
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    form: str  # of strftime
+    pieces: tuple[Piece, ...]
     zone: tzinfo
     duration_ms: int
     extract: Extractor
 
     def __call__(self, records: Records) -> Any:
-        periods = self.extract(records) // self.duration_ms
-        unique, codes = np.unique(periods, return_inverse=True)
-        return np.array([self._text(int(each)) for each in unique], dtype=object)[codes]
+        span = gcd(self.duration_ms, QUARTER_MS)  # zones lie quarters of an hour apart
+        unique, codes = np.unique(self.extract(records) // span, return_inverse=True)
+        return np.array([self._text(int(each) * span) for each in unique], dtype=object)[codes]
 
-    def _text(self, period: int) -> str:
-        return (
-            datetime.fromtimestamp(period * self.duration_ms / 1000, UTC)
-            .astimezone(self.zone)
-            .strftime(self.form)
-        )
+    def _text(self, at_ms: int) -> str:
+        """The folder of a time: that of the beginning of its period, which is counted in local time."""
+        try:
+            local = (EPOCH + at_ms * MS).astimezone(self.zone).replace(tzinfo=None)
+        except OverflowError:
+            raise ConnectError(f"the time {at_ms} is no year that a folder can have: milliseconds?") from None
+        start = LOCAL_EPOCH + (local - LOCAL_EPOCH) // MS // self.duration_ms * self.duration_ms * MS
+        return "".join(each(start) for each in self.pieces)
 
 
 def wall_clock(records: Records) -> Any:
@@ -107,7 +158,7 @@ class FieldTime:
             except ValueError:
                 pass
         if isinstance(value, datetime):
-            return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
+            return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH) // MS
         raise ConnectError(
             f"timestamp.field {self.name!r}: {value!r} is neither milliseconds nor a time in ISO form"
         )

@@ -43,7 +43,8 @@ http.headers.content.type http.headers.additional oauth2.access.token.url oauth2
 oauth2.client.secret oauth2.client.authorization.mode oauth2.client.scope oauth2.response.token.property
 batching.enabled batch.max.size batch.prefix batch.suffix batch.separator kafka.retry.backoff.ms max.retries
 retry.backoff.ms http.timeout decimal.format http.ssl.trust.all.certs""",
-    HttpSourceConnector: f"""{LICENCE} {HTTP} url topic.name.pattern http.request.method http.request.headers
+    HttpSourceConnector: f"""{LICENCE} {HTTP} url topic.name.pattern entity.names http.request.method
+http.request.headers
 http.request.headers.separator http.request.sensitive.headers http.request.parameters
 http.request.parameters.separator http.request.body http.offset.mode http.initial.offset
 http.response.data.json.pointer http.offset.json.pointer http.next.page.json.pointer request.interval.ms

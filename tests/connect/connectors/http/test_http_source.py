@@ -202,7 +202,7 @@ def test_settings_of_several_apis_are_checked() -> None:
     assert list(errors(api2_topics="")) == ["api2.topics"]
     assert list(errors(api2_http_api_path="/a")) == ["api2.http.api.path"]
     assert list(errors(api1_http_offset_mode="BY_MOON")) == ["api1.http.offset.mode"]
-    assert list(errors(api1_http_request_parameters="a=b")) == ["url"]
+    assert list(errors(api1_http_offset_mode="CURSOR_PAGINATION")) == ["http.next.page.json.pointer"]
     assert "url" in HttpSourceConnector().check({"topic": "t"})
 
 
@@ -217,7 +217,9 @@ def test_pointers_and_links() -> None:
 
 def test_settings_that_cannot_page_are_refused() -> None:
     check = HttpSourceConnector().check
-    assert "url" in check({"url": "http://x", "topic": "t"})
+    assert check({"url": "http://x", "topic": "t"}) == {}
+    chained = {"http.offset.mode": "CHAINING", "http.offset.json.pointer": "/id"}
+    assert "url" in check({"url": "http://x", "topic": "t", **chained})
     assert "http.offset.json.pointer" in check(
         {"url": "http://x", "topic": "t", "http.offset.mode": "chaining"}
     )
@@ -252,3 +254,51 @@ def test_the_record_at_the_initial_offset_is_read() -> None:
         }
         assert polled(server.url, offsets, polls=1, **more) == [1, 2, 3]
         assert polled(server.url, offsets, **more) == ROWS_IDS[3:]
+
+
+@pytest.mark.parametrize("place", ["url", "parameters"])
+def test_each_entity_is_read_by_itself(place: str) -> None:
+    def decide(seen: Seen) -> Reply:
+        start = int(seen.query["start"])
+        rows = ROWS if "messages" in (seen.path, seen.query.get("of", ""), seen.path.strip("/")) else ROWS[:4]
+        return Reply(200, rows[start : start + 3])
+
+    with HttpServer(decide) as server:
+        config = {
+            "url": server.url + ("/${entityName}" if place == "url" else ""),
+            "http.request.parameters": "start=${offset}" + ("&of=${entityName}" if place != "url" else ""),
+            "topic.name.pattern": "http-${entityName}",
+            "entity.names": "messages, users",
+            "request.interval.ms": "0",
+        }
+        connector = HttpSourceConnector()
+        assert connector.check(config) == {} and connector.exactly_once_support(config)
+        connector.start(HttpSourceConnector.CONFIG.parse(config), ConnectorContext("c", config))
+        shares = connector.task_configs(3)
+        assert len(shares) == 2 and len(connector.task_configs(1)) == 1
+        offsets, found = Offsets(), dict[str, list[Any]]()
+        for _ in range(2):  # tasks come and go
+            for number, share in enumerate(shares):
+                task = started_source(HttpSourceConnector, share, offsets, number)
+                for _ in range(3):
+                    records = task.poll()
+                    if records is not None:
+                        offsets.store(records)
+                        found.setdefault(records.topics[0].as_py(), []).extend(
+                            row.value["id"] for row in records.rows()
+                        )
+                task.stop()
+        assert found == {"http-messages": ROWS_IDS, "http-users": ROWS_IDS[:4]}
+    del config["entity.names"]
+    assert "entity.names" in HttpSourceConnector().check(config)
+
+
+def test_an_api_without_offsets_is_read_whole_in_each_interval(caplog: pytest.LogCaptureFixture) -> None:
+    with HttpServer(lambda seen: Reply(200, ROWS[:2])) as server:
+        config = {"url": server.url, "topic": "t", "request.interval.ms": "60000"}
+        assert not HttpSourceConnector().exactly_once_support(config)
+        task = started_source(HttpSourceConnector, config, Offsets())
+        first, second = task.poll(), task.poll()
+        task.stop()
+        assert first is not None and len(first) == 2 and second is None and len(server.seen) == 1
+    assert "no request holds ${offset}" in caplog.text

@@ -20,6 +20,7 @@ from barnabas.connect.config import ConfigDef, ConfigError, Settings
 from barnabas.connect.connectors.http.logins import login_of
 from barnabas.connect.connectors.http.paging import Page, Place, Plan, new_rows, next_place, page_of
 from barnabas.connect.connectors.http.source_settings import (
+    ENTITY,
     NUMBER,
     SHARE,
     apis_of,
@@ -43,10 +44,17 @@ class ApiReader:
         self._plan: Plan = plan_of(settings)
         self._client = client_of(settings)
         self._partition = {"url": self._plan.url}
+        if entity := settings.raw.get(ENTITY):
+            self._partition["entity"] = entity
         stored = context.offsets.read([self._partition])[0]
         self._place = Place(self._plan.first) if stored is None else Place.of_offset(stored)
         self._has_read = stored is not None
         self.not_before = 0.0  # the time of the next request
+        if self._plan.mode == "SIMPLE_INCREMENTING" and self._plan.is_fixed:
+            log.warning(
+                "%s-%d reads all records of %s again and again: no request holds ${offset}",
+                context.connector, context.task, shown(self._plan.url),
+            )  # fmt: skip
         self._failures = 0
 
     def read(self) -> Records | None:
@@ -191,5 +199,8 @@ class HttpSourceConnector(Connector):
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """A page that is read again gives the same records only where its place names it."""
-        modes = {each.get("http.offset.mode", "").upper() for each in apis_of(config)}
-        return "SNAPSHOT_PAGINATION" not in modes
+        plans = [plan_of(self.CONFIG.parse(each)) for each in apis_of(config)]
+        return not any(
+            each.mode == "SNAPSHOT_PAGINATION" or (each.mode == "SIMPLE_INCREMENTING" and each.is_fixed)
+            for each in plans
+        )

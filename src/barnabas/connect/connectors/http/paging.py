@@ -91,6 +91,12 @@ class Plan:
     goes_on: bool = False  # behind errors
     retried: Callable[[int], bool] = lambda status: status >= 500
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all requests are the same: each gives all records that the API has."""
+        places = (self.url, self.body, *(value for _, value in self.params))
+        return not any(OFFSET in each for each in places)
+
     def request(self, place: Place) -> tuple[str, dict[str, str], bytes | None]:
         """Address, parameters and body of the request at a place."""
         if self.mode == "LINK_PAGINATION" and place.offset:
@@ -155,7 +161,7 @@ def next_place(plan: Plan, at: Place, page: Page) -> tuple[Place, bool]:
     """The place behind a page, and whether nothing more is to be had now."""
     count = len(page.rows)
     if plan.mode == "SIMPLE_INCREMENTING":
-        return Place(str(whole(at.offset) + count)), count == 0
+        return Place(str(whole(at.offset) + count)), count == 0 or plan.is_fixed
     if plan.mode == "CHAINING":
         if not count:
             return at, True

@@ -23,11 +23,15 @@ from barnabas.connect.plugins import ConnectError
 APIS_MAX = 100
 NUMBER = "barnabas.api"  # of one API's settings
 SHARE = "barnabas.apis"  # the numbers of the APIs of a task
+ENTITY, ENTITY_PLACE = "barnabas.entity", "${entityName}"
+OF_ENTITIES = ("topic.name.pattern", "topic", "url", "http.request.parameters", "http.request.body")
 
 
 def apis_of(config: Mapping[str, str]) -> list[dict[str, str]]:
     """The settings of each API: those of all, and in their place those that begin with `api1.` and so on.
-    One that has an `url` is alone."""
+    One that has an `url` is alone, or there is one for each of `entity.names`."""
+    if any(ENTITY_PLACE in (config.get(each) or "") for each in OF_ENTITIES):
+        return shared(config, entities_of(config))
     text = (config.get("apis.num") or "0").strip()
     count = int(text) if text.isdecimal() else 0
     if not count:
@@ -38,7 +42,7 @@ def apis_of(config: Mapping[str, str]) -> list[dict[str, str]]:
     if not base:
         raise ConnectError("http.api.base.url is missing: it begins the addresses of the APIs")
     numbers = [str(number) for number in range(1, min(count, APIS_MAX) + 1)]
-    shared = {name: value for name, value in config.items() if not name.startswith("api")}
+    common = {name: value for name, value in config.items() if not name.startswith("api")}
     found: list[dict[str, str]] = []
     for number in numbers:
         prefix = f"api{number}."
@@ -49,9 +53,28 @@ def apis_of(config: Mapping[str, str]) -> list[dict[str, str]]:
         own |= {"url": base + own["http.api.path"], "topic": own["topics"], NUMBER: number}
         if any(each["url"] == own["url"] for each in found):
             raise ConnectError(f"{prefix}http.api.path is that of another API, whose offsets it would share")
-        found.append({**shared, **own})
-    mine = (config.get(SHARE) or ",".join(numbers)).split(",")
-    return [each for each in found if each[NUMBER] in mine]
+        found.append({**common, **own})
+    return shared(config, found)
+
+
+def shared(config: Mapping[str, str], apis: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The APIs of the task; all, where it is not one of several."""
+    mine = config.get(SHARE)
+    return apis if mine is None else [each for each in apis if each[NUMBER] in mine.split(",")]
+
+
+def entities_of(config: Mapping[str, str]) -> list[dict[str, str]]:
+    """An API for each entity, whose name is filled in."""
+    names = list(dict.fromkeys(filter(None, map(str.strip, (config.get("entity.names") or "").split(",")))))
+    if not names:
+        raise ConnectError(f"entity.names is missing: it has the values of {ENTITY_PLACE}")
+    found: list[dict[str, str]] = []
+    for number, name in enumerate(names, 1):
+        own = {each: config[each].replace(ENTITY_PLACE, name) for each in OF_ENTITIES if each in config}
+        if own.get("url") == config.get("url"):  # offsets are by address: it does not tell entities apart
+            own[ENTITY] = name
+        found.append({**config, **own, NUMBER: str(number)})
+    return found
 
 
 def definitions() -> ConfigDef:
@@ -61,7 +84,9 @@ def definitions() -> ConfigDef:
         .define("http.api.base.url", "STRING", "", "HIGH", "The beginning of the addresses of several APIs.")
         .define("apis.num", "INT", 0, "HIGH", "How many APIs there are: api1.http.api.path and so on.",
                 validator=between(0, APIS_MAX))
-        .define("topic.name.pattern", "STRING", "", "HIGH", "The topic.")
+        .define("entity.names", "LIST", "", "HIGH",
+                "Values of ${entityName} in url, topic, parameters and body: each is read by itself.")
+        .define("topic.name.pattern", "STRING", "", "HIGH", "The topic; ${entityName} is filled in.")
         .define("topic", "STRING", "", "HIGH", "The same as topic.name.pattern.")
         .define("http.request.method", "STRING", "GET", "HIGH", "The method.",
                 validator=one_of_any_case("GET", "POST"))
@@ -146,10 +171,7 @@ def plan_of(settings: Settings) -> Plan:
         goes_on=settings.text("behavior.on.error").lower() == "ignore",
         retried=status_codes(settings.text("retry.on.status.codes")),
     )
-    places = (plan.url, plan.body, *(value for _, value in plan.params))
-    if mode in ("SIMPLE_INCREMENTING", "CHAINING", "CURSOR_PAGINATION") and not any(
-        OFFSET in p for p in places
-    ):
+    if mode in ("CHAINING", "CURSOR_PAGINATION") and plan.is_fixed:
         raise ConnectError(
             f"url: no request holds {OFFSET}, so that each would give the same page: put it into url,"
             " http.request.parameters or http.request.body"

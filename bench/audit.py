@@ -38,7 +38,7 @@ HEADS = ("row", "counts", "value", "of off", "processor time a request, µs", "t
 def alone(console: Console) -> None:
     """The processor time to count one batch, without a broker."""
     table = Table(title="counting of one batch, without a broker")
-    for head in ("batch", "headers, µs", "records, µs"):
+    for head in ("batch", "headers, µs", "records, µs", "contents, µs"):
         table.add_column(head, justify="left" if head == "batch" else "right")
     for name, batch in batches().items():
         number = max(1, RECORDS_ALONE // BatchHeader(batch).record_count)

@@ -17,11 +17,12 @@ from barnabas.audit.core.batch_counts import BatchCounts, Disorder, Opens
 from barnabas.audit.core.buckets import bucket_of
 from barnabas.audit.core.contents import content_of
 from barnabas.audit.core.messages import Tally
+from barnabas.broker.audit.log_counts import count_slice
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.topology import TopicPartition
-from barnabas.records.batch import BatchHeader
+from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader, assign
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch
 from barnabas.testing import Broker
@@ -333,3 +334,37 @@ def test_a_partition_with_more_than_one_message_counts_is_caught_up_with_at_once
         broker.create_topic("orders", 1)
         produce(broker, "orders", [T0] * 20_000, **{"batch.size": 1_000})
         wait_for_counts(broker.bootstrap, "orders", "cluster", {T0: 20_000})
+
+
+class CountedReads:
+    """A slice of a log in memory."""
+
+    def __init__(self, log: bytes) -> None:
+        self.log = log
+        self.sizes: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+    def read_part(self, start: int, count: int) -> bytes:
+        self.sizes.append(count)
+        return self.log[start : start + count]
+
+
+def test_headers_of_large_batches_are_read_alone_and_a_pause_comes_with_a_hundred_of_them() -> None:
+    """A pause costs as much processor time as ten headers."""
+    whole, log, batches = (
+        bytes(build_batch([Record(timestamp=T0 + WIDTH // 2, value=bytes(9_000))])),
+        b"",
+        400,
+    )
+    for number in range(batches):
+        batch = bytearray(whole)
+        assign(batch, 0, number, 0)
+        log += batch
+    reads, pauses = CountedReads(log), list[None]()
+    counts = BatchCounts(0, WIDTH, T0)
+    count_slice(reads, counts, (), lambda: pauses.append(None))  # type: ignore[arg-type]
+    assert counts.entries(0)[0].tally == Tally(batches)
+    assert len(pauses) == 3
+    assert sum(reads.sizes) < 2 * batches * BATCH_OVERHEAD

@@ -25,22 +25,24 @@ class Counts:
 
     def __init__(self) -> None:
         self.ledger = Ledger(keep_ms=2**60)
-        self._ends: dict[tuple[str, int], int] = {}
+        self._ends: dict[tuple[str, int], int] = {}  # by log and partition
         self._sessions = 0
 
     def log(
         self, count: int, *, tier: str = "cluster", partition: int = 0, arrived: int = T0 + 10_000,
         bucket: int = T0, width: int = WIDTH, topic: str = "orders", is_compacted: bool = False,
-        aborted: int = 0, **others: int,
+        aborted: int = 0, topic_id: str = "", **others: int,
     ) -> None:  # fmt: skip
         """A broker counts the next records of a partition."""
-        start = self._ends.get((tier, partition), 0)
-        end = self._ends[tier, partition] = start + count + aborted
+        place = (tier + topic_id, partition)
+        start = self._ends.get(place, 0)
+        end = self._ends[place] = start + count + aborted
         entry = Entry(bucket, Tally(count, 0, aborted, **others), partition, first=start)
+        stream = f"{tier}{topic_id}-{partition}"
         self.ledger.apply(
             CountMessage(
-                tier, topic, "broker-1", f"{tier}-{partition}", StreamKind.OFFSETS, start, end, arrived,
-                (entry,), width, is_compacted=is_compacted,
+                tier, topic, "broker-1", stream, StreamKind.OFFSETS, start, end, arrived, (entry,), width,
+                is_compacted=is_compacted,
             ),
             arrived,
         )  # fmt: skip
@@ -254,6 +256,16 @@ def test_a_client_that_was_killed_a_few_minutes_ago_makes_its_counts_uncertain(t
         )  # fmt: skip
     [row] = [row for row in told.report(END + 601_000).rows if row.tier == "consumer/a"]
     assert row.verdict.state is State.UNCERTAIN
+
+
+def test_records_of_a_topic_that_was_deleted_are_not_missing_behind_it(told: Counts) -> None:
+    told.log(100, arrived=T0 + 10_000)
+    told.log(40, arrived=T0 + 60_000, topic_id="again")
+    told.client("consumer/new", 40, first=0, arrived=T0 + 61_000)
+    assert told.row("consumer/new").verdict.state is State.UNCERTAIN
+    told.log(10, bucket=END, arrived=END + 1, topic_id="again")
+    told.client("consumer/new", 9, first=40, bucket=END, arrived=END + 1)
+    assert told.row("consumer/new", END).verdict.state is State.MISSING
 
 
 def test_a_message_that_was_on_its_way_for_long_says_nothing_of_its_hosts_clock(told: Counts) -> None:

@@ -6,13 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.audit.core.buckets import NO_TIME, bucket_of
 from barnabas.audit.core.delays import Delays
 from barnabas.audit.core.ledger import Applied, Ledger
-from barnabas.audit.core.messages import CountMessage, Entry, StreamKind, Tally
+from barnabas.audit.core.messages import (
+    CountMessage,
+    Entry,
+    MessageError,
+    StreamKind,
+    Tally,
+    encode,
+)
 from barnabas.audit.core.partial import dump, merge
 from barnabas.audit.counters.counted_ranges import CountedRanges
 
@@ -200,3 +208,29 @@ def test_a_bucket_begins_at_a_multiple_of_its_width_and_holds_its_timestamp(time
         assert bucket == NO_TIME
     else:
         assert bucket % width == 0 and bucket <= time_ms < bucket + width
+
+
+@given(
+    st.sampled_from(["cluster", "mirror/dc2"]),
+    st.text(max_size=5).filter(str.isprintable),
+    st.sampled_from(StreamKind),
+    st.integers(0, 2**40),
+    st.integers(1, 5),
+    st.integers(-1, 9),
+    st.sampled_from([-1, -1, 3]),
+)
+def test_ranges_are_the_same_from_bytes_and_from_messages(
+    tier: str, name: str, kind: StreamKind, start: int, size: int, epoch: int, correction: int
+) -> None:
+    entry = Entry(0, Tally(5), 0)
+    sent = CountMessage(
+        tier, "orders", "b1", f"log{name}", kind, start, start + size, 0, (entry,), 600_000, name,
+        epoch=epoch, correction=correction,
+    )  # fmt: skip
+    decoded, seen = CountedRanges("cluster"), CountedRanges("cluster")
+    for _ in range(2):
+        decoded.note(sent)
+        seen.see(encode(sent))
+    assert decoded.streams == seen.streams
+    with pytest.raises(MessageError):
+        seen.see(b"{}")

@@ -94,7 +94,7 @@ class RemoteCounter:
         """Count everything that is committed now. Returns the number of records that were new."""
         await ensure_topic(self._audited, self._audit_topic)
         ranges = self._counted_ranges
-        await self._reader.catch_up(ranges.note)
+        await self._reader.catch_up_with(ranges.see)
         self._cluster_id = (await Admin(self._counted).describe_cluster()).cluster_id or ""
         places = await self._places()
         starts = await self._offsets(places, OffsetSpec.EARLIEST)

@@ -2,7 +2,8 @@
 
 In: a ledger, a tier and its references in one bucket. Out: `Doubts`. A counter died before it told its last
 counts; a tier began to count while records were passing already; an acknowledgement never came, and the
-record may be stored all the same; older count messages are deleted; the log is compacted. None of these is a
+record may be stored all the same; older count messages are deleted; the topic was deleted and made again;
+the log is compacted. None of these is a
 loss or a duplicate. Asked only where there is a difference.
 Does not know: rules, states.
 """
@@ -41,8 +42,12 @@ class Compared:
         before += sum(cell.total.failed for cell in cells)
         if any(began_later(ledger, name, self.source, self.cell) for name in names):
             before = UNKNOWN
+        was_deleted = any(
+            cell is not None and cell.first_ms < ledger.remade_ms(name, self.source)
+            for name, cell in self.references
+        )
         return Doubts(
-            self._untold(self.tier, self.topic),
+            UNKNOWN if was_deleted else self._untold(self.tier, self.topic),
             min(before, UNKNOWN),
             self._unseen(),
             any(ledger.compacted.get((name, self.source), False) for name in names)

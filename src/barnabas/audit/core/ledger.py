@@ -31,6 +31,7 @@ SLOT_MS = 10_000  # of arrivals
 SLOTS_MAX = 64
 ARRIVALS_KEPT_MS = 86_400_000
 SHARES_ALL_MAX = 2_000_000  # of all cells
+TOPIC_IDS_MAX = 100  # of one name
 NEVER = 2**62
 UNKNOWN = 2**62
 LOGS = frozenset({PRODUCER, CLUSTER, MIRROR})  # tiers that write the log, or are it
@@ -208,6 +209,8 @@ class Ledger:
         self.totals: dict[tuple[str, str], int] = {}  # by tier and topic: all records that were ever counted
         self.beginnings: dict[tuple[str, str], Beginning] = {}  # by tier and topic
         self.compacted: dict[tuple[str, str], bool] = {}  # by tier and topic: the log keeps the last of a key
+        # By tier and topic: the ids that the topic had, with the first arrival of counts of each.
+        self.topic_ids: dict[tuple[str, str], dict[str, int]] = {}
         self.widths_ms: dict[str, int] = {}  # by topic
         self.since_ms = 0  # older count messages are deleted
         self.repeated = 0
@@ -340,6 +343,7 @@ class Ledger:
     def _note_beginning(self, message: CountMessage, arrived_ms: int) -> None:
         if message.kind is StreamKind.OFFSETS and kind_of(message.tier) in LOGS:
             self.compacted[message.tier, message.topic] = message.is_compacted
+            self.note_topic_id((message.tier, message.topic), message.stream.rpartition("-")[0], arrived_ms)
         if not message.entries or message.is_correction:
             return
         found = self.beginnings.setdefault((message.tier, message.topic), Beginning())
@@ -350,6 +354,16 @@ class Ledger:
                 offset = message.start if message.kind is StreamKind.OFFSETS else entry.first
                 if offset != NO_OFFSET and entry.partition != NO_PARTITION:
                     found.note(entry.partition, offset)
+
+    def note_topic_id(self, place: tuple[str, str], topic_id: str, arrived_ms: int) -> None:
+        known = self.topic_ids.setdefault(place, {})
+        if topic_id in known or len(known) < TOPIC_IDS_MAX:
+            known[topic_id] = min(known.get(topic_id, NEVER), arrived_ms)
+
+    def remade_ms(self, tier: str, topic: str) -> int:
+        """When the last topic of this name was counted first, if there was one before; 0 if not."""
+        known = self.topic_ids.get((tier, topic), {})
+        return max(known.values()) if len(known) > 1 else 0
 
     def _note_session(self, message: CountMessage, arrived_ms: int) -> None:
         key = (message.tier, message.stream)

@@ -51,6 +51,7 @@ def dump(ledger: Ledger) -> str:
                 [*place, each.since_ms, list(each.offsets.items()), each.sees_aborted]
                 for place, each in ledger.beginnings.items()
             ],
+            "topic_ids": [[*place, list(ids.items())] for place, ids in ledger.topic_ids.items()],
             "compacted": [[*place, is_compacted] for place, is_compacted in ledger.compacted.items()],
             "gaps": list(ledger.gaps()),
         }
@@ -82,6 +83,9 @@ def merge(ledger: Ledger, text: str) -> None:
         found.since_ms = min(found.since_ms, since_ms)
         for partition, offset in offsets:
             found.note(partition, offset)
+    for tier, topic, ids in body["topic_ids"]:
+        for topic_id, arrived_ms in ids:
+            ledger.note_topic_id((tier, topic), topic_id, arrived_ms)
     for tier, topic, is_compacted in body["compacted"]:
         ledger.compacted[tier, topic] = is_compacted
     for tier, stream, host, seen_ms, interval_ms, is_closed, messages, topics in body["sessions"]:

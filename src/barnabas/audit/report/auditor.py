@@ -13,10 +13,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from barnabas.audit.core.ledger import Ledger
+from barnabas.audit.core.ledger import KEEP_MS, Ledger
+from barnabas.audit.core.messages import CountMessage
 from barnabas.audit.core.report import Report, Row, Rules, make_report
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, ensure_topic
 from barnabas.audit.counters.audit_topic_reader import AuditTopicReader
+from barnabas.audit.report.broker_time import BrokerTime
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
@@ -50,29 +52,36 @@ class Auditor:
         topic: str = AUDIT_TOPIC,
         rules: Rules | None = None,
         *,
+        history_ms: int = KEEP_MS,
         now_ms: Callable[[], int] = system_ms,
     ) -> None:
         self.rules = rules or Rules()
-        self.ledger = Ledger()
+        self.ledger = Ledger(keep_ms=history_ms)
         self.last: Report | None = None
         self.problem = ""  # why there is no newer report
         self.cluster = cluster
         self._topic = topic
-        self._reader = AuditTopicReader(cluster, topic)
+        self._reader = AuditTopicReader(cluster, topic, from_ms=now_ms() - history_ms)
         self._now_ms = now_ms
+        self._time = BrokerTime()
         self._alarms: dict[AlarmKey, AlarmChange] = {}
         self._followers: set[asyncio.Queue[AlarmChange]] = set()
 
     async def refresh(self) -> Report:
         """Read what is new in the audit topic, and make the next report."""
         await ensure_topic(self.cluster, self._topic)
-        await self._reader.catch_up(self.ledger.apply)
+        looked_ms = self._now_ms()
+        await self._reader.catch_up(self._apply)
         self.ledger.since_ms = self._reader.since_ms
-        now_ms = self._now_ms()
+        now_ms = self._time.time_ms(looked_ms, self._now_ms())
         self.ledger.forget_before(now_ms)
         self.last = await asyncio.to_thread(make_report, self.ledger, self.rules, now_ms)
         self._note_alarms(self.last)
         return self.last
+
+    def _apply(self, message: CountMessage, arrived_ms: int) -> None:
+        self._time.saw(arrived_ms)
+        self.ledger.apply(message, arrived_ms)
 
     async def run(self, interval_s: float) -> None:
         """Make a report every so often, for ever."""
@@ -94,7 +103,7 @@ class Auditor:
         """A sentence while there is no report, or none of late."""
         if self.last is None:
             return f"there is no report: {self.problem}" if self.problem else "the first report is being made"
-        age_s = (self._now_ms() - self.last.time_ms) / 1000
+        age_s = (self._now_ms() - self._time.ahead_ms - self.last.time_ms) / 1000
         if age_s <= REPORTS_MISSED_MAX * interval_s + REPORT_S_MAX:
             return None
         return f"the last report is {age_s:.0f} s old: {self.problem or 'the next one does not end'}"

@@ -47,7 +47,7 @@ def service(settings: ServiceSettings) -> Service:
     except (ValueError, OSError) as error:
         raise SettingsError(str(error)) from None
     cluster = Cluster(bootstrap, client_id="barnabas-audit", security=client_security(properties))
-    auditor = Auditor(cluster, settings["audit.topic"], rules)
+    auditor = Auditor(cluster, settings["audit.topic"], rules, history_ms=settings["history.ms"])
     return AuditService(auditor, settings["report.interval.ms"] / 1000).service()
 
 

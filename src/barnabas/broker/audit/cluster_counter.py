@@ -116,7 +116,7 @@ class ClusterCounter:
         self._next = {key: offset for key, offset in self._next.items() if key in led}
         self._disorders = {key: each for key, each in self._disorders.items() if key in led}
         if led.keys() - self._next.keys():
-            await reader.catch_up(counted.note)
+            await reader.catch_up_with(counted.see)
         waiting: list[tuple[Led, CountMessage]] = []
         for key, partition in led.items():
             try:

@@ -23,6 +23,7 @@ SLICE_BYTES = 8 * 1024 * 1024
 CHUNK_BYTES = 4096
 CHUNK_BYTES_MAX = 64 * 1024
 BATCHES_MANY = 8  # of one chunk
+BATCHES_A_PAUSE = 100  # a fifth of a millisecond; a pause costs as much as some batches
 
 
 def count_log(
@@ -51,13 +52,18 @@ def count_slice(
     chunk, chunk_at = b"", 0
     position, length = 0, len(found)
     chunk_bytes, batches_before = CHUNK_BYTES, counts.batches
+    pause_at, opened_before = counts.batches + BATCHES_A_PAUSE, counts.opened
     while position + BATCH_OVERHEAD <= length and not counts.is_full:
         at = position - chunk_at
         if at + BATCH_OVERHEAD > len(chunk):
-            pause()
+            if counts.batches >= pause_at or counts.opened > opened_before:
+                pause()
+                pause_at, opened_before = counts.batches + BATCHES_A_PAUSE, counts.opened
             # Small batches lie side by side: many headers come with one read. Large ones are skipped.
-            has_many = counts.batches - batches_before > BATCHES_MANY
-            chunk_bytes = min(4 * chunk_bytes, CHUNK_BYTES_MAX) if has_many else CHUNK_BYTES
+            if counts.batches - batches_before > BATCHES_MANY:
+                chunk_bytes = min(4 * chunk_bytes, CHUNK_BYTES_MAX)
+            else:
+                chunk_bytes = BATCH_OVERHEAD if at > CHUNK_BYTES else CHUNK_BYTES
             chunk, chunk_at, at = found.read_part(position, chunk_bytes), position, 0
             batches_before = counts.batches
             if len(chunk) < BATCH_OVERHEAD:

@@ -17,6 +17,8 @@ SETTINGS: tuple[Row, ...] = (
      "The topic with the counts."),
     ("report.interval.ms", "int", 600_000, "[100,...]",
      "How often a report is made."),
+    ("history.ms", "long", 604_800_000, "[3600000,...]",
+     "The service reads the messages of this time when it starts, and keeps buckets for as long."),
     ("rules.file", "string", "", "",
      "YAML file that says which tiers belong together, and how long records may take."),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,9 @@ from confluent_kafka import Producer
 from pyspark.sql import functions as F
 
 from audit.conftest import COUNTS
-from audit.counted import LATER, T0, WIDTH, counts, ledger_of, wait_for_counts
+from audit.counted import T0, WIDTH, counts, ledger_of, wait_for_counts
 from barnabas.audit.core.report import Report, Rules, make_report
+from barnabas.audit.core.verdicts import PATIENCE_MS
 from barnabas.pipeline import Audit, Pipeline, in_range
 from barnabas.pipeline.ingest import zone_audit, zone_writer
 from barnabas.pipeline.ingest.judging.parsed_batch import ROWS_ON_DRIVER_MAX
@@ -75,7 +77,9 @@ def send(counting: Broker, topic: str) -> Send:
 
 
 def report(counting: Broker, topic: str) -> Report:
-    return make_report(ledger_of(counting.bootstrap), Rules(), LATER, topic=topic)
+    """What the audit says when the patience after the last count is over, too."""
+    now_ms = int(time.time() * 1000) + 2 * PATIENCE_MS
+    return make_report(ledger_of(counting.bootstrap), Rules(), now_ms, topic=topic)
 
 
 def sums(counting: Broker, topic: str, tier: str) -> tuple[int, int]:

@@ -29,8 +29,11 @@ class Partitions:
 
 
 def context_of() -> Any:
-    metrics = SimpleNamespace(topic=lambda name: SimpleNamespace(failed_fetch_requests=0))
-    broker = SimpleNamespace(fetch_bytes_max=1 << 20, partitions=Partitions(), metrics=metrics)
+    broker = SimpleNamespace(
+        fetch_bytes_max=1 << 20,
+        partitions=Partitions(),
+        image=SimpleNamespace(topics=SimpleNamespace(by_name={})),
+    )
     return SimpleNamespace(broker=broker, version=VERSION)
 
 

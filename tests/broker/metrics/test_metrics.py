@@ -100,7 +100,7 @@ def test_errors_show_by_name_and_writes_that_succeeded_count_as_none() -> None:
     metrics.api(ApiKey.HEARTBEAT, 4).count_error(25, 2)
     metrics.api(ApiKey.PRODUCE, 9).count_error(10)
     topic = metrics.topic("t")
-    topic.produce_requests, topic.failed_produce_requests = 7, 1
+    topic.produce_requests, topic.refused_produce_requests = 7, 1
     samples = scrape(metrics)
     name = "kafka_network_requestmetrics_errors_total"
     assert value(samples, name, request="Heartbeat", error="NONE") == 1

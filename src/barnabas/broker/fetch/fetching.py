@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from barnabas.broker.api.deferred import Deferred, Response
-from barnabas.broker.fetch.partition_data import refused
+from barnabas.broker.fetch.partition_data import USUAL_ERRORS, refused
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 
@@ -133,7 +133,7 @@ class Fetching:
         """End `watch_session`."""
 
     def count(self, partition: Partition, size: int) -> None:
-        """Count the bytes of a partition that are sent."""
+        """Count the fetch of a partition, and the bytes that are sent."""
         raise NotImplementedError
 
     # -- responding and waiting ---------------------------------------------------------------------
@@ -254,6 +254,9 @@ class Fetching:
         """Put the results that the session has not sent yet into the topics of a response."""
         session = self.session
         for asked, data in results:
+            partition: Partition | None = asked.attachment
+            if partition is not None:
+                self.count(partition, len(data.records or b""))
             if not session.include(asked, data):
                 continue
             key = asked.topic or asked.topic_id
@@ -261,9 +264,6 @@ class Fetching:
             if topic is None:
                 topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
             topic.partitions.append(data)
-            partition: Partition | None = asked.attachment
-            if partition is not None:
-                self.count(partition, len(data.records or b""))
 
     def response_of(self, topics: Topics) -> FetchResponse:
         return FetchResponse(session_id=self.session.session_id, responses=list(topics.values()))
@@ -271,16 +271,15 @@ class Fetching:
     def refuse(self, asked: SessionPartition, error: KafkaError) -> Topic.PartitionData:
         """The error of a partition that cannot be read. It names the current leader, so that the client needs
         no metadata request (KIP-951)."""
-        broker = self.broker
-        broker.metrics.named_topic(asked.topic, broker.image.topics.by_name).failed_fetch_requests += 1
+        topics = self.broker.image.topics
+        topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
+        found = topic.partitions.get(asked.index) if topic is not None else None
+        if topic is not None and found is not None:
+            metrics = self.broker.metrics.topic(topic.name)
+            metrics.fetch_requests += not self.is_follower
+            metrics.failed_fetch_requests += error.code not in USUAL_ERRORS
         asked.attachment = None
         data = refused(asked.index, error)
-        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
-            topics = self.broker.image.topics
-            topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
-            found = topic.partitions.get(asked.index) if topic is not None else None
-            if found is not None:
-                data.current_leader = LeaderIdAndEpoch(
-                    leader_id=found.leader, leader_epoch=found.leader_epoch
-                )
+        if found is not None and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
+            data.current_leader = LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
         return data

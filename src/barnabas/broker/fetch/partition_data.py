@@ -96,6 +96,19 @@ def divergence(partition: Partition, asked: Asked) -> PartitionData.EpochEndOffs
 
 
 NOT_KNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+USUAL_ERRORS = frozenset(
+    {
+        *NOT_KNOWN,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""Apache Kafka counts a fetch that ends with one of them, but not as failed."""
 """The topic or partition does not exist, so a fetch cannot wait for it."""
 
 

@@ -31,6 +31,8 @@ from barnabas.security.acls.vocabulary import Operation
 
 if TYPE_CHECKING:
     from barnabas.broker.access.rights import Rights
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.metrics.counters import TopicMetrics
     from barnabas.protocol.produce_layout import Placed
 
 Topic = ProduceResponse.TopicProduceResponse
@@ -255,7 +257,10 @@ def append_validated(
                     if refusal is not None:
                         return refuse_all(request, context, refusal)
                 failed = True
-                results.append(refused(given.index, error, context, data.name, data.topic_id))
+                result = refused(given.index, error, context, data.name, data.topic_id)
+                if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+                    partition.metrics.bytes_rejected += len(given.records or b"")
+                results.append(result)
         if results:
             topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=results))
     if acks == 0:
@@ -334,6 +339,21 @@ def refuse_each(
     return ProduceResponse(responses=topics)
 
 
+USUAL_ERRORS = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""Apache Kafka counts a write that ends with one of them, but not as failed."""
+BEFORE_THE_LOG = frozenset({ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+"""Errors of writes that are not counted."""
 REFUSALS = {
     ErrorCode.CORRUPT_MESSAGE: "invalid_crc_records",
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "invalid_magic_records",
@@ -342,15 +362,26 @@ REFUSALS = {
 """Counters of `TopicMetrics`, by the error of a batch that they count."""
 
 
+def counters_of(index: int, error: KafkaError, broker: Broker, topic: str, topic_id: bytes) -> TopicMetrics:
+    """Count a refused write to a partition. Returns the counters of its topic."""
+    topics = broker.image.topics
+    known = topics.by_name.get(topic) if topic else topics.by_id.get(topic_id)
+    metrics = broker.metrics.named_topic(known.name if known is not None else topic, topics.by_name)
+    is_counted = error.code not in BEFORE_THE_LOG and not isinstance(error, NotVerified)
+    if known is not None and index in known.partitions and is_counted:
+        metrics.produce_requests += 1
+        metrics.refused_produce_requests += 1
+        metrics.failed_produce_requests += error.code not in USUAL_ERRORS
+    return metrics
+
+
 def refused(
     index: int, error: KafkaError, context: RequestContext, topic: str, topic_id: bytes
 ) -> PartitionResponse:
     result = PartitionResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=error.message or None
     )
-    broker = context.broker
-    metrics = broker.metrics.named_topic(topic, broker.image.topics.by_name)
-    metrics.failed_produce_requests += 1
+    metrics = counters_of(index, error, context.broker, topic, topic_id)
     counter = REFUSALS.get(error.code)
     if counter is not None:
         setattr(metrics, counter, getattr(metrics, counter) + 1)

@@ -154,6 +154,7 @@ class TopicMetrics:
         "produce_requests",
         "reassignment_bytes_in",
         "reassignment_bytes_out",
+        "refused_produce_requests",  # of `produce_requests`; Kafka has no metric of them
         "replication_bytes_in",
         "replication_bytes_out",
         "share_acknowledgement_requests",
@@ -177,10 +178,17 @@ class TopicMetrics:
         self.produce_requests = 0
         self.reassignment_bytes_in = 0
         self.reassignment_bytes_out = 0
+        self.refused_produce_requests = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.share_acknowledgement_requests = 0
         self.share_fetch_requests = 0
+
+    def count_produced(self, size: int, records: int) -> None:
+        """Count a batch of a producer or of a coordinator."""
+        self.bytes_in += size
+        self.messages_in += records
+        self.produce_requests += 1
 
     def count_followed(self, size: int, *, is_added: bool) -> None:
         """Count a batch from a leader. `is_added`: a reassignment adds the replica."""

@@ -21,8 +21,14 @@ TOPIC_COUNTERS = {
     "bytes_in": ("BytesInPerSec", "Bytes of records produced."),
     "bytes_out": ("BytesOutPerSec", "Bytes of records fetched."),
     "bytes_rejected": ("BytesRejectedPerSec", "Bytes of batches refused for their size."),
-    "failed_fetch_requests": ("FailedFetchRequestsPerSec", "Fetches of a partition that failed."),
-    "failed_produce_requests": ("FailedProduceRequestsPerSec", "Writes to a partition that failed."),
+    "failed_fetch_requests": (
+        "FailedFetchRequestsPerSec",
+        "Fetches of a partition that failed for another reason than a wrong offset, epoch or leader.",
+    ),
+    "failed_produce_requests": (
+        "FailedProduceRequestsPerSec",
+        "Writes to a partition that failed for another reason than a wrong leader, size or checksum.",
+    ),
     "failed_share_acknowledgement_requests": (
         "FailedShareAcknowledgementRequestsPerSec",
         "Acknowledgements of a share group that failed.",
@@ -31,7 +37,7 @@ TOPIC_COUNTERS = {
         "FailedShareFetchRequestsPerSec",
         "Fetches of a share group that failed.",
     ),
-    "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition."),
+    "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition by consumers."),
     "invalid_crc_records": ("InvalidMessageCrcRecordsPerSec", "Batches refused for their checksum."),
     "invalid_magic_records": ("InvalidMagicNumberRecordsPerSec", "Batches refused for their format."),
     "invalid_sequence_records": (
@@ -243,4 +249,4 @@ class Metrics:
     def _produced(self) -> int:
         """Writes to partitions that succeeded."""
         counters = [self._no_topic, *self._topics.values()]
-        return sum(each.produce_requests - each.failed_produce_requests for each in counters)
+        return sum(each.produce_requests - each.refused_produce_requests for each in counters)

@@ -152,6 +152,7 @@ class Partition:
         if header.producer_id >= 0:
             duplicate = log.producers.check(header, verification)
             if duplicate is not None:
+                self.metrics.count_produced(len(batch), header.record_count)  # as Apache Kafka does
                 return duplicate.base_offset, duplicate.timestamp
         base_offset = log.end_offset
         header.assign(batch, base_offset, self.leader_epoch)
@@ -165,10 +166,7 @@ class Partition:
         if not self.is_dirty:
             self.is_dirty = True
             self._tick.staged(self)
-        metrics = self.metrics
-        metrics.bytes_in += len(batch)
-        metrics.messages_in += header.record_count
-        metrics.produce_requests += 1
+        self.metrics.count_produced(len(batch), header.record_count)
         return base_offset, header.max_timestamp if header.attributes & APPEND_TIME_FLAG else NO_TIMESTAMP
 
     def prepare_own(self) -> None:
@@ -233,10 +231,7 @@ class Partition:
             self.log.producers.check_coordinator_batch(header, verification)
         header.assign(batch, self.log.end_offset, self.leader_epoch)
         self.log.stage(batch, header, now_ms)
-        metrics = self.metrics
-        metrics.bytes_in += len(batch)
-        metrics.messages_in += header.record_count
-        metrics.produce_requests += 1
+        self.metrics.count_produced(len(batch), header.record_count)
 
     def _not_enough_replicas(self) -> KafkaError:
         return KafkaError(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -237,11 +240,26 @@ def test_weeks_and_eras_are_written_as_java_writes_them() -> None:
     times = pa.array([dt.datetime.fromisoformat(day) for day in printed], pa.timestamp("ms", "UTC"))
     format = DateFormat("G YYYY YY w ww W F LLL")
     assert dict(zip(printed, format.texts(times).to_pylist(), strict=True)) == printed
-    with pytest.raises(ValueError, match="has 'Y': texts cannot be read with it"):
-        format.times(pa.array(["x"]))
     assert DateFormat("yyyy GG").times(pa.array(["2024 AD"]))[0].as_py().year == 2024
     timed = made("TimestampRouter", topic_format="${topic}-${timestamp}", timestamp_format="YYYY-'W'ww")
     assert applied(timed, ["a"], STRING).records.topics.to_pylist() == ["t-7-2024-W09"]
+
+
+def test_dates_of_any_fields_are_read_as_java_reads_them() -> None:
+    """`DatesOracle.java` printed patterns, texts and times; fields contradict each other or are no days."""
+    path = Path(__file__).with_name("dates_of_java.jsonl.gz")
+    wrong = []
+    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+        pattern, text, wanted = json.loads(line)
+        read = DateFormat(pattern).times(pa.array([None, text])).cast(pa.int64()).to_pylist()
+        if read != [None, wanted]:
+            wrong.append((pattern, text, read, wanted))
+    assert not wrong
+
+
+def test_a_day_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="'Xyz' is no day of the week"):
+        DateFormat("E dd MMM yyyy").times(pa.array(["Xyz 05 Jan 2020"]))
 
 
 def test_topics_are_renamed() -> None:

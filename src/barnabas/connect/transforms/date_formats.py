@@ -1,8 +1,8 @@
 """Patterns of Java's SimpleDateFormat in UTC, for whole columns: times to texts and texts to times.
 
-Letters: G y M L d H h k K m s S E a D u z Z X and quoted text, to write also Y w W F: weeks as in the United
-States, from Sunday, where the first one has the first of January. Parsing is lenient as Java's is: a month 13
-is the January after, and text behind the pattern is ignored. Other letters are refused with their name.
+Letters: G y Y M L w W d D F E u H h k K m s S a z Z X and quoted text. Parsing is lenient as Java's is: a
+month 13 is the January after, and text behind the pattern is ignored. Other letters are refused with their
+name.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.connect.transforms.days_of_fields import days
+
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")  # fmt: skip
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KNOWN = "GyYMLwWDdFEuaHkKhmsSzZX"
-WRITTEN = "YwWF"  # letters that texts are not read with
-NUMERIC = "yMdHhkKmsSDu"
+NUMERIC = "yYMwWdDFuHhkKmsS"
 # Arrow writes a time as 2024-01-02 03:04:05.006: where fields of a pattern stand in this text.
 PLACES = {"yyyy": 0, "MM": 5, "dd": 8, "HH": 11, "mm": 14, "ss": 17, "SSS": 20}
 SEPARATORS = {4: "-", 7: "-", 10: " ", 13: ":", 16: ":", 19: "."}
@@ -33,7 +34,6 @@ class DateFormat:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.pieces = list(pieces_of(pattern))
-        self._unread = next((letter for letter, _ in self.pieces if letter and letter in WRITTEN), None)
         self._reader, self._order = self._regex()
         self._cuts = cuts_of(self.pieces)
 
@@ -56,8 +56,6 @@ class DateFormat:
 
     def times(self, texts: Any) -> Any:
         """`timestamp[ms, UTC]` of texts. ValueError names the first text that does not fit."""
-        if self._unread is not None:
-            raise ValueError(f"The pattern {self.pattern} has {self._unread!r}: texts cannot be read with it")
         found = pc.extract_regex(texts, self._reader)
         wrong = pc.and_(found.is_null(), texts.is_valid())
         if pc.any(wrong).as_py():
@@ -239,22 +237,21 @@ def milliseconds(fields: dict[str, Any], count: int, pieces: list[tuple[str | No
             np.char.strip(fields[letter]).astype(np.int64) if letter in fields else np.full(count, otherwise)
         )
 
-    year = number("y", 1970)
-    if widths.get("y", 4) <= 2:
-        year = np.where(np.char.str_len(np.char.strip(fields["y"])) == 2, windowed(year), year)
+    for letter in "yY":
+        if widths.get(letter, 4) <= 2:
+            year = number(letter, 0)
+            is_short = np.char.str_len(np.char.strip(fields[letter])) == 2
+            fields[letter] = np.where(is_short, windowed(year), year).astype(str)
     if widths.get("M", 2) > 2:
-        table = {one[:3].lower(): index for index, one in enumerate(MONTHS)}
-        month = np.array([month_named(table, one) for one in fields["M"]])
-    else:
-        month = number("M", 1) - 1
-    months = (year - 1970) * 12 + month
-    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + number("d", 1) - 1
-    if "D" in fields:
-        days = (
-            ((year - 1970).astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64))
-            + number("D", 1)
-            - 1
-        )
+        table = {one[:3].lower(): str(index) for index, one in enumerate(MONTHS)}
+        fields["M"] = np.array([one_named(table, str(each), "month") for each in fields["M"]])
+    elif "M" in fields:
+        fields["M"] = (number("M", 1) - 1).astype(str)
+    if "E" in fields:
+        table = {one[:3].lower(): str((index + 1) % 7 + 1) for index, one in enumerate(DAYS)}
+        fields["e"] = np.array([one_named(table, str(each), "day of the week") for each in fields["E"]])
+    letters = ["e" if letter == "E" else letter for letter, _ in pieces if letter]
+    day = days(letters, number)
     hour = number("H", 0)
     if "k" in fields:
         hour = number("k", 0) % 24
@@ -262,18 +259,18 @@ def milliseconds(fields: dict[str, Any], count: int, pieces: list[tuple[str | No
         hour = number("h", 0) % 12 if "h" in fields else number("K", 0)
         if "a" in fields:
             hour = hour + 12 * (np.char.lower(fields["a"]) == "pm")
-    total = ((days * 24 + hour) * 60 + number("m", 0)) * 60 + number("s", 0)
+    total = ((day * 24 + hour) * 60 + number("m", 0)) * 60 + number("s", 0)
     for letter in "zZX":
         if letter in fields:
             total = total - np.array([offset_seconds(one) for one in fields[letter]])
     return total * 1000 + number("S", 0)
 
 
-def month_named(table: dict[str, int], text: str) -> int:
-    if text == "0":
-        return 0
+def one_named(table: dict[str, str], text: str, kind: str) -> str:
+    if text == "0":  # of a null
+        return "0"
     if text[:3].lower() not in table:
-        raise ValueError(f"{text!r} is no month")
+        raise ValueError(f"{text!r} is no {kind}")
     return table[text[:3].lower()]
 
 

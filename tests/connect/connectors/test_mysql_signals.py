@@ -208,3 +208,24 @@ def test_a_blocking_snapshot_reads_tables_between_two_transactions(
     capture.task.stop()
     assert [each.value["op"] for each in capture.records] == ["c"] + ["r"] * 121 + ["u", "c"]
     assert state(capture.records, "blk.shop.blk_a") == rows_of(server, "blk_a")
+
+
+def test_a_blocking_snapshot_of_a_file_survives_restarts(server: mysql.MySqlServer, tmp_path: Path) -> None:
+    execute(server, "CREATE TABLE cut_a (id int PRIMARY KEY, v float8)", NUMBERS.format("cut_a", 300))
+    wishes = tmp_path / "signals.txt"
+    more = {"signal.enabled.channels": "file", "signal.file": str(wishes), "signal.poll.interval.ms": "1"}
+    capture = Capture(config(server, "cut", tmp_path, snapshot_mode="no_data") | more)
+    capture.settle()
+    data = {"type": "BLOCKING", "data-collections": ["shop.cut_a"]}
+    wishes.write_text(json.dumps({"id": "1", "type": "execute-snapshot", "data": data}))
+    while "blocking_snapshot_collections" not in capture.offset:
+        capture.poll()
+    capture.restart()  # before the first row
+    while len(capture.records) < 100:
+        capture.poll()
+    capture.restart()  # in the middle: the table begins again
+    first = len(capture.records)
+    capture.drain(first + 300)
+    capture.task.stop()
+    assert "blocking_snapshot_collections" not in capture.offset
+    assert state(capture.records, "cut.shop.cut_a") == rows_of(server, "cut_a")

@@ -240,3 +240,40 @@ def test_a_blocking_snapshot_reads_tables_between_two_transactions(server: postg
     marks = [each.value["source"]["snapshot"] for each in capture.records[1:62]]
     assert (marks[0], marks[1], marks[-1]) == ("first", "true", "last")
     assert state(capture.records, "blk.public.blk_b") == rows_of(server, "blk_b")
+
+
+def test_a_blocking_snapshot_and_signals_of_a_file_survive_restarts(
+    server: postgres.Postgres, tmp_path: Path
+) -> None:
+    execute(
+        server,
+        "CREATE TABLE cut_a (id int PRIMARY KEY, v float8)",
+        "INSERT INTO cut_a SELECT n, n FROM generate_series(1, 300) n",
+    )
+    wishes = tmp_path / "signals.txt"
+    given = config(
+        server, "cut", snapshot_mode="no_data", signal_enabled_channels="file", signal_file=str(wishes),
+        signal_poll_interval_ms="1",
+    )  # fmt: skip
+    capture = Capture(given)
+    capture.poll()
+    data = {"type": "BLOCKING", "data-collections": ["public.cut_a"]}
+    wishes.write_text(json.dumps({"id": "1", "type": "execute-snapshot", "data": data}))
+    wait_until(lambda: capture.poll() and "blocking_snapshot_collections" in offset_of(capture), 30)
+    assert wishes.read_text() == ""
+    capture.restart()  # before the first row
+    while len(capture.records) < 100:
+        capture.poll()
+    capture.restart()  # in the middle: the table begins again
+    first = len(capture.records)
+    capture.drain(first + 300)
+    capture.restart()
+    execute(server, "INSERT INTO cut_a VALUES (999, 1)")
+    capture.drain(first + 301)
+    capture.task.stop()
+    assert "blocking_snapshot_collections" not in offset_of(capture)
+    assert state(capture.records, "cut.public.cut_a") == rows_of(server, "cut_a")
+
+
+def offset_of(capture: Capture) -> dict[str, Any]:
+    return next(iter(capture.offsets.values()), {})

@@ -21,7 +21,17 @@ from barnabas.connect.config import (
     one_of_any_case,
     regex,
 )
-from barnabas.connect.data import OPTIONAL_STRING, STRING, Column, Field, Header, Records, Schema, Type
+from barnabas.connect.data import (
+    OPTIONAL_STRING,
+    STRING,
+    Column,
+    DataError,
+    Field,
+    Header,
+    Records,
+    Schema,
+    Type,
+)
 from barnabas.connect.data.java_regex import java_pattern, java_replacement
 from barnabas.connect.transforms.contract import SchemaError, Transform, Transformed, with_column
 from barnabas.connect.transforms.parts_of_columns import (
@@ -93,12 +103,12 @@ class ExtractNewRecordState(Transform):
         .define("add.headers", ConfigType.LIST, "", LOW, "Fields of the envelope that become headers.")
         .define("add.headers.prefix", ConfigType.STRING, "__", LOW, "Before their names.")
         .define("route.by.field", ConfigType.STRING, "", LOW, "A field of the row that names the topic.")
-    ).refused(
-        {
-            "drop.fields.header.name": (None, "fields are not dropped by headers: take ReplaceField"),
-            "drop.fields.from.key": ("false", "fields are not dropped by headers: take ReplaceField"),
-        }
-    ).without_effect({"drop.fields.keep.schema.compatible": ("true", "no fields are dropped")})  # fmt: skip
+        .define("drop.fields.header.name", ConfigType.STRING, None, LOW,
+                "A header with names of fields that are dropped, such as ExtractChangedRecordState makes.")
+        .define("drop.fields.from.key", ConfigType.BOOLEAN, False, LOW, "Drop them from keys, too.")
+        .define("drop.fields.keep.schema.compatible", ConfigType.BOOLEAN, True, LOW,
+                "Drop only fields that are optional.")
+    )  # fmt: skip
 
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
@@ -153,8 +163,13 @@ class ExtractNewRecordState(Transform):
                 [None if op is None else "true" if op == "d" else "false" for op in ops], pa.string()
             )
             fields.append((DELETED, OPTIONAL_STRING, texts))
+        dropped = self._dropped(records, ops)
+        fields = [each for each in fields if not self._drops(dropped, each[0], each[1])]
+        covers_added = dropped and "d" not in ops  # Debezium drops fields of deletes before it adds others
         for each in self._fields:
-            if (found := each.of_column(envelope)) is not None:
+            if (found := each.of_column(envelope)) is not None and not (
+                covers_added and self._drops(dropped, each.name, found[0])
+            ):
                 fields.append((each.name, *found))
         headers = self._with_headers(records)
         topics = self._topics(records, ops)
@@ -164,7 +179,36 @@ class ExtractNewRecordState(Transform):
             row = Column(schema, row.data)
         else:
             row = put_together(row, fields, schema)  # a null is a tombstone
-        return replace(records, values=row, headers=headers, topics=topics)
+        keys = self._key(records.keys, dropped)
+        return replace(records, keys=keys, values=row, headers=headers, topics=topics)
+
+    def _dropped(self, records: Records, ops: list[Any]) -> frozenset[str]:
+        """The fields that a header names. DataError where records of one batch differ: the chain cuts it."""
+        name = self.settings.text("drop.fields.header.name")
+        if not name or records.headers is None:
+            return frozenset()
+        named = set()
+        for headers, op in zip(records.headers, ops, strict=True):
+            found = next((each.value for each in reversed(headers) if each.name == name), None)
+            if op is not None:
+                named.add((frozenset(found or ()), op == "d"))
+        if len(named) > 1:
+            raise DataError("records whose headers drop different fields become rows of different schemas")
+        return next((found for found, _ in named), frozenset())
+
+    def _drops(self, dropped: frozenset[str], name: str, schema: Schema) -> bool:
+        keeps = self.settings.flag("drop.fields.keep.schema.compatible") and not schema.optional
+        return name in dropped and not keeps
+
+    def _key(self, keys: Column, dropped: frozenset[str]) -> Column:
+        schema = keys.schema
+        if not dropped or not self.settings.flag("drop.fields.from.key") or schema is None:
+            return keys
+        if schema.type is not Type.STRUCT:
+            return keys
+        parts = taken_apart(keys, "dropping fields of keys", defaults=False)
+        left = [one for one in schema.fields if not self._drops(dropped, one.name, one.schema)]
+        return put_together(keys, [(one.name, one.schema, parts[one.name]) for one in left])
 
     def _row(self, envelope: Column, ops: list[Any]) -> tuple[Column, bool]:
         """The rows after the changes, or before deletes that are kept; and whether deletes are null."""

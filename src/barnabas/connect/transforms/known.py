@@ -26,6 +26,8 @@ ONE = {
 }
 DEBEZIUM = {
     "ExtractNewRecordState": "change_events:ExtractNewRecordState",
+    "ExtractChangedRecordState": "change_headers:ExtractChangedRecordState",
+    "HeaderToValue": "change_headers:HeaderToValue",
     "ByLogicalTableRouter": "change_events:ByLogicalTableRouter",
     "outbox.EventRouter": "outbox:EventRouter",
     "partitions.PartitionRouting": "event_routing:PartitionRouting",

@@ -56,8 +56,13 @@ public class TransformsOracle {
         String topic = given.path("topic").asText();
         SchemaAndValue key = KEYS.toConnectData(topic, bytes(given.path("key")));
         SchemaAndValue value = VALUES.toConnectData(topic, bytes(given.path("value")));
-        return new SourceRecord(Map.of("server", "s"), Map.of("lsn", 1L), topic, null, key.schema(), key.value(),
-            value.schema(), value.value(), 1700000000000L);
+        SourceRecord found = new SourceRecord(Map.of("server", "s"), Map.of("lsn", 1L), topic, null, key.schema(),
+            key.value(), value.schema(), value.value(), 1700000000000L);
+        for (JsonNode header : given.path("headers")) {
+            SchemaAndValue one = VALUES.toConnectData(topic, bytes(header.path(1)));
+            found.headers().add(header.path(0).asText(), one.value(), one.schema());
+        }
+        return found;
     }
 
     static void shown(SourceRecord made, ObjectNode answer) throws Exception {

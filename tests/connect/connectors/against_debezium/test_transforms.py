@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.connect.convert.json import JsonConverter
-from barnabas.connect.data import Column, Records
+from barnabas.connect.data import Column, Header, Records
 from barnabas.connect.plugins import Plugins
 from barnabas.connect.transforms.chain import TransformChain
 from connect.connectors.against_debezium.recording import Recording
@@ -56,7 +56,19 @@ CASES: list[tuple[str, str, dict[str, str], str]] = [  # name, type, settings, w
     ("zone but some", "TimezoneConverter", {"converted.timezone": "America/New_York", "exclude.list": "topic:times.public.times:ts"}, "times"),
     ("zone of connect", "TimezoneConverter", {"converted.timezone": "Asia/Tokyo"}, "times_connect"),
     ("zone of nanos", "TimezoneConverter", {"converted.timezone": "Asia/Tokyo"}, "times_nanoseconds"),
+    ("changed", "ExtractChangedRecordState", {"header.changed.name": "ch", "header.unchanged.name": "un"}, "shop"),
+    ("changed alone", "ExtractChangedRecordState", {"header.changed.name": "ch"}, "numbers"),
+    ("header copied", "HeaderToValue", {"headers": "h1,none,h2", "fields": "f1,f9,source.f2", "operation": "copy"}, "headed"),
+    ("header moved", "HeaderToValue", {"headers": "h2", "fields": "new.f2", "operation": "move"}, "headed"),
+    ("dropped", UNWRAP, {"drop.fields.header.name": "un", "delete.tombstone.handling.mode": "drop"}, "headed"),
+    ("dropped from keys", UNWRAP, {"drop.fields.header.name": "un", "drop.fields.keep.schema.compatible": "false",
+        "drop.fields.from.key": "true", "add.fields": "op", "delete.tombstone.handling.mode": "rewrite"}, "headed"),
 ]  # fmt: skip
+TEXT = {"type": "string", "optional": True}
+LIST = {"type": "array", "items": TEXT, "optional": True, "name": "un"}
+HEADERS = [["h1", {"schema": TEXT, "payload": "first"}], ["h1", {"schema": TEXT, "payload": "last"}],
+           ["un", {"schema": LIST, "payload": ["a", "v", "qty", "name", "__op", "__deleted", "none"]}],
+           ["h2", {"schema": {"type": "int64", "optional": False}, "payload": 7}]]  # fmt: skip
 
 
 @cache
@@ -123,6 +135,7 @@ def ours(kind: str, settings: dict[str, str], given: list[dict[str, Any]]) -> li
             column(VALUES, each["value"]),
             column(KEYS, each["key"]),
             timestamps=[1_700_000_000_000],
+            headers=[tuple(header_of(*one) for one in each["headers"])] if "headers" in each else None,
         )
         done = chain.apply(made)
         if done.failures:
@@ -134,6 +147,11 @@ def ours(kind: str, settings: dict[str, str], given: list[dict[str, Any]]) -> li
                 answer = shown(part.records.take([row]))
         found.append(answer)
     return found
+
+
+def header_of(name: str, value: Any) -> Header:
+    made = column(VALUES, value)
+    return Header(name, made.pylist()[0], made.schema)
 
 
 def shown(made: Records) -> dict[str, Any]:
@@ -182,6 +200,8 @@ def question(case: tuple[str, str, dict[str, str], str]) -> dict[str, Any]:
 def given_of(events: str) -> list[dict[str, Any]]:
     if events == "indexed":
         return [each for each in records("shop") if each["topic"].endswith(".orders")]
+    if events == "headed":
+        return [{**each, "headers": HEADERS} for each in records("shop") if each["value"] is not None]
     return records(events)
 
 

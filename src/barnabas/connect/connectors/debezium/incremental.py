@@ -21,6 +21,8 @@ TABLES_MAX = 10_000
 ID = "incremental_snapshot_collections_id"
 CONDITION = "incremental_snapshot_collections_additional_condition"
 SURROGATE = "incremental_snapshot_collections_surrogate_key"
+BLOCKING = "blocking_snapshot_collections"  # our own: Debezium forgets a blocking snapshot that is cut
+STORED = ("incremental_snapshot_", BLOCKING)
 Key = tuple[Any, ...]
 
 
@@ -44,26 +46,31 @@ class Incremental:
     maximum: list[str] | None = None
     chunk: Chunk | None = None
     is_paused: bool = False
-    blocking: dict[str, str] = field(default_factory=dict)  # patterns of tables, statements of some
+    blocking: dict[str, str] = field(default_factory=dict)  # patterns, statements of some; until its end
 
     @staticmethod
     def of(offset: Mapping[str, Any]) -> Incremental:
         text = offset.get("incremental_snapshot_collections")
+        blocking = json.loads(offset.get(BLOCKING) or "{}")
         if not text:
-            return Incremental()
+            return Incremental(blocking=blocking)
         found = deque((str(each[ID]), each.get(CONDITION)) for each in json.loads(text))
         return Incremental(
             found,
             key_of(offset, "incremental_snapshot_primary_key"),
             key_of(offset, "incremental_snapshot_maximum_key"),
+            blocking=blocking,
         )
 
     @property
     def offset(self) -> tuple[tuple[str, Any], ...]:
+        found: list[tuple[str, Any]] = []
+        if self.blocking:
+            found.append((BLOCKING, json.dumps(self.blocking)))
         if not self.tables:
-            return ()
+            return tuple(found)
         listed = [{ID: name, CONDITION: condition, SURROGATE: None} for name, condition in self.tables]
-        found: list[tuple[str, Any]] = [("incremental_snapshot_collections", json.dumps(listed))]
+        found.append(("incremental_snapshot_collections", json.dumps(listed)))
         if self.maximum is not None:
             found.append(("incremental_snapshot_maximum_key", json.dumps(self.maximum)))
         if self.last is not None:
@@ -111,11 +118,6 @@ class Incremental:
             name = str(each)
             if name not in waiting and len(self.tables) < TABLES_MAX:
                 self.tables.append((name, conditions.get(name)))
-
-    def taken_blocking(self) -> dict[str, str]:
-        """The tables of a snapshot that begins now, with the statements that choose their rows."""
-        found, self.blocking = self.blocking, {}
-        return found
 
     def _stop(self, signal: Signal) -> None:
         names = [str(each) for each in signal.data.get("data-collections") or ()]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from barnabas.connect.connectors.debezium.incremental import STORED
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -66,7 +68,7 @@ class Place:
         return self.file, self.pos
 
 
-MORE = ("incremental_snapshot_", "transaction_")
+MORE = (*STORED, "transaction_")
 
 
 def purged(found: Place | None) -> str:

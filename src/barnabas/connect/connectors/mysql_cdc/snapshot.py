@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.debezium.envelope import Change, Row
 from barnabas.connect.connectors.debezium.filters import Lists, topic_name
+from barnabas.connect.connectors.debezium.heartbeat import moved
+from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.snapshot_marks import Part, marked
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of
 from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
@@ -70,9 +72,11 @@ class Snapshot:
             positions = [(task.partition, reached.offset)]
             yield Records.of(topic_name(task.prefix), Column.nulls(0), positions=positions), reached
 
-    def again(self, wanted: dict[str, str]) -> Iterator[Given]:
-        """Rows of tables that a signal asks for. Changes that the stream is still to bring come behind."""
-        place = self._task.place()
+    def again(self, state: Incremental) -> Iterator[Given]:
+        """Rows of tables that a signal asks for. Changes that the stream is still to bring come behind. Until
+        its end the offset has the tables: a snapshot that is cut begins again."""
+        task, wanted = self._task, state.blocking
+        place = task.place()
         server = Server(self._settings)
         self._selects = wanted
         try:
@@ -83,6 +87,8 @@ class Snapshot:
                 yield self._records(part, place)
         finally:
             server.close()
+        state.blocking = {}
+        yield moved((task.partition, task.place().offset)), task.place()
 
     def _definitions(self, server: Server, names: list[tuple[str, str]], place: Place) -> list[Any]:
         found = []

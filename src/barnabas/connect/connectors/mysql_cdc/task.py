@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from barnabas.connect.connectors.debezium.context_headers import context_headers
 from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.filters import topic_name
-from barnabas.connect.connectors.debezium.heartbeat import heartbeat
+from barnabas.connect.connectors.debezium.heartbeat import heartbeat, moved
 from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.runs import Run, bytes_max
 from barnabas.connect.connectors.debezium.signals import Channels
@@ -205,8 +205,8 @@ class MySqlTask(SourceTask):
         until_s = time.monotonic() + self.context.poll_seconds
         while not self._queue and not self.context.stopping.is_set():
             self._obey()
-            if self._stream is None:
-                break  # a blocking snapshot begins
+            if self._stream is None or self._queue:
+                break  # a blocking snapshot begins, or signals are stored
             event = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
             if event is not None:
                 self._apply(event)
@@ -221,8 +221,12 @@ class MySqlTask(SourceTask):
     def _obey(self) -> None:
         """Follow signals, and read the next chunk of an incremental snapshot."""
         assert self._channels is not None
-        for signal in self._channels.read():
-            self._chunks.state.obey(signal)
+        if signals := self._channels.read():
+            for signal in signals:
+                self._chunks.state.obey(signal)
+            self._flush()
+            self._queue.append((moved((self.partition, self.place().offset)), self.place()))
+            return  # topics and files tell them once: the offset has them before more happens
         if not self._is_inside:
             self._chunks.step()
 
@@ -464,7 +468,7 @@ class MySqlTask(SourceTask):
         if not self._queue and self._stream is not None and self._history is not None:
             self._stream.close()
             self._stream = None
-            self._snapshot = Snapshot(self, self._history, rows=True).again(state.taken_blocking())
+            self._snapshot = Snapshot(self, self._history, rows=True).again(state)
 
     def set_place(self, place: Place) -> None:
         """A snapshot says where the stream goes on."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from barnabas.connect.connectors.debezium.incremental import STORED
+
 XID_MASK = 0xFFFFFFFF
-MORE = ("incremental_snapshot_", "transaction_")
+MORE = (*STORED, "transaction_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.debezium.envelope import Change, Row
 from barnabas.connect.connectors.debezium.filters import Lists
+from barnabas.connect.connectors.debezium.heartbeat import moved
+from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.runs import bytes_max, row_batches
 from barnabas.connect.connectors.debezium.snapshot_marks import Part, marked
 from barnabas.connect.connectors.postgres_cdc import catalog
@@ -58,13 +60,17 @@ class Snapshot:
                 waiting.marks[-1] = "last"
                 yield self._records(waiting, place)
 
-    def again(self, wanted: dict[str, str]) -> Iterator[Given]:
-        """Rows of tables that a signal asks for. Changes that the stream is still to bring come behind."""
-        place = self._task.place()
+    def again(self, state: Incremental) -> Iterator[Given]:
+        """Rows of tables that a signal asks for. Changes that the stream is still to bring come behind. Until
+        its end the offset has the tables: a snapshot that is cut begins again."""
+        task, wanted = self._task, state.blocking
+        place = task.place()
         with catalog.text_connection(self._task.conninfo) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             self._selects = wanted
             yield from (self._records(part, place) for part in self._rows(connection, tuple(wanted)))
+        state.blocking = {}
+        yield moved((task.partition, task.place().offset)), task.place()
 
     def _rows(self, connection: Any, names: Sequence[str] = ()) -> Iterator[Part]:
         chosen = Lists(names or self._settings.entries("snapshot.include.collection.list"))

@@ -178,7 +178,7 @@ class PostgresTask(SourceTask):
             return
         self._stream.close()
         self._stream = None
-        self._snapshot = Snapshot(self, 0).again(state.taken_blocking())
+        self._snapshot = Snapshot(self, 0).again(state)
 
     def set_place(self, place: Place) -> None:
         """A snapshot says where the stream goes on."""
@@ -233,8 +233,8 @@ class PostgresTask(SourceTask):
         while not self._queue and not self.context.stopping.is_set():
             self._report()
             self._obey()
-            if self._stream is None:
-                break  # a blocking snapshot begins
+            if self._stream is None or self._queue:
+                break  # a blocking snapshot begins, or signals are stored
             frame = self._stream.read(0 if self._run else min(until_s - time.monotonic(), 0.2))
             if isinstance(frame, pgoutput.Frame):
                 self._apply(frame)
@@ -249,8 +249,12 @@ class PostgresTask(SourceTask):
     def _obey(self) -> None:
         """Follow signals, and read the next chunk of an incremental snapshot."""
         assert self._channels is not None
-        for signal in self._channels.read():
-            self._chunks.state.obey(signal)
+        if signals := self._channels.read():
+            for signal in signals:
+                self._chunks.state.obey(signal)
+            self._flush()
+            self._queue.append((moved((self.partition, self.place().offset)), self.place()))
+            return  # topics and files tell them once: the offset has them before more happens
         if self._begin is None:
             self._chunks.step()
 

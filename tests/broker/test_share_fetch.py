@@ -82,7 +82,7 @@ def waiting(world: World, count: int) -> None:
         found = [each for each in shares() if each.group == world.group]
         return sum(len(share._waiting) for share in found) == count
 
-    wait_until(is_waiting, 20, what=f"{count} fetches wait")
+    wait_until(is_waiting, 60, what=f"{count} fetches wait")
 
 
 def shares() -> list[LedSharePartition]:

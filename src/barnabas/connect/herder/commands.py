@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from barnabas.connect.config.secrets import restored
 from barnabas.connect.herder import config_state as records
@@ -29,6 +30,7 @@ class Commands(WorkerState):
         self._wake = asyncio.Event()
         self._passed = asyncio.Event()  # a new one after each look at what differs
         self._errands = Errands(self.errand_ended)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def wake(self) -> None:
         self._wake.set()
@@ -62,35 +64,53 @@ class Commands(WorkerState):
         self, name: str, config: Mapping[str, str | None], *, is_new: bool, target: Target | None = None
     ) -> bool:
         """Make or change a connector; True if it is new. `is_new`: refuse one that exists."""
+        stored = await self._checked(name, config)
+        async with self._alone(name):
+            self.must_lead()
+            known = name in self.state.connectors
+            if is_new and known:
+                raise Refused(409, f"Connector {name} already exists")
+            await self.write(records.config_records(name, stored, target))
+            return not known
+
+    async def _checked(self, name: str, config: Mapping[str, str | None]) -> dict[str, str]:
+        """The configuration as it is stored, if it is valid. No lock is held: a check may take long."""
         old = self.state.connectors.get(name, {})
         config = restored(config, old, self.shown_config(name, old))
         refuse_hidden(config, old)
         problem = (await in_own_thread(self.validated, config)).refusal()
         if problem is not None:
             raise problem
-        self.must_lead()
-        known = name in self.state.connectors
-        if is_new and known:
-            raise Refused(409, f"Connector {name} already exists")
-        stored = {key: value for key, value in config.items() if value is not None}
-        await self.write(records.config_records(name, stored, target))
-        return not known
+        return {key: value for key, value in config.items() if value is not None}
 
     async def patch(self, name: str, changes: Mapping[str, str | None]) -> None:
-        self.must_lead()
-        found = {**self.config(name), **changes}
-        await self.put(name, {key: value for key, value in found.items() if value is not None}, is_new=False)
+        """Change some settings. What others change meanwhile stays."""
+        while True:
+            self.must_lead()
+            before = self.config(name)
+            found = {**before, **changes}
+            stored = await self._checked(name, {key: each for key, each in found.items() if each is not None})
+            async with self._alone(name):
+                if self.config(name) == before:
+                    await self.write(records.config_records(name, stored))
+                    return
 
     async def delete(self, name: str) -> None:
-        self.must_lead()
-        self.config(name)
-        await self.write(records.removal_records(name))
+        async with self._alone(name):
+            self.must_lead()
+            self.config(name)
+            await self.write(records.removal_records(name))
 
     async def set_target(self, name: str, target: Target) -> None:
-        self.must_lead()
-        if name not in self.state.connectors:
-            raise unknown(name)
-        await self.write([records.target_record(name, target)])
+        async with self._alone(name):
+            self.must_lead()
+            if name not in self.state.connectors:
+                raise unknown(name)
+            await self.write([records.target_record(name, target)])
+
+    def _alone(self, name: str) -> asyncio.Lock:
+        """A lock for commands that look at a connector and then write: one after the other."""
+        return self._locks.setdefault(name, asyncio.Lock())
 
     async def restart(self, name: str, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
         """Restart by a record that every worker sees; returns the status as it will be."""

@@ -65,6 +65,20 @@ def test_lag_is_told_in_records_and_in_time(on_broker: Callable[[Use], None], na
     on_broker(use)
 
 
+def test_the_age_is_that_of_the_first_record_that_retention_has_left(
+    on_broker: Callable[[Use], None], name: str
+) -> None:
+    async def use(admin: Admin) -> None:
+        where = await topic_with(admin, name, *(NOW_MS - hours * HOUR_MS for hours in (5, 3, 2, 1)))
+        await admin.alter_offsets(name, {where: 1})
+        await admin.delete_records({where: 2})
+        await ProtocolReader(admin, lag := ClusterLag("")).read([name], NOW_MS)
+        [found] = lags_of(lag, NOW_MS)
+        assert (found.lag, found.age_ms) == (3, 2 * HOUR_MS)
+
+    on_broker(use)
+
+
 def test_a_second_look_reads_no_record_again(
     on_broker: Callable[[Use], None], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,9 @@ from barnabas.client.admin.groups import CONSUMER, GroupListing
 from barnabas.client.admin.offsets import FoundOffset, OffsetSpec
 from barnabas.client.core.topology import TopicPartition
 from barnabas.monitor.lag.cluster_lag import ClusterLag, GroupInfo
+from barnabas.monitor.lag.groups import GroupPartition
 from barnabas.monitor.lag_service.group_reader import GroupReader, Offsets, is_consuming, portions
-from barnabas.monitor.lag_service.record_times import RecordTimes
+from barnabas.monitor.lag_service.record_times import LOOKUPS_MAX, RecordTimes
 from barnabas.protocol import ErrorCode, KafkaError
 
 PARTITIONS_AT_ONCE = 500
@@ -51,11 +52,20 @@ class ProtocolReader:
         committed = await self._groups.committed(chosen)
         await self._read_ends(committed, now_ms)
         self.apply(committed, now_ms)
-        await self._times.read(
+        await self._times.read(self._places_behind())
+        # Retention has deleted the records of those that are left: they go on at the start of the log.
+        left = sorted({at for at, _ in self._places_behind()})[:LOOKUPS_MAX]
+        if left:
+            await read_starts(self._admin, self.lag, left)
+            await self._times.read(self._places_behind())
+
+    def _places_behind(self) -> list[tuple[TopicPartition, GroupPartition]]:
+        return [
             (TopicPartition(topic, index), place)
             for group in list(self.lag.groups.values())
             for topic, index, place in group.partitions()
-        )
+            if place.lacks_time
+        ]
 
     async def read_commits(self, groups: Sequence[GroupListing], now_ms: int) -> None:
         """Read the committed offsets alone, portion by portion."""

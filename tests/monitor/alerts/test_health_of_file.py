@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from barnabas.cli.alerts.health_page import Problem, body
+from barnabas.cli.alerts.health_page import Problem, body, not_seen
 from barnabas.cli.main import main
 from barnabas.monitor.alerts.rule import Severity
+from barnabas.monitor.checks.cluster_facts import QUORUM
 from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
 
 from .endpoints import pages
+from .test_cluster_checks import GOOD
 from .test_measuring import CONNECTORS, status
 
 ORDERS = "orders"
@@ -93,6 +96,14 @@ def test_many_problems_of_a_kind_fit_on_a_page() -> None:
     assert len(shown) < 30
     assert "and 45 more of GroupFarBehind: --json lists all" in shown
     assert "WARNING  a disk" in shown
+
+
+def test_a_page_on_a_part_of_a_cluster_does_not_say_that_nothing_is_wrong() -> None:
+    assert "Nothing is wrong." in list(body([], {}))
+    assert "Nothing is wrong in what was seen." in list(body([], {"quorum": "away"}))
+    assert not_seen(replace(GOOD, problems={QUORUM: "no answer"})) == {QUORUM: "no answer"}
+    refused = not_seen(replace(GOOD, problems={QUORUM: "CLUSTER_AUTHORIZATION_FAILED: no"}))
+    assert "only those that this principal may describe" in refused["topics and groups"]
 
 
 def test_rules_that_look_at_nothing_say_so(

@@ -15,7 +15,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.alerts.health_of_file import run_file
-from barnabas.cli.alerts.health_page import ORDER, Problem, body, group_problems, head, problem, read_groups
+from barnabas.cli.alerts.health_page import (
+    ORDER,
+    Problem,
+    body,
+    group_problems,
+    head,
+    not_seen,
+    problem,
+    read_groups,
+)
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolParser
@@ -61,7 +70,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
         ],
         key=lambda each: (ORDER.index(each.severity), each.rule),
     )
-    unread = {**facts.problems, **blind}
+    unread = {**not_seen(facts), **blind}
     if options.json:
         out.line(json.dumps(as_json(facts, groups, problems, unread), indent=2))
     else:

@@ -65,6 +65,17 @@ async def read_groups(cluster: ClusterCore) -> tuple[list[GroupLag], dict[str, s
         return [], {"groups": reason_of(error)}
 
 
+def not_seen(facts: ClusterFacts) -> dict[str, str]:
+    """The parts of a cluster that could not be read.
+
+    Brokers leave out topics and groups that the caller may not describe, without a word. A caller that may
+    not describe the cluster probably lacks these rights too.
+    """
+    if not any("AUTHORIZATION_FAILED" in reason for reason in facts.problems.values()):
+        return dict(facts.problems)
+    return {**facts.problems, "topics and groups": "only those that this principal may describe"}
+
+
 def group_problems(groups: Iterable[GroupLag], words: tuple[tuple[str, str], ...]) -> Iterator[Problem]:
     for group in groups:
         if not group.lag:
@@ -97,7 +108,7 @@ def head(facts: ClusterFacts, groups: int, name: str) -> Iterator[str]:
 def body(problems: list[Problem], unread: Mapping[str, str]) -> Iterator[str]:
     yield ""
     if not problems:
-        yield "Nothing is wrong."
+        yield "Nothing is wrong in what was seen." if unread else "Nothing is wrong."
     for rule, alike in groupby(problems, key=lambda each: each.rule):
         found = list(alike)
         for each in found[:SHOWN_OF_RULE_MAX]:

@@ -90,6 +90,20 @@ def test_timeouts_work_again_when_nothing_was_waiting_for_a_while(world: World) 
     play(world, act)
 
 
+def test_writes_that_followers_do_not_confirm_do_not_count_as_succeeded(world: World) -> None:
+    """The errors of Produce on the metrics page: each write is counted by one of them, NONE included."""
+
+    async def act(scene: Scene) -> None:
+        await scene.pause_follower()
+        assert await scene.codes(3) == {ErrorCode.REQUEST_TIMED_OUT: 3}
+        await scene.resume_follower()
+        assert code_of(await scene.produce()) is ErrorCode.NONE
+        counters = scene.leader.metrics.topic(TOPIC)
+        assert (counters.produce_requests, counters.refused_produce_requests) == (4, 3)
+
+    play(world, act)
+
+
 def test_responses_of_a_connection_leave_in_the_order_of_its_requests(world: World) -> None:
     async def act(scene: Scene) -> None:
         await scene.pause_follower()

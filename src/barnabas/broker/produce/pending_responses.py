@@ -165,3 +165,4 @@ def not_written(response: Message, partition: Partition, error: KafkaError) -> N
                     each.error_code = error.code
                     each.error_message = error.message
                     each.base_offset = -1
+                    partition.metrics.refused_produce_requests += 1

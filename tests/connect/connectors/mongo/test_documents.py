@@ -20,7 +20,7 @@ from barnabas.connect.connectors.mongo.change_events import write_of
 from barnabas.connect.connectors.mongo.documents import document_of
 from barnabas.connect.connectors.mongo.mongo_address import server_api_of
 from barnabas.connect.connectors.mongo.mongo_settings import plan_of, settings_for
-from barnabas.connect.connectors.mongo.mongo_sink import MongoSinkConnector
+from barnabas.connect.connectors.mongo.mongo_sink import MongoSinkConnector, with_time
 from barnabas.connect.connectors.mongo.projections import Projection
 from barnabas.connect.data import Column, DataError, Record, Records
 from barnabas.connect.plugins import Plugins, RetriableError
@@ -251,3 +251,10 @@ def test_texts_may_be_json_of_the_shell() -> None:
     }
     with pytest.raises(DataError, match="no JSON document"):
         document_of("{a: b}", "value")
+
+
+def test_a_time_of_a_series_that_is_no_date_is_refused() -> None:
+    assert with_time({"at": 0}, "at")["at"] == datetime(1970, 1, 1, tzinfo=UTC)
+    for at in (1_700_000_000_000_000_000, "soon", True, None):
+        with pytest.raises(DataError):
+            with_time({"at": at}, "at")

@@ -372,3 +372,11 @@ def test_fields_of_newer_schemas_are_mapped_inside_of_objects_too() -> None:
         task.stop()
         [added] = [orjson.loads(one.body) for one in server.seen if one.path == "/o/_mapping" and one.body]
     assert added == {"properties": {"who": {"properties": {"born": {"type": "date"}}}}}
+
+
+def test_a_timestamp_that_is_no_date_is_the_fault_of_its_record() -> None:
+    streams = {**URL, "data.stream.type": "logs", "data.stream.dataset": "d"}
+    plan = plan_of(ElasticsearchSinkConnector.CONFIG.parse(streams))
+    in_microseconds = Record("o", 0, "a", {"n": 1}, timestamp=1_700_000_000_000_000, offset=7)
+    with pytest.raises(DataError, match="no milliseconds of a date"):
+        action_of(in_microseconds, plan, "logs-d-o")

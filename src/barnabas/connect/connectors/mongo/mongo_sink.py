@@ -43,6 +43,7 @@ from barnabas.connect.connectors.mongo.mongo_settings import (
 from barnabas.connect.connectors.mongo.projections import Document
 from barnabas.connect.connectors.stores.checks import errors_of
 from barnabas.connect.connectors.stores.delivered import Delivered, Place
+from barnabas.connect.connectors.stores.json_values import moment
 from barnabas.connect.connectors.stores.left_out import refuse
 from barnabas.connect.connectors.stores.retries import Pauses, Retries
 from barnabas.connect.data import DataError, Record, Records
@@ -318,7 +319,7 @@ def with_time(value: Document, name: str) -> Document:
             raise DataError(f"the time field {name} is {at!r}, and no time in ISO form") from error
         return {**value, name: found if found.tzinfo else found.replace(tzinfo=UTC)}
     if isinstance(at, int) and not isinstance(at, bool):
-        return {**value, name: datetime.fromtimestamp(at / 1000, UTC)}
+        return {**value, name: moment(at)}
     if not isinstance(at, datetime):
         raise DataError(f"the time field {name} is {at!r}: a time series needs it")
     return value

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import time
 from typing import Any
 
 import orjson
 
 from barnabas.connect.connectors.search.search_settings import SearchPlan
-from barnabas.connect.connectors.stores.json_values import json_bytes, numeric, text_of
+from barnabas.connect.connectors.stores.json_values import json_bytes, moment, numeric, text_of
 from barnabas.connect.data import DataError, Record, Schema, Type
 from barnabas.connect.data.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
@@ -162,7 +162,7 @@ def stream_body(record: Record, plan: SearchPlan) -> bytes:
         if TIMESTAMP_FIELD not in found:
             if record.timestamp is None:
                 raise DataError("the record has no timestamp; name a field by data.stream.timestamp.field")
-            found[TIMESTAMP_FIELD] = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+            found[TIMESTAMP_FIELD] = moment(record.timestamp)
     return json_bytes(found, numeric)
 
 

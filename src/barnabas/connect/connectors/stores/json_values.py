@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -60,6 +61,14 @@ def named(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [named(each) for each in value]
     return value
+
+
+def moment(ms: float) -> datetime:
+    """The time of these milliseconds. DataError where it has no date, as for microseconds by mistake."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise DataError(f"{ms} are no milliseconds of a date: {error}") from error
 
 
 def text_of(value: Any, default: Callable[[Any], Any] = exact) -> str:

@@ -29,10 +29,10 @@ from barnabas.connect.data import (
     array,
     struct,
 )
+from barnabas.connect.data.date_formats import DateFormat
 from barnabas.connect.plugins.known import Kind
 from barnabas.connect.transforms.chain import Step, TransformChain
 from barnabas.connect.transforms.contract import Predicate, Transform, Transformed
-from barnabas.connect.transforms.date_formats import DateFormat
 from barnabas.connect.transforms.known import PLUGINS
 
 BY_NAME = {known.name.rpartition(".")[2]: known for known in PLUGINS}

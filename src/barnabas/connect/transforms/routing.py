@@ -27,6 +27,7 @@ from barnabas.connect.config import (
 from barnabas.connect.config.types import parse_type
 from barnabas.connect.convert.simple_headers import guess
 from barnabas.connect.data import Column, Header, Records
+from barnabas.connect.data.date_formats import DateFormat
 from barnabas.connect.data.java_regex import java_pattern, java_replacement
 from barnabas.connect.transforms.contract import (
     FieldTransform,
@@ -37,7 +38,6 @@ from barnabas.connect.transforms.contract import (
     both,
     with_column,
 )
-from barnabas.connect.transforms.date_formats import DateFormat
 from barnabas.connect.transforms.parts_of_columns import (
     REPLACE_NULL,
     put_together,

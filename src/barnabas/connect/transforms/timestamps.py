@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config import REQUIRED, ConfigDef, ConfigType, Importance, invalid, one_of
 from barnabas.connect.data import DATE, INT64, STRING, TIME, TIMESTAMP, Column, Records, Schema, Type
+from barnabas.connect.data.date_formats import DateFormat
 from barnabas.connect.data.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME
 from barnabas.connect.transforms.contract import FieldTransform, SchemaError, both
-from barnabas.connect.transforms.date_formats import DateFormat
 from barnabas.connect.transforms.parts_of_columns import (
     REPLACE_NULL,
     put_together,

@@ -101,7 +101,9 @@ def test_settings_of_tables_and_topics_with_dots() -> None:
             QUERY,
             "deletesEnabled=false",
         ),
-        ({MAPPING: "id=key", "topic.orders.codec.date": "dd.MM."}, "", "only ISO_LOCAL_DATE is built"),
+        ({MAPPING: "id=key", "topic.orders.codec.date": "QQ yyyy"}, "", "letters that are not known"),
+        ({MAPPING: "id=key", "topic.orders.codec.time": "nnnn"}, "", "letters that are not known"),
+        ({MAPPING: "id=key", "topic.orders.codec.locale": "de_DE"}, "", "en_US only"),
         ({MAPPING: "id=key", "auth.provider": "GSSAPI"}, "auth.provider", "only None and PLAIN"),
         ({MAPPING: "id=key", "auth.provider": "PLAIN"}, "auth.username", "is needed"),
     ],
@@ -181,3 +183,27 @@ def test_tables_of_schemas() -> None:
         shape_of("t", STRING, value)
     with pytest.raises(DataError, match=r"Flatten\$Value"):
         shape_of("t", key, struct(inner=struct(a=INT64)))
+
+
+def test_texts_become_times_by_the_patterns_of_the_topic() -> None:
+    [rule] = rules_of(
+        {
+            MAPPING: "id=key",
+            "topic.orders.codec.timeZone": "Europe/Berlin",
+            "topic.orders.codec.timestamp": "uuuu-MM-dd HH:mm:ss",
+            "topic.orders.codec.date": "d MMM yyyy",
+            "topic.orders.codec.time": "HH.mm",
+        }
+    )["orders"]
+    moment = converted("2024-07-01 12:00:00", cqltypes.DateType, rule.codec)
+    assert moment == datetime(2024, 7, 1, 10, tzinfo=UTC)
+    assert converted("3 Feb 2024", cqltypes.SimpleDateType, rule.codec) == date(2024, 2, 3)
+    assert converted("23.59", cqltypes.TimeType, rule.codec) == time(23, 59)
+    for text in ("2024-13-01 12:00:00", "2024-07-01 12:00:00 and more", "2024-07-01T12:00:00", "", "soon"):
+        with pytest.raises(DataError, match="does not fit"):
+            converted(text, cqltypes.DateType, rule.codec)
+    zoned = {MAPPING: "id=key", "topic.orders.codec.timestamp": "dd/MM/yyyy HH:mm XXX"}
+    [rule] = rules_of(zoned)["orders"]
+    assert converted("01/07/2024 12:00 +02:00", cqltypes.DateType, rule.codec) == moment
+    [rule] = rules_of({MAPPING: "id=key", "topic.orders.codec.timestamp": "ISO_INSTANT"})["orders"]
+    assert converted("2024-07-01T10:00:00Z", cqltypes.DateType, rule.codec) == moment

@@ -16,8 +16,11 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import pyarrow as pa
+
 from barnabas.connect.connectors.stores.json_values import text_of
 from barnabas.connect.data import DataError, Schema, Type
+from barnabas.connect.data.date_formats import DateFormat
 from barnabas.connect.data.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
 PRIMITIVES = {
@@ -43,6 +46,7 @@ MICROSECONDS = {
     "DAYS": 86_400_000_000,
 }
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = "ZX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,9 @@ class Codec:
 
     zone: tzinfo = UTC
     unit: str = "MILLISECONDS"
+    timestamp: DateFormat | None = None  # None: ISO 8601
+    date: DateFormat | None = None
+    time: DateFormat | None = None
 
 
 def cql_type(schema: Schema, *, is_inner: bool = False) -> str:
@@ -161,9 +168,21 @@ def identifier(value: Any, name: str, codec: Codec) -> uuid.UUID:
     return uuid.UUID(bytes=value) if isinstance(value, bytes) else uuid.UUID(str(value))
 
 
+def read(text: str, format: DateFormat) -> datetime:
+    """The time of a text, with a zone where the pattern has one. ValueError if it is not as the pattern
+    writes it, such as a month 13, which Java's SimpleDateFormat takes for the January after."""
+    times = format.times(pa.array([text]))
+    found: datetime = times[0].as_py()
+    if any(letter in ZONES for letter, _ in format.pieces if letter):
+        return found
+    if format.texts(times)[0].as_py() != text:
+        raise ValueError(text)
+    return found.replace(tzinfo=None)
+
+
 def timestamp(value: Any, name: str, codec: Codec) -> datetime:
     if isinstance(value, str):
-        found = datetime.fromisoformat(value)
+        found = read(value, codec.timestamp) if codec.timestamp else datetime.fromisoformat(value)
         return found if found.tzinfo else found.replace(tzinfo=codec.zone)
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
@@ -180,13 +199,13 @@ def day(value: Any, name: str, codec: Codec) -> date:
     if isinstance(value, date):
         return value
     if isinstance(value, str):
-        return date.fromisoformat(value)
+        return read(value, codec.date).date() if codec.date else date.fromisoformat(value)
     return timestamp(value, name, codec).date()
 
 
 def clock(value: Any, name: str, codec: Codec) -> Any:
     if isinstance(value, str):
-        return time.fromisoformat(value)
+        return read(value, codec.time).time() if codec.time else time.fromisoformat(value)
     if isinstance(value, datetime):
         return value.time()
     if not isinstance(value, time):

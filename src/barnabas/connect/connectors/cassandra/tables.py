@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from barnabas.connect.connectors.cassandra.cql_types import MICROSECONDS, Codec, cql_type
 from barnabas.connect.connectors.cassandra.mapping import Mapping, Source, parse_mapping, quoted, unquoted
 from barnabas.connect.data import DataError, Schema, Type
+from barnabas.connect.data.date_formats import DateFormat
 from barnabas.connect.plugins import ConnectError
 
 CONSISTENCIES = (
@@ -23,12 +24,10 @@ OF_TABLE = re.compile(
     r"\.(?P<name>mapping|query|consistencyLevel|ttl|ttlTimeUnit|timestampTimeUnit|nullToUnset|deletesEnabled)"
 )
 OF_CODEC = re.compile(r"topic\.(?P<topic>[a-zA-Z0-9._-]+)\.codec\.(?P<name>[A-Za-z]+)")
-FIXED_CODECS = {  # what the other settings of codecs may be
-    "timestamp": "CQL_TIMESTAMP",
-    "date": "ISO_LOCAL_DATE",
-    "time": "ISO_LOCAL_TIME",
-    "locale": "en_US",
-}
+LOCALE = "en_US"
+ISO = re.compile(r"CQL_TIMESTAMP|ISO_[A-Z_]+")
+# Letters that mean the same to Java's DateTimeFormatter as to our formats, with the widths that do.
+PATTERN = re.compile(r"(?:yyyy|M{1,4}|dd?|HH?|hh?|mm?|ss?|SSS|E{1,4}|a|Z|X{1,3}|'(?:[^']|'')*'|[^A-Za-z'])+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,7 @@ def rule_of(
 
 def codec_of(parts: Map[str, tuple[str, str]]) -> Codec:
     zone, unit = ZoneInfo("UTC"), "MILLISECONDS"
+    formats: dict[str, DateFormat | None] = {}
     for name, (setting, text) in parts.items():
         if name == "timeZone":
             try:
@@ -118,13 +118,25 @@ def codec_of(parts: Map[str, tuple[str, str]]) -> Codec:
                 raise ConnectError(f"{setting}: {text!r} is no time zone, such as Europe/Berlin") from error
         elif name == "unit":
             unit = one_of((setting, text), "MILLISECONDS", tuple(MICROSECONDS))
-        elif name not in FIXED_CODECS:
+        elif name in ("timestamp", "date", "time"):
+            formats[name] = format_of(setting, text)
+        elif name != "locale":
             raise ConnectError(f"{setting}: codecs have locale, timeZone, timestamp, date, time and unit")
-        elif text != FIXED_CODECS[name]:
-            raise ConnectError(
-                f"{setting}: only {FIXED_CODECS[name]} is built; TimestampConverter reads others"
-            )
-    return Codec(zone, unit)
+        elif text != LOCALE:
+            raise ConnectError(f"{setting}: names of months and days are known in {LOCALE} only")
+    return Codec(zone, unit, **formats)
+
+
+def format_of(setting: str, text: str) -> DateFormat | None:
+    """The format of a pattern; None for ISO 8601."""
+    if ISO.fullmatch(text):
+        return None
+    pattern = text.replace("uuuu", "yyyy")
+    if PATTERN.fullmatch(pattern) is None:
+        raise ConnectError(
+            f"{setting}: {text!r} has letters that are not known; yyyy M d H h m s SSS E a Z X are, and ISO_…"
+        )
+    return DateFormat(pattern)
 
 
 def flag(given: tuple[str, str] | None, *, default: bool) -> bool:

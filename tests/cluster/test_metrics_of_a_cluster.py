@@ -84,6 +84,8 @@ def test_fetches_of_followers_and_their_lag_show(pages: Callable[[], Pages]) -> 
     found = pages()
     fetches = 'kafka_network_requestmetrics_totaltimems_count{request="FetchFollower"}'
     assert total(found, fetches) > 0
+    of_orders = 'kafka_server_brokertopicmetrics_totalfetchrequests_total{topic="orders"}'
+    assert total(found, of_orders) > 0  # there is no consumer
     lag = 'kafka_server_replicafetchermanager_maxlag{clientId="Replica"}'
     eventually(pages, lambda found: total(found, lag) == 0, "followers never caught up")
     for page in found.values():

@@ -110,11 +110,15 @@ class RecordsRejected(KafkaError):
         message: str,
         record_errors: tuple[tuple[int, str], ...] = (),
         without_key: int = 0,
+        *,
+        is_misnumbered: bool = False,
     ) -> None:
-        """`without_key`: how many records of a compacted topic lack their key."""
+        """`without_key`: how many records of a compacted topic lack their key. `is_misnumbered`: the header
+        of the batch has wrong offsets, counts or sequence numbers."""
         super().__init__(code, message)
         self.record_errors = record_errors
         self.without_key = without_key
+        self.is_misnumbered = is_misnumbered
 
 
 class NeedsThread(KafkaError):
@@ -423,4 +427,5 @@ def _bad_header(header: BatchHeader, topic_partition: object) -> KafkaError:
         problem = "clients are not allowed to write control records"
     else:
         problem = f"batch of producer {header.producer_id} has the sequence number {header.base_sequence}"
-    return RecordsRejected(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {topic_partition}")
+    text = f"{problem} in topic partition {topic_partition}"
+    return RecordsRejected(ErrorCode.INVALID_RECORD, text, is_misnumbered=True)

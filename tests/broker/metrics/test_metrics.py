@@ -100,7 +100,7 @@ def test_errors_show_by_name_and_writes_that_succeeded_count_as_none() -> None:
     metrics.api(ApiKey.HEARTBEAT, 4).count_error(25, 2)
     metrics.api(ApiKey.PRODUCE, 9).count_error(10)
     topic = metrics.topic("t")
-    topic.produce_requests, topic.refused_produce_requests = 7, 1
+    topic.produce_requests, topic.refused_produce_requests, topic.own_appends = 9, 1, 2
     samples = scrape(metrics)
     name = "kafka_network_requestmetrics_errors_total"
     assert value(samples, name, request="Heartbeat", error="NONE") == 1
@@ -115,6 +115,15 @@ def test_fetches_show_in_total_and_for_consumers_and_followers() -> None:
     metrics.api(ApiKey.FETCH, 17, is_follower=True).observe(1)
     samples = scrape(metrics)
     for request, count in (("Fetch", 2), ("FetchConsumer", 1), ("FetchFollower", 1)):
+        assert value(samples, "kafka_network_requestmetrics_totaltimems_count", request=request) == count
+
+
+def test_version_0_of_a_request_that_had_another_name_shows_under_both() -> None:
+    metrics = Metrics()
+    metrics.api(ApiKey.LIST_CONFIG_RESOURCES, 0).observe(1)
+    metrics.api(ApiKey.LIST_CONFIG_RESOURCES, 1).observe(1)
+    samples = scrape(metrics)
+    for request, count in (("ListConfigResources", 2), ("ListClientMetricsResources", 1)):
         assert value(samples, "kafka_network_requestmetrics_totaltimems_count", request=request) == count
 
 
@@ -162,7 +171,13 @@ def test_every_topic_counter_is_one_of_kafkas() -> None:
 
 def test_requests_are_labelled_as_kafka_labels_them() -> None:
     known = set((Path(__file__).parent / "kafka_requests.txt").read_text().split())
-    ours = {name for key in APIS for is_follower in (False, True) for name in request_names(key, is_follower)}
+    ours = {
+        name
+        for key in APIS
+        for is_follower in (False, True)
+        for version in (0, 1)
+        for name in request_names(key, is_follower, version)
+    }
     assert ours - known == set()
     for name in ("RequestsPerSec", "ErrorsPerSec", *PHASES):
         assert ("kafka.network", "RequestMetrics", name) in MBEANS

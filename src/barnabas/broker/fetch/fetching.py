@@ -274,9 +274,9 @@ class Fetching:
         topics = self.broker.image.topics
         topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
         found = topic.partitions.get(asked.index) if topic is not None else None
-        if topic is not None and found is not None:
+        if topic is not None and found is not None and error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             metrics = self.broker.metrics.topic(topic.name)
-            metrics.fetch_requests += not self.is_follower
+            metrics.fetch_requests += 1
             metrics.failed_fetch_requests += error.code not in USUAL_ERRORS
         asked.attachment = None
         data = refused(asked.index, error)

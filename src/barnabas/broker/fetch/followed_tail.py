@@ -138,6 +138,7 @@ class FollowedTail:
             records = found.read()
         except (OSError, KafkaError):
             return None
+        partition.metrics.fetch_requests += 1
         partition.metrics.replication_bytes_out += len(records)
         if partition.state.adding and self.follower in partition.state.adding:
             partition.metrics.reassignment_bytes_out += len(records)

@@ -196,6 +196,7 @@ class FollowerFetch(Fetching):
             return self.refuse(asked, error)
 
     def count(self, partition: Partition, size: int) -> None:
+        partition.metrics.fetch_requests += 1
         partition.metrics.replication_bytes_out += size
         if partition.state.adding and self._follower in partition.state.adding:
             partition.metrics.reassignment_bytes_out += size

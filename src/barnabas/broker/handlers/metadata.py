@@ -16,7 +16,7 @@ from barnabas.broker.api.routes import handles
 from barnabas.broker.topics.encoded_topics import Form, PackedTopics, encoder
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topics import TopicImage
-from barnabas.protocol import NULL_UUID, ErrorCode
+from barnabas.protocol import NULL_UUID, ApiKey, ErrorCode
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.security.acls.vocabulary import CLUSTER_NAME, Operation
 
@@ -192,7 +192,9 @@ def named_topics(
     that the caller may not create."""
     image = context.broker.image
     asked_for = request.topics or ()
+    counts = context.broker.metrics.api(ApiKey.METADATA, context.version)
     if uses_ids_too_early(request, context.version):
+        counts.count_error(ErrorCode.INVALID_REQUEST, len(asked_for))
         return [
             Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
             for topic in asked_for
@@ -220,6 +222,9 @@ def named_topics(
             topics.append(Topic(error_code=REFUSED, name=asked.name))
         else:
             topics.append(unknown(asked.name or ""))
+        latest = topics[-1]
+        if isinstance(latest, Topic):
+            counts.count_error(latest.error_code)
     return topics
 
 

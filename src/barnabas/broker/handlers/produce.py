@@ -357,7 +357,6 @@ BEFORE_THE_LOG = frozenset({ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.TOPIC_AUT
 REFUSALS = {
     ErrorCode.CORRUPT_MESSAGE: "invalid_crc_records",
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "invalid_magic_records",
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "invalid_sequence_records",
 }
 """Counters of `TopicMetrics`, by the error of a batch that they count."""
 
@@ -392,6 +391,7 @@ def refused(
         result.log_start_offset = found.log.log_start_offset if found is not None else -1
     if isinstance(error, RecordsRejected):
         metrics.no_key_records += error.without_key
+        metrics.invalid_sequence_records += error.is_misnumbered
         result.record_errors = [
             PartitionResponse.BatchIndexAndErrorMessage(
                 batch_index=batch_index, batch_index_error_message=message

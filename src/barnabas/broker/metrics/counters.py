@@ -151,6 +151,7 @@ class TopicMetrics:
         "invalid_sequence_records",
         "messages_in",
         "no_key_records",
+        "own_appends",  # of `produce_requests`: those of coordinators; Kafka has no metric of them
         "produce_requests",
         "reassignment_bytes_in",
         "reassignment_bytes_out",
@@ -175,6 +176,7 @@ class TopicMetrics:
         self.invalid_sequence_records = 0
         self.messages_in = 0
         self.no_key_records = 0
+        self.own_appends = 0
         self.produce_requests = 0
         self.reassignment_bytes_in = 0
         self.reassignment_bytes_out = 0

@@ -37,7 +37,7 @@ TOPIC_COUNTERS = {
         "FailedShareFetchRequestsPerSec",
         "Fetches of a share group that failed.",
     ),
-    "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition by consumers."),
+    "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition."),
     "invalid_crc_records": ("InvalidMessageCrcRecordsPerSec", "Batches refused for their checksum."),
     "invalid_magic_records": ("InvalidMagicNumberRecordsPerSec", "Batches refused for their format."),
     "invalid_sequence_records": (
@@ -247,6 +247,8 @@ class Metrics:
                 yield (("topic", topic),), count
 
     def _produced(self) -> int:
-        """Writes to partitions that succeeded."""
+        """Writes of clients to partitions that succeeded."""
         counters = [self._no_topic, *self._topics.values()]
-        return sum(each.produce_requests - each.refused_produce_requests for each in counters)
+        return sum(
+            each.produce_requests - each.own_appends - each.refused_produce_requests for each in counters
+        )

@@ -91,7 +91,7 @@ def register(registry: Registry, apis: Apis, produced: Callable[[], int]) -> Non
 def by_version(apis: list[tuple[ApiId, ApiMetrics]]) -> Iterator[Row]:
     counts: dict[Tags, int] = {}
     for (key, version, is_follower), api in apis:
-        for request in request_names(key, is_follower):
+        for request in request_names(key, is_follower, version):
             tags = (("request", request), ("version", str(version)))
             counts[tags] = counts.get(tags, 0) + api.count
     yield from counts.items()
@@ -105,7 +105,7 @@ def by_error(apis: list[tuple[ApiId, ApiMetrics]], produced: int) -> Iterator[Ro
         for code, count in list(api.errors.items()):
             if key == ApiKey.PRODUCE and not code:
                 continue
-            tags = error_tags(request_names(key, False)[0], code)
+            tags = error_tags(request_names(key, False, 1)[0], code)
             counts[tags] = counts.get(tags, 0) + count
     yield from counts.items()
 
@@ -125,8 +125,8 @@ def phases(
     has_zeros: bool,
 ) -> Iterator[tuple[Tags, Snapshot]]:
     by_request: dict[str, list[ApiMetrics]] = {}
-    for (key, _, is_follower), api in apis:
-        for request in request_names(key, is_follower):
+    for (key, version, is_follower), api in apis:
+        for request in request_names(key, is_follower, version):
             by_request.setdefault(request, []).append(api)
     for request, counters in by_request.items():
         histograms = [each for api in counters for each in parts(api) if each is not None]
@@ -136,10 +136,13 @@ def phases(
         yield (("request", request),), snapshot_of(histograms, unit, zeros)
 
 
-def request_names(key: int, is_follower: bool) -> tuple[str, ...]:
-    """Kafka's labels of a request; a fetch has two: all fetches, and those of consumers or of followers."""
+def request_names(key: int, is_follower: bool, version: int) -> tuple[str, ...]:
+    """Kafka's labels of a request; a fetch has two: all fetches, and those of consumers or of followers. So
+    has a request whose version 0 was a request of its own."""
     if key == ApiKey.FETCH:
         return FETCH, FETCH_FOLLOWER if is_follower else FETCH_CONSUMER
+    if key == ApiKey.LIST_CONFIG_RESOURCES and not version:
+        return "ListConfigResources", "ListClientMetricsResources"
     try:
         return ("".join(part.capitalize() for part in ApiKey(key).name.split("_")),)
     except ValueError:

@@ -166,7 +166,8 @@ class Partition:
         if not self.is_dirty:
             self.is_dirty = True
             self._tick.staged(self)
-        self.metrics.count_produced(len(batch), header.record_count)
+        size = len(batch if records is None else records)  # as received: the broker may have compressed it
+        self.metrics.count_produced(size, header.record_count)
         return base_offset, header.max_timestamp if header.attributes & APPEND_TIME_FLAG else NO_TIMESTAMP
 
     def prepare_own(self) -> None:
@@ -232,6 +233,7 @@ class Partition:
         header.assign(batch, self.log.end_offset, self.leader_epoch)
         self.log.stage(batch, header, now_ms)
         self.metrics.count_produced(len(batch), header.record_count)
+        self.metrics.own_appends += 1
 
     def _not_enough_replicas(self) -> KafkaError:
         return KafkaError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.metrics.parts.totals import average_and_max, rate_of
 from barnabas.protocol import uuid
+from barnabas.raft.messages import ReplicaKey
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -31,7 +32,7 @@ def register(broker: Broker) -> None:
         *RAFT,
         "current-vote",
         "The node that this node voted for in the epoch; -1 for none.",
-        lambda: member.state.voted_id,
+        lambda: voted(quorum).id,
     )
     metrics.text(*RAFT, "current-state", "The role that this node has in the quorum.", lambda: state(quorum))
     metrics.gauge(
@@ -61,7 +62,7 @@ def register(broker: Broker) -> None:
         *RAFT,
         "current-vote-directory-id",
         "The directory id of the node that this node voted for.",
-        lambda: uuid.to_text(member.state.voted_directory_id),
+        lambda: uuid.to_text(voted(quorum).directory_id),
     )
     metrics.gauge(
         *RAFT,
@@ -99,6 +100,14 @@ def state(quorum: Quorum) -> str:
     if name == "elected":
         return "leader"
     return "observer" if name == "follower" and not quorum.member.is_voter else name
+
+
+def voted(quorum: Quorum) -> ReplicaKey:
+    """The node that this node voted for. As in Kafka, leaders and candidates voted for themselves."""
+    member = quorum.member
+    if state(quorum) in ("leader", "candidate"):
+        return member.key
+    return ReplicaKey(member.state.voted_id, member.state.voted_directory_id)
 
 
 def observers(quorum: Quorum) -> int:

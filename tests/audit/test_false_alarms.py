@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -291,19 +292,28 @@ def test_a_tier_is_judged_from_the_time_on_that_a_rule_names(told: Counts) -> No
         rules_of({"tiers": {"mirror/dc2": {"since": "soon"}}})
 
 
+class Source:
+    """An auditor that has read some counts."""
+
+    def __init__(self, told: Counts) -> None:
+        self.ledger = told.ledger
+        self.on_report: list[Callable[[Report], None]] = []
+
+
+def metrics_of(told: Counts) -> str:
+    registry, source = CollectorRegistry(), Source(told)
+    registry.register(AuditCollector(source))  # type: ignore[arg-type]
+    source.on_report[0](told.report())
+    return generate_latest(registry).decode()
+
+
 def test_metrics_raise_no_alert_where_the_report_has_no_alarm(told: Counts) -> None:
     told.client("producer", 100, failed=5)
     told.log(105)
     told.client("consumer/billing", 104, first=1)
 
-    class Source:
-        ledger = told.ledger
-        last = told.report()
-
-    assert not Source.last.alarms
-    registry = CollectorRegistry()
-    registry.register(AuditCollector(Source()))  # type: ignore[arg-type]
-    text = generate_latest(registry).decode()
+    assert not told.report().alarms
+    text = metrics_of(told)
     assert "completeness_ratio{" not in text and "duplicate_ratio{" not in text
     assert "barnabas_audit_alarms 0.0" in text
 
@@ -312,15 +322,9 @@ def test_contents_that_differ_are_an_alert_too(told: Counts) -> None:
     told.log(10, summed=10, content=5)
     told.client("consumer/billing", 10, first=0, summed=10, content=6)
 
-    class Source:
-        ledger = told.ledger
-        last = told.report()
-
-    assert [row.verdict.state for row in Source.last.alarms] == [State.DIFFERENT]
-    registry = CollectorRegistry()
-    registry.register(AuditCollector(Source()))  # type: ignore[arg-type]
+    assert [row.verdict.state for row in told.report().alarms] == [State.DIFFERENT]
     ratio = 'barnabas_audit_completeness_ratio{tier="consumer/billing",topic="orders"} 0.9'
-    assert ratio in generate_latest(registry).decode()
+    assert ratio in metrics_of(told)
 
 
 STRANGE = [

@@ -58,6 +58,7 @@ class Auditor:
         self.rules = rules or Rules()
         self.ledger = Ledger(keep_ms=history_ms)
         self.last: Report | None = None
+        self.on_report: list[Callable[[Report], None]] = []  # called in the thread that made it
         self.problem = ""  # why there is no newer report
         self.cluster = cluster
         self._topic = topic
@@ -75,9 +76,15 @@ class Auditor:
         self.ledger.since_ms = self._reader.since_ms
         now_ms = self._time.time_ms(looked_ms, self._now_ms())
         self.ledger.forget_before(now_ms)
-        self.last = await asyncio.to_thread(make_report, self.ledger, self.rules, now_ms)
+        self.last = await asyncio.to_thread(self._make_report, now_ms)
         self._note_alarms(self.last)
         return self.last
+
+    def _make_report(self, now_ms: int) -> Report:
+        report = make_report(self.ledger, self.rules, now_ms)
+        for each in self.on_report:
+            each(report)
+        return report
 
     def _apply(self, message: CountMessage, arrived_ms: int) -> None:
         self._time.saw(arrived_ms)

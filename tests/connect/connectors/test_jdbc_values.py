@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.connect.connectors.jdbc_servers import Database, Offsets, Sink, Source, running
+from tests.security.tls_world import certificates
 
 from barnabas.connect.connectors.databases.catalogue import TableId, parts_of
 from barnabas.connect.convert.json import JsonConverter
@@ -26,6 +29,7 @@ from barnabas.connect.data import (
     struct,
 )
 from barnabas.connect.plugins import ConnectError, RetriableError
+from barnabas.testing import mysql
 
 KEY = struct(id=INT32)
 NOON = datetime(2024, 7, 1, 12, tzinfo=UTC)
@@ -236,6 +240,60 @@ def test_a_table_that_is_dropped_and_made_again_is_read_on(database: Database) -
         assert found.values() == [{"id": 2, "v": 3}]
     finally:
         found.stop()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "ssl",
+        "ssl=true",
+        "sslmode=require",
+        "sslMode=VERIFY_IDENTITY",
+        "sslMode=verify-full",
+        "sslMode=VERIFY_CA",
+    ],
+)
+def test_no_connection_is_made_without_the_trust_that_the_address_asks_for(
+    database: Database, option: str
+) -> None:
+    """The servers here have no certificate that anybody trusts."""
+    only(database, "postgresql" if option.startswith("ssl") and "Mode" not in option else "mysql")
+    with pytest.raises(database.dialect.errors):
+        replace(database, url=f"{database.url}?{option}").rows("SELECT 1")
+    assert database.rows("SELECT 1") == [(1,)]
+
+
+def test_certificates_of_mariadb_are_checked_as_the_address_says(database: Database) -> None:
+    only(database, "mysql")
+    pem, ca = Path(certificates().broker_file).read_bytes(), certificates().ca_file
+    with tempfile.NamedTemporaryFile(prefix="barnabas-jdbc-", suffix=".pem") as file:
+        file.write(pem)
+        file.flush()
+        Path(file.name).chmod(0o644)  # the server may be of another user
+        with mysql.MySqlServer("shop", f"--ssl-cert={file.name}", f"--ssl-key={file.name}") as server:
+            own = Database(server.url, server.user, server.password)
+
+            def cipher(options: str) -> str:
+                [(_, found)] = replace(own, url=f"{own.url}?{options}").rows("SHOW STATUS LIKE 'Ssl_cipher'")
+                return str(found)
+
+            trusting = ("sslMode=VERIFY_IDENTITY", "sslMode=verify-ca")
+            for option in (
+                "sslMode=REQUIRED",
+                "useSSL=true",
+                *(f"{each}&serverSslCert={ca}" for each in trusting),
+            ):
+                assert cipher(option)
+            with pytest.raises(own.dialect.errors, match=r"certificate verify failed"):
+                cipher("sslMode=VERIFY_IDENTITY")
+
+
+def test_several_servers_of_postgresql_are_asked_in_order(database: Database) -> None:
+    only(database, "postgresql")
+    several = database.url.replace("//", "//127.0.0.1:1,")
+    found = replace(database, url=f"{several}?targetServerType=primary")
+    assert found.rows("SELECT 1") == [(1,)]
+    assert found.dialect.address.shown.startswith("postgresql://127.0.0.1:1,127.0.0.1:")
 
 
 # -- writing -----------------------------------------------------------------------------------------

@@ -88,3 +88,20 @@ def test_a_time_that_is_no_year_is_refused_alone(tmp_path: Path) -> None:
     task.put(Records.of("orders", Column.of(rows, struct(id=INT64)), partitions=[0, 0], offsets=[0, 1]))
     assert len(refused) == 1 and "orders-0 offset 0" in refused[0] and "milliseconds?" in refused[0]
     assert len(list(tmp_path.rglob("*.json"))) == 1
+
+
+def test_the_schedule_closes_files_when_records_come_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits may be minutes apart: files end where the wall clock says, not where the commit is."""
+    clock = [1_700_000_000.0]
+    monkeypatch.setattr("barnabas.connect.connectors.objects.object_sink.time.time", lambda: clock[0])
+    task = started_sink(HdfsSinkConnector, hdfs(tmp_path, **{"rotate.schedule.interval.ms": "1000"}))
+    task.open([WHERE])
+    for number in range(3):
+        row = Column.of([{"id": number}], struct(id=INT64))
+        task.put(Records.of("orders", row, partitions=[0], offsets=[number]))
+        clock[0] += 1.0
+    assert len(list(tmp_path.rglob("*.json"))) == 2
+    assert task.flush({WHERE: 3}) == {WHERE: 3}
+    assert len(list(tmp_path.rglob("*.json"))) == 3

@@ -36,13 +36,18 @@ class Address:
     user: str = ""
     password: str = field(default="", repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[tuple[str, int], ...] = ()  # PostgreSQL: more servers, asked in order
+
+    @property
+    def servers(self) -> tuple[tuple[str, int], ...]:
+        return ((self.host, self.port), *self.others)
 
     @property
     def shown(self) -> str:
         """The address without secrets, for messages."""
         if self.kind == "sqlite":
             return f"sqlite:{self.database}"
-        return f"{self.kind}://{self.host}:{self.port}/{self.database}"
+        return f"{self.kind}://{','.join(f'{host}:{port}' for host, port in self.servers)}/{self.database}"
 
 
 def read_address(
@@ -74,13 +79,14 @@ def read_server(
     kind: str, url: str, rest: str, user: str, password: str, properties: Mapping[str, str]
 ) -> Address:
     try:
-        parts = urlsplit(f"x:{rest}")
+        first, others = servers_of(rest) if kind == "postgresql" else (rest, ())
+        parts = urlsplit(f"x:{first}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise AddressError(f"{hidden(url)!r} cannot be read: {error}; right would be {KNOWN}") from None
     if not rest.startswith("//") or not host:
         raise AddressError(f"{hidden(url)!r} names no host: right would be {KNOWN}")
-    options = {**dict(parse_qsl(parts.query)), **properties}
+    options = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **properties}
     if url.strip().lower().startswith("jdbc:mariadb:"):  # its driver reads zero dates as null
         options.setdefault("zeroDateTimeBehavior", "CONVERT_TO_NULL")
     name = unquote(parts.path.lstrip("/"))
@@ -96,6 +102,21 @@ def read_server(
         user or options.pop("user", "") or unquote(parts.username or ""),
         password or options.pop("password", "") or unquote(parts.password or ""),
         {each: value for each, value in options.items() if each not in ("user", "password")},
+        others,
+    )
+
+
+def servers_of(rest: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The address with its first server only, and the others: `//one:5432,two:5432/database`."""
+    found = re.match(r"//([^/?]*)", rest)
+    names = found[1].split(",") if found else []
+    if len(names) < 2:
+        return rest, ()
+    others = [urlsplit(f"//{each}") for each in names[1:]]
+    if not all(each.hostname for each in others):
+        raise ValueError("a server has no name")
+    return f"//{names[0]}{rest[len(found[0]) if found else 0 :]}", tuple(
+        (each.hostname or "", each.port or PORTS["postgresql"]) for each in others
     )
 
 

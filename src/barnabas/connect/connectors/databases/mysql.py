@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from ssl import CERT_NONE, SSLContext, create_default_context
 from typing import Any
 
 from barnabas.connect.connectors.databases.catalogue import ColumnInfo, SqlType, TableId
@@ -40,6 +41,7 @@ GEOMETRIES = (
 )
 TIMES = (SqlType.DATE, SqlType.TIMESTAMP, SqlType.TIMESTAMP_ZONED)
 ZERO_DATE = "0000-00-00"
+ENCRYPTED = ("REQUIRED", "TRUE", "TRUST", "VERIFY_CA", "VERIFY_IDENTITY", "VERIFY_FULL")
 KINDS = {"TABLE": "BASE TABLE", "VIEW": "VIEW", "SYSTEM TABLE": "SYSTEM VIEW"}
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 # Codes of the protocol, for columns of queries.
@@ -99,12 +101,6 @@ class MySql(Dialect):
     def connect(self) -> Any:
         import pymysql
 
-        options = self.address.options
-        secure = options.get("sslMode", options.get("useSSL", "")).upper() in (
-            "REQUIRED",
-            "TRUE",
-            "VERIFY_CA",
-        )
         return pymysql.connect(
             host=self.address.host,
             port=self.address.port,
@@ -115,7 +111,7 @@ class MySql(Dialect):
             connect_timeout=CONNECT_TIMEOUT_S,
             init_command="SET time_zone = '+00:00'",  # TIMESTAMP columns are read and written in UTC
             conv=converters() if self._nulls_zero_dates else None,
-            **({"ssl": {"ca": options.get("serverSslCert")}} if secure else {}),
+            ssl=tls_of(self.address.options),
         )
 
     @property
@@ -238,6 +234,20 @@ def unbuffered(cursor: Any, rows: int) -> Iterator[list[Row]]:
             if cursor._result is not None:
                 cursor._result.unbuffered_active = False
             cursor.connection = None
+
+
+def tls_of(options: Mapping[str, str]) -> SSLContext | None:
+    """TLS as `sslMode` (of both drivers for Java) or `useSSL` asks for it; None: where the server has it."""
+    given = {name.lower(): text for name, text in options.items()}
+    mode = (given.get("sslmode") or given.get("usessl") or "").replace("-", "_").upper()
+    if mode not in ENCRYPTED:
+        return None
+    authority = given.get("serversslcert") or given.get("sslca")
+    found = create_default_context(cafile=authority)
+    found.check_hostname = mode in ("VERIFY_IDENTITY", "VERIFY_FULL")
+    if not authority and not mode.startswith("VERIFY"):
+        found.verify_mode = CERT_NONE
+    return found
 
 
 def converters() -> dict[Any, Any]:

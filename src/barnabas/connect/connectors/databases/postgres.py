@@ -27,6 +27,14 @@ TYPES = {
     "timestamp": SqlType.TIMESTAMP,
     "timestamptz": SqlType.TIMESTAMP_ZONED,
 }
+SERVERS = {
+    "primary": "primary",
+    "master": "primary",
+    "secondary": "standby",
+    "slave": "standby",
+    "prefersecondary": "prefer-standby",
+    "preferslave": "prefer-standby",
+}
 LOADERS = ("date", "time", "timetz", "timestamp", "timestamptz")
 RELATIONS = {"TABLE": "rp", "VIEW": "vm", "PARTITIONED TABLE": "p", "FOREIGN TABLE": "f", "SYSTEM TABLE": "r"}
 OF_ROWS = ("P0", "44", "42804")  # errors of triggers, of views, of types: the other rows may fit
@@ -92,14 +100,18 @@ class Postgres(Dialect):
 
         options = dict(self.address.options)
         given: dict[str, Any] = {"sslmode": options["sslmode"]} if "sslmode" in options else {}
+        if options.get("ssl", "false").lower() in ("true", "") and not given:
+            given["sslmode"] = "verify-full"  # as PostgreSQL's driver for Java understands it
+        if (wanted := SERVERS.get(options.get("targetServerType", "any").lower())) is not None:
+            given["target_session_attrs"] = wanted
         if schema := options.get("currentSchema"):
             given["options"] = f"-c search_path={schema}"
         for theirs, ours in (("sslrootcert", "sslrootcert"), ("sslcert", "sslcert"), ("sslkey", "sslkey")):
             if theirs in options:
                 given[ours] = options[theirs]
         return psycopg.connect(
-            host=self.address.host,
-            port=self.address.port,
+            host=",".join(host for host, _ in self.address.servers),
+            port=",".join(str(port) for _, port in self.address.servers),
             dbname=self.address.database,
             user=self.address.user or None,
             password=self.address.password or None,

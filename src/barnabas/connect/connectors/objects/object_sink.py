@@ -48,6 +48,7 @@ class ObjectSinkTask(SinkTask):
                 self.context.seek({where: known})
 
     def put(self, records: Records) -> None:
+        self._write_due()
         if self._layout.on_null != "write":
             records = self._without_nulls(records)
         topics, partitions = records.topics.to_pylist(), records.partitions.to_pylist()
@@ -190,17 +191,22 @@ class ObjectSinkTask(SinkTask):
         return max(ends) + 1 if ends else None
 
     def flush(self, offsets: SinkOffsets) -> SinkOffsets | None:
+        self._write_due()
+        return dict(self._committed)
+
+    def _write_due(self) -> None:
+        """Close the files that the schedule ends. Looked at with records and with commits, so that files of a
+        topic without new records are closed, too."""
+        if self._layout.schedule_ms <= 0:
+            return
         now = time.time()
         for where, cutter in self._cutters.items():
             if not cutter.is_empty and self._is_due(self._since.get(where, now), now):
                 self._write(where, cutter)
-        return dict(self._committed)
 
     def _is_due(self, since: float, now: float) -> bool:
         """A boundary of the schedule, counted from midnight, lies between the first record and now."""
         interval_s = self._layout.schedule_ms / 1000
-        if interval_s <= 0:
-            return False
         midnight = midnight_before(since, self._layout.zone)
         return (since - midnight) // interval_s < (now - midnight) // interval_s
 

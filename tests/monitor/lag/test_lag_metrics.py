@@ -14,6 +14,7 @@ from barnabas.monitor.lag.topics import Placement
 from barnabas.monitor.lag_metrics import burrow, kafka_exporter, kminion, lag_exporter, opentelemetry, own
 from barnabas.monitor.lag_metrics.kminion import Extras
 from barnabas.monitor.lag_metrics.page import Page
+from barnabas.monitor.lag_service import probe
 
 from .conftest import OnService, World
 
@@ -233,5 +234,31 @@ def test_the_probe_measures_records_that_come_back(on_service: OnService, name: 
         assert one(found, "kminion_end_to_end_messages_produced_failed_total", **partition) == 0
         assert one(found, "kminion_end_to_end_roundtrip_latency_seconds_count", **partition) >= 3
         assert one(found, "kminion_end_to_end_produce_latency_seconds_count", **partition) >= 3
+
+    on_service(use, probe_enabled="true", probe_topic=name, probe_interval_ms="20")
+
+
+def test_the_probe_goes_on_when_its_topic_changes(
+    on_service: OnService, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "TOPIC_S", 0.2)
+
+    async def use(world: World) -> None:
+        async def received(partition: int, count: float) -> float:
+            def has_arrived(text: str) -> bool:
+                return value(text) > count
+
+            def value(text: str) -> float:
+                key = "kminion_end_to_end_messages_received_total"
+                labels = frozenset({("partition_id", str(partition))})
+                return samples(text).get((key, labels), 0.0)
+
+            return value(await world.until("/metrics?dialect=kminion", has_arrived))
+
+        await received(0, 0)
+        await world.admin.create_partitions({name: 3})
+        count = await received(2, 2)
+        await world.admin.delete_topics([name])
+        await received(0, count + 20)
 
     on_service(use, probe_enabled="true", probe_topic=name, probe_interval_ms="20")

@@ -35,6 +35,7 @@ log = logging.getLogger("barnabas.lag")
 
 POLL_MS = 500.0
 COMMIT_S = 5.0
+TOPIC_S = 30.0
 OUTSTANDING_MAX = 10_000
 GROUP_PREFIX = "kminion-end-to-end"
 
@@ -129,6 +130,7 @@ class Probe:
         self._outstanding: dict[str, tuple[int, float]] = {}  # by record id: partition, time of sending
         self._consumer: Consumer | None = None
         self._partitions = 0
+        self._is_outdated = False  # the topic has other partitions than those that are read
         self._sending: set[asyncio.Task[None]] = set()
         self._committed: dict[TopicPartition, int] = {}
 
@@ -136,6 +138,7 @@ class Probe:
         self.jobs.start("receiving", self._receive, 0.0)
         self.jobs.start("sending", self._send, self._settings.interval_s)
         self.jobs.start("committing", self._commit, COMMIT_S, at_once=False)
+        self.jobs.start("its topic", self._look_at_topic, TOPIC_S, at_once=False)
 
     async def stop(self) -> None:
         await self.jobs.stop()
@@ -162,7 +165,21 @@ class Probe:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
 
+    async def _look_at_topic(self) -> None:
+        """Give the topic a partition for each broker, and notice when it was deleted or made by others."""
+        name = self._settings.topic
+        topology = await self._client.retrying(lambda: self._client.refresh([name]))
+        known = topology.topics.get(name)
+        count = known.partition_count if known is not None and not known.error_code else 0
+        if 0 < count < len(topology.nodes):
+            await self._admin.create_partitions({name: len(topology.nodes)})
+            count = len(topology.nodes)
+        self._is_outdated = self._consumer is not None and count != self._partitions
+
     async def _receive(self) -> None:
+        if self._consumer is not None and self._is_outdated:
+            await self._consumer.close()
+            self._consumer, self._partitions, self._is_outdated = None, 0, False
         if self._consumer is None:
             await self._make_topic()
             count = await self._client.partitions_of(self._settings.topic)

@@ -99,6 +99,7 @@ class RuleEntry(Strict):
     metric: str | None = None
     match: dict[str, str] = {}
     least: Limit | None = None
+    over_s: Duration | None = Field(default=None, alias="over")
 
 
 class RouteEntry(Strict):
@@ -364,8 +365,8 @@ def changed(rule: Rule, entry: RuleEntry) -> Rule:
         given["labels"] = {**rule.labels, **entry.labels}
     if entry.targets:
         given["targets"] = tuple(entry.targets)
-    if entry.metric is not None or entry.match or entry.least is not None:
-        given["options"] = {**rule.options, **options_of(entry)}
+    if options := options_of(entry):
+        given["options"] = {**rule.options, **options}
     return replace(rule, **given)
 
 
@@ -377,6 +378,8 @@ def options_of(entry: RuleEntry) -> dict[str, object]:
         found["match"] = dict(entry.match)
     if entry.least is not None:
         found["least"] = entry.least
+    if entry.over_s is not None:
+        found["over"] = entry.over_s
     return found
 
 

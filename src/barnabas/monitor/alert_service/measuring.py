@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -40,6 +40,7 @@ PART_S_MAX = 40.0  # of one round: a cluster of which no part answers in time ne
 PAGE_BYTES_MAX = 64 * 1024 * 1024
 METRIC_CHECKS = ("metric", "metric_increase", "metric_peers")
 BLIND = "check_blind"
+Spans = Mapping[str, Collection[float]]  # by metric: of which seconds its growth is asked for
 Place = tuple[str, Labels]  # a check, and the labels of the object that it could not measure
 # Burrow judges from the first commit on. An alert waits until it is known how often a group commits, and
 # as long as Kafka's clients may take for the records of one poll (max.poll.interval.ms).
@@ -89,10 +90,11 @@ class WatchedCluster:
         rules: LagRules | None,
         certificates: Sequence[Address] = (),
         asked: frozenset[str] = frozenset(),
+        span_s_max: float = 0.0,
     ) -> None:
         """`rules`: which groups to watch; None for no groups. `certificates`: addresses that are measured
         anyhow; those of the cluster's brokers are measured here, if clients reach them by TLS. `asked`: the
-        checks of all rules."""
+        checks of all rules. `span_s_max`: for how long metrics are kept."""
         self.settings = settings
         self._layout = [name for name in LAYOUT_CHECKS if name in asked]
         self._cluster_checks = ("unreachable", *CHECKS, "disk_full_hours", *self._layout)
@@ -102,7 +104,7 @@ class WatchedCluster:
         self._admin = Admin(self.client)
         self._trends = DiskTrends()
         self._pieces = pieces
-        self._metrics = MetricHistory()
+        self._metrics = MetricHistory(span_s_max)
         self._watch: ClusterWatch | None = None
         if rules is not None:
             watch = WatchSettings(settings.name, settings.bootstrap, settings.security, CLIENT_ID, rules)
@@ -125,7 +127,7 @@ class WatchedCluster:
     def words(self) -> Labels:
         return labels_of(bootstrap=self.settings.bootstrap_text)
 
-    async def measure(self, measured: Measurements, names: Sequence[str], now_ms: int) -> None:
+    async def measure(self, measured: Measurements, names: Spans, now_ms: int) -> None:
         await asyncio.gather(
             attempt(
                 measured,
@@ -134,7 +136,7 @@ class WatchedCluster:
                 lambda: self._measure_cluster(measured, now_ms),
             ),
             attempt(measured, LAG_CHECKS, self.labels, lambda: self._measure_groups(measured, now_ms)),
-            scrape(measured, self._metrics, self.settings.metrics, names, self.labels, self.words),
+            scrape(measured, self._metrics, self.settings.metrics, names, now_ms, self.labels, self.words),
         )
 
     async def _measure_cluster(self, measured: Measurements, now_ms: int) -> None:
@@ -197,14 +199,16 @@ class Measuring:
             rules = file.lag_rules or replace(
                 PATIENT_RULES, group_allowed=file.groups_allowed, group_denied=file.groups_denied
             )
+        self._names: dict[str, set[float]] = {}
+        for rule in file.rules:
+            if rule.check in METRIC_CHECKS:
+                self._names.setdefault(str(rule.options["metric"]), set()).add(span_of(rule))
+        span_s_max = max((span for spans in self._names.values() for span in spans), default=0.0)
         self.clusters = [
-            WatchedCluster(each, pieces, rules, file.certificates, frozenset(checks))
+            WatchedCluster(each, pieces, rules, file.certificates, frozenset(checks), span_s_max)
             for each in file.clusters
         ]
-        self._names = sorted(
-            {str(rule.options["metric"]) for rule in file.rules if rule.check in METRIC_CHECKS}
-        )
-        self._metrics = MetricHistory()
+        self._metrics = MetricHistory(span_s_max)
 
     def start(self) -> None:
         for each in self.clusters:
@@ -224,7 +228,7 @@ class Measuring:
                 for url in file.connect
             ),
             *(measure_certificate(measured, address) for address in file.certificates),
-            scrape(measured, self._metrics, file.metrics, self._names, (), ()),
+            scrape(measured, self._metrics, file.metrics, self._names, now_ms, (), ()),
         )
         return measured
 
@@ -233,7 +237,8 @@ async def scrape(
     measured: Measurements,
     history: MetricHistory,
     urls: Sequence[str],
-    names: Sequence[str],
+    names: Spans,
+    now_ms: int,
     labels: Labels,
     words: Labels,
 ) -> None:
@@ -245,11 +250,13 @@ async def scrape(
         instance = httpx.URL(url).netloc.decode()
         text = await get_text(url)
         samples = await asyncio.to_thread(samples_of, text, wanted, instance)
-        history.add(instance, samples)
+        history.add(instance, samples, now_ms)
         instances.append(instance)
-        for name in names:
+        for name, spans in names.items():
             measured.add(f"metric:{name}", history.values(name, instance), labels, words)
-            measured.add(f"metric_increase:{name}", history.increases(name, instance), labels, words)
+            for span_s in spans:
+                grown = history.increases(name, instance, span_s)
+                measured.add(f"metric_increase:{name}:{span_s:g}", grown, labels, words)
 
     if names:
         await asyncio.gather(
@@ -308,6 +315,12 @@ async def attempt(
         measured.fail(checks, place, f"unexpected: {reason_of(error)}")
 
 
+def span_of(rule: Rule) -> float:
+    """The seconds of which a rule wants the growth; 0: since the last look."""
+    span_s = rule.options.get("over", 0.0)
+    return float(span_s) if isinstance(span_s, int | float) else 0.0
+
+
 def findings_for(measured: Measurements, rule: Rule) -> list[Finding]:
     if rule.check == BLIND:
         return [
@@ -315,6 +328,8 @@ def findings_for(measured: Measurements, rule: Rule) -> list[Finding]:
             for (check, labels), reason in measured.unknown.items()
         ]
     key = f"{rule.check}:{rule.options['metric']}" if rule.check in METRIC_CHECKS else rule.check
+    if rule.check == "metric_increase":
+        key += f":{span_of(rule):g}"
     found = measured.findings.get(key, [])
     if rule.has_patterns:
         found = [each for each in found if rule.admits(each)]

@@ -59,9 +59,11 @@ class Page:
                     continue
                 for _ in steps_of(reading):
                     yield ""
+                # A histogram adds up thousands of buckets: it is a step of its own.
+                most = 1 if metric.kind is Kind.HISTOGRAM else LINES_A_STEP
                 for line in self._lines(shape, reading):
                     lines.append(line)
-                    if len(lines) >= LINES_A_STEP:
+                    if len(lines) >= most:
                         yield "".join(lines)
                         lines = []
             if lines and lines != [head]:  # a family without samples says nothing

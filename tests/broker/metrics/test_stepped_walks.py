@@ -5,9 +5,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from barnabas.broker.metrics import Metrics
 from barnabas.broker.metrics.parts import partition_tables, quota_gauges, replica_gauges
 from barnabas.broker.metrics.parts.process_gauges import DESCRIPTORS_A_STEP, open_descriptors
 from barnabas.broker.partitions.partitions import Partitions
+from barnabas.metrics.exposition import Page
 
 
 def finished(steps: Generator[None, None, list[int]]) -> tuple[int, list[int]]:
@@ -111,3 +113,14 @@ def test_quotas_of_clients_are_looked_at_one_by_one() -> None:
     assert next(rows) == ((("user", "ann"), ("client-id", "shop")), 1.0)
     assert looked == ["first"]
     assert list(quota_gauges.rows(quotas, "fetch", look)()) == []
+
+
+def test_a_page_pauses_after_each_histogram() -> None:
+    """One adds up the buckets of all versions of a request."""
+    metrics = Metrics()
+    for key in range(30):
+        metrics.api(key).observe(1)
+    name = "kafka_network_requestmetrics_totaltimems"
+    parts = list(Page(metrics.registry, names=[name]).parts())
+    assert max(part.count(f"{name}_count{{") for part in parts) == 1
+    assert "".join(parts).count(f"{name}_count{{") >= 30

@@ -33,7 +33,8 @@ OF_BROKERS: dict[str, tuple[str, ...]] = {
 }
 BETWEEN_BROKERS = {
     "AddPartitionsManager-channel-metrics": (lanes.VERIFICATION,),
-    "Persister-channel-metrics": (lanes.SHARE_STATE, lanes.END_OFFSETS),
+    "NetworkPartitionMetadataClient-channel-metrics": (lanes.END_OFFSETS,),
+    "Persister-channel-metrics": (lanes.SHARE_STATE,),
     "txn-marker-channel-metrics": (lanes.MARKERS,),
 }
 Count = Callable[["ChannelTraffic"], int]

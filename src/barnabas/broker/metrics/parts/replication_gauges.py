@@ -41,6 +41,17 @@ def register(broker: Broker, following: Following) -> None:
         "Fetches a second of the fetcher that has the fewest, about the last minute.",
         lambda: [(REPLICA, min_fetch_rate(broker, following))],
     )
+    for kind, throttle in (
+        ("LeaderReplication", broker.leader_throttle),
+        ("FollowerReplication", following.throttle),
+    ):
+        metrics.gauge(
+            "kafka.server",
+            kind,
+            "byte-rate",
+            "Bytes a second of throttled replicas, sent to followers or fetched from leaders.",
+            lambda throttle=throttle: throttle.bytes_per_second,  # type: ignore[misc]
+        )
     registry = metrics.registry
     lags = metric_of(
         "kafka.server",

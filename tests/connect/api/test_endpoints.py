@@ -192,12 +192,15 @@ def test_settings_without_effect_are_told_at_the_start(
 
     async def story(client: httpx.AsyncClient, herder: Herder, runner: Recorder) -> None:
         await client.put("/connectors/a/config", json={**CONFIG, "queue": "9"})
-        await client.put("/connectors/b/config", json={**CONFIG, "queue": "8"})
+        await client.put("/connectors/b/config", json={**CONFIG, "queue": "8", "task.max": "2"})
         await herder.settled()
 
     run(story)
-    told = [each.getMessage() for each in caplog.records if "no effect" in each.getMessage()]
-    assert told == ["connector a: the setting queue has no effect: there is no queue"]
+    told = [each.getMessage() for each in caplog.records if "setting" in each.getMessage()]
+    assert told == [
+        "connector a: the setting queue has no effect: there is no queue",
+        "connector b: no setting is called task.max; is tasks.max meant?",
+    ]
 
 
 def test_targets_and_restarts() -> None:

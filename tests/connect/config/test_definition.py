@@ -152,6 +152,21 @@ def test_settings_without_effect_are_named_unless_they_are_as_by_default() -> No
     assert found.keys["queue"].doc == "Has no effect here: there is none."
 
 
+def test_misspelt_settings_are_told_apart_from_others() -> None:
+    found = ConfigDef().define("batch.size", "INT", 3).define("mongo.errors.topic.name", "STRING", "")
+    others = ("errors.topic", "tasks.max")
+    given = [
+        "batch.szie",
+        "task.max",
+        "batch.size.orders",
+        "errors.topic.name",
+        "batch.size",
+        "tasks.max",
+        "x",
+    ]
+    assert found.misspelt(given, others) == {"batch.szie": "batch.size", "task.max": "tasks.max"}
+
+
 def test_settings_that_are_not_built_are_refused_with_a_reason() -> None:
     found = ConfigDef().refused({"tagging": ("false", "objects get no tags"), "acl": (None, "no lists")})
     assert found.parse({"tagging": "FALSE"})["tagging"] == "FALSE"

@@ -6,8 +6,9 @@ gives them. Definitions can be embedded in others under a prefix, as transforms 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, Protocol, Self
 
 from barnabas.connect.config.errors import ConfigError, invalid
@@ -24,6 +25,7 @@ from barnabas.connect.config.types import (
 from barnabas.connect.config.validators import Validator
 
 IMPORTANCES = list(Importance)
+LIKENESS = 0.9  # of a misspelt name
 
 
 class Recommender(Protocol):
@@ -128,6 +130,17 @@ class ConfigDef:
             for name, key in self.keys.items()
             if key.no_effect and given.get(name) not in (None, "", config_text(key.default))
         }
+
+    def misspelt(self, given: Iterable[str], others: Iterable[str]) -> dict[str, str]:
+        """Names that are no settings but almost one, with that one. `others` are known elsewhere."""
+        known = [*self.keys, *others]
+        found: dict[str, str] = {}
+        for name in set(given) - set(known):
+            near = next(iter(get_close_matches(name, known, 1, LIKENESS)), None)
+            # A name below another one, such as that of a table, is no misspelling.
+            if near is not None and not name.startswith(f"{near}.") and not near.endswith(f".{name}"):
+                found[name] = near
+        return found
 
     def add(self, key: ConfigKey) -> Self:
         """Add a definition; its default is parsed and checked."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from barnabas.connect.config.connector_settings import common_settings
 from barnabas.connect.config.secrets import Redaction, masked
 from barnabas.connect.herder.commands import Commands
 from barnabas.connect.herder.config_state import Change, Record
@@ -233,6 +234,8 @@ class Herder(Commands):
             log.info("connector %s starts with %s", name, masked(raw, found.CONFIG))
             for setting, reason in found.CONFIG.ignored(config).items():
                 log.warning("connector %s: the setting %s has no effect: %s", name, setting, reason)
+            for setting, near in found.CONFIG.misspelt(config, common_settings(found.KIND).keys).items():
+                log.warning("connector %s: no setting is called %s; is %s meant?", name, setting, near)
             await self.startups.counted(
                 running.start(
                     found,

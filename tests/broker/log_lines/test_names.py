@@ -1,13 +1,23 @@
 """Kafka's names of loggers mean loggers of ours, and their lines go to Kafka's files."""
 
 import logging
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from barnabas.broker.log_lines import levels
-from barnabas.broker.log_lines.names import AUTHORIZER, KAFKAS, REQUESTS, STATE_CHANGES, file_of, ours
+from barnabas.broker.log_lines.names import (
+    AUTHORIZER,
+    CLASSES,
+    KAFKAS,
+    REQUESTS,
+    STATE_CHANGES,
+    file_of,
+    ours,
+)
 from barnabas.controller.configs import Operation
 from barnabas.protocol import KafkaError
 
@@ -28,6 +38,15 @@ from barnabas.protocol import KafkaError
 )
 def test_a_name_of_kafka_means_one_of_ours(kafkas: str, name: str) -> None:
     assert ours(kafkas) == name
+
+
+def test_classes_that_the_page_names_are_listed() -> None:
+    """`kafka-configs` refuses a name that a broker does not list."""
+    page = (Path(__file__).parents[3] / "docs" / "logs.md").read_text()
+    named = set(re.findall(r"`((?:org\.apache\.kafka|kafka)\.[\w.]+\.[A-Z]\w+)`", page))
+    assert len(named) >= 2
+    assert named <= set(levels.levels())
+    assert all(ours(name) != name for name in CLASSES)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 from barnabas.broker.log_lines.names import (
     AUTHORIZER,
+    CLASSES,
     KAFKAS,
     OURS,
     OWN_OF_KAFKA,
@@ -49,8 +50,8 @@ def known() -> dict[str, logging.Logger]:
     found = {ROOT: logging.getLogger()}
     for name in OWN_OF_KAFKA:
         found[name] = logging.getLogger(name)
-    for name, meant in KAFKAS.items():
-        found[name] = logging.getLogger(meant)
+    for name in (*KAFKAS, *CLASSES):
+        found[name] = logging.getLogger(ours(name))
     for name, logger in sorted(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and (name == OURS or name.startswith(f"{OURS}.")):
             found[name] = logger

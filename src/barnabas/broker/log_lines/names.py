@@ -43,6 +43,31 @@ KAFKAS = {
     "org.apache.kafka.storage.internals.log.LogCleaner": "barnabas.cleaner",
 }
 
+# Classes whose levels operators of Kafka change. Tools refuse a name that a broker does not list.
+CLASSES = (
+    "kafka.coordinator.transaction.TransactionCoordinator",
+    "kafka.coordinator.transaction.TransactionStateManager",
+    "kafka.log.LogManager",
+    "kafka.network.RequestChannel",
+    "kafka.network.SocketServer",
+    "kafka.server.BrokerServer",
+    "kafka.server.ControllerServer",
+    "kafka.server.KafkaApis",
+    "kafka.server.ReplicaAlterLogDirsManager",
+    "kafka.server.ReplicaFetcherManager",
+    "kafka.server.metadata.BrokerMetadataPublisher",
+    "org.apache.kafka.common.network.Selector",
+    "org.apache.kafka.common.security.authenticator.SaslServerAuthenticator",
+    "org.apache.kafka.controller.QuorumController",
+    "org.apache.kafka.controller.ReplicationControlManager",
+    "org.apache.kafka.coordinator.group.GroupCoordinatorService",
+    "org.apache.kafka.coordinator.group.GroupMetadataManager",
+    "org.apache.kafka.image.loader.MetadataLoader",
+    "org.apache.kafka.raft.KafkaRaftClient",
+    "org.apache.kafka.raft.QuorumState",
+    "org.apache.kafka.storage.internals.log.UnifiedLog",
+)
+
 
 def ours(name: str) -> str:
     """Our name of a logger of Kafka's; any other name as it is."""

@@ -16,6 +16,7 @@ from barnabas.connect.connectors.mongo.mongo_source import MongoSourceConnector
 from barnabas.connect.connectors.redis.redis_sink import RedisCacheSinkConnector, RedisSinkConnector
 from barnabas.connect.connectors.redis.stream_source import RedisStreamSourceConnector
 from barnabas.connect.connectors.search.search_sink import ElasticsearchSinkConnector, OpenSearchSinkConnector
+from barnabas.connect.connectors.stores.retries import Pauses
 from barnabas.connect.plugins import Connector
 
 LICENCE = "confluent.license confluent.topic.bootstrap.servers confluent.topic.replication.factor"
@@ -139,3 +140,33 @@ def test_passwords_of_stores_are_secrets_and_what_is_not_built_is_refused() -> N
         if each.name == "kerberos.keytab.path"
     ]  # fmt: skip
     assert "not built" in kerberos.errors[0]
+
+
+PAUSES = (
+    (HttpSinkConnector, {"http.api.url": "http://x"}, "retry.backoff.ms"),
+    (AivenHttpSinkConnector, {"http.url": "http://x"}, "retry.backoff.ms"),
+    (ElasticsearchSinkConnector, {"connection.url": "http://x"}, "retry.backoff.ms"),
+    (MongoSinkConnector, {"database": "d"}, "retries.defer.timeout"),
+)
+
+
+@pytest.mark.parametrize(("connector", "config", "name"), PAUSES)
+def test_a_pause_of_nothing_is_taken_as_the_shortest_one(
+    connector: type[Connector], config: dict[str, str], name: str
+) -> None:
+    assert connector.CONFIG.parse({**config, name: "0"}).integer(name) == 0
+    assert [Pauses(0).after(1), Pauses(0, is_constant=True).after(9)] == [1, 1]
+
+
+def test_the_sample_file_of_datastax_sink_is_taken() -> None:
+    sample = {
+        "topics": "t", "contactPoints": "10.1.1.1", "loadBalancing.localDc": "DC1", "jmx": "true",
+        "auth.provider": "None", "auth.username": "", "auth.gssapi.keyTab": "", "auth.gssapi.principal": "",
+        "auth.gssapi.service": "dse", "ssl.provider": "None", "ssl.hostnameValidation": "true",
+        "ssl.openssl.keyCertChain": "", "ssl.cipherSuites": "", "topic.t.codec.locale": "en_US",
+        "topic.t.codec.timestamp": "CQL_TIMESTAMP", "topic.t.codec.time": "ISO_LOCAL_TIME",
+        "topic.t.ks.t.mapping": "a=key.a, b=value.b", "topic.t.ks.t.ttl": "-1",
+    }  # fmt: skip
+    definition = MappedCassandraSinkConnector.CONFIG
+    assert [each.name for each in definition.validate(sample) if each.errors] == []
+    assert MappedCassandraSinkConnector().check(sample) == {} and definition.ignored(sample) == {}

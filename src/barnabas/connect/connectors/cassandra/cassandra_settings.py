@@ -80,7 +80,7 @@ def define_retries(found: ConfigDef) -> ConfigDef:
     found.define("max.retries", "INT", -1, "MEDIUM", "Retries until the task fails; -1: without end.",
                  validator=at_least(-1))  # fmt: skip
     found.define("retry.backoff.ms", "INT", 500, "LOW", "The first pause; each one after it doubles.",
-                 validator=at_least(1))  # fmt: skip
+                 validator=at_least(0))  # fmt: skip
     return found.define(
         "barnabas.write.timestamps", "STRING", "written", "LOW",
         "written: of two changes the one written last wins; record: the one with the later timestamp.",
@@ -126,7 +126,8 @@ def mapped_definitions() -> ConfigDef:
         }
     )
     no_kerberos = "logins by Kerberos are not built; use auth.provider=PLAIN"
-    found.refused({f"auth.gssapi.{each}": ("", no_kerberos) for each in ("keyTab", "principal", "service")})
+    defaults = {"keyTab": "", "principal": "", "service": "dse"}
+    found.refused({f"auth.gssapi.{name}": (text, no_kerberos) for name, text in defaults.items()})
     return define_retries(define_stores(found, "ssl."))
 
 

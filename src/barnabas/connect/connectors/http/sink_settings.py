@@ -85,7 +85,7 @@ def confluent_definitions() -> ConfigDef:
         .define("max.retries", "INT", 10, "MEDIUM", "Retries until the task fails; -1: without end.",
                 validator=at_least(-1))
         .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
-                validator=at_least(1))
+                validator=at_least(0))
         .define("retry.on.status.codes", "STRING", RETRIED, "LOW", "Statuses that are tried again.")
         .define("http.connect.timeout.ms", "INT", 30_000, "LOW", "Time to connect.", validator=at_least(1))
         .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",
@@ -201,7 +201,7 @@ def aiven_definitions() -> ConfigDef:
         .define("max.retries", "INT", 1, "MEDIUM", "Retries until the task fails; -1: without end.",
                 validator=at_least(-1))
         .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
-                validator=at_least(1))
+                validator=at_least(0))
         .define("kafka.retry.backoff.ms", "LONG", -1, "MEDIUM",
                 "Try again without end, after so long at most; -1: max.retries is the bound.",
                 validator=between(-1, 86_400_000))

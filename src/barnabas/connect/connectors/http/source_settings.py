@@ -120,7 +120,7 @@ def definitions() -> ConfigDef:
         .define("max.retries", "INT", 5, "MEDIUM", "Retries until the task fails; -1: without end.",
                 validator=at_least(-1))
         .define("retry.backoff.ms", "INT", 3000, "MEDIUM", "The first pause; the following ones double.",
-                validator=at_least(1))
+                validator=at_least(0))
         .define("retry.on.status.codes", "STRING", RETRIED, "LOW", "Statuses that are tried again.")
         .define("http.connect.timeout.ms", "INT", 30_000, "LOW", "Time to connect.", validator=at_least(1))
         .define("http.request.timeout.ms", "INT", 30_000, "LOW", "Time for a response.",

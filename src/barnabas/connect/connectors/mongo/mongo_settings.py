@@ -140,7 +140,7 @@ def definitions() -> ConfigDef:
         .define("max.num.retries", "INT", -1, "MEDIUM", "Retries until the task fails; -1: without end.",
                 validator=at_least(-1))
         .define("retries.defer.timeout", "INT", 5000, "MEDIUM", "The first pause; the next ones double.",
-                validator=at_least(1))
+                validator=at_least(0))
         .define("mongo.errors.tolerance", "STRING", "", "MEDIUM", "all: leave out what cannot be written.",
                 validator=one_of_any_case("", "none", "all"))
         .define("mongo.errors.log.enable", "BOOLEAN", False, "LOW", "Log each record that cannot be written.")

@@ -239,7 +239,7 @@ def definitions(kind: str, keyspace: str, database: int) -> ConfigDef:
         .define("max.retries", "INT", -1, "MEDIUM", "Retries until the task fails; -1: without end.",
                 validator=at_least(-1))
         .define("retry.backoff.ms", "INT", 500, "LOW", "The first pause; each one after it is twice as long.",
-                validator=at_least(1))
+                validator=at_least(0))
     )  # fmt: skip
     return found.without_effect({"redis.multiexec": ("false", "records are written in transactions")})
 

@@ -116,7 +116,7 @@ def definitions(nulls: str) -> ConfigDef:
         .define("max.retries", "INT", 5, "LOW", "Retries without progress until the task fails; -1: no end.",
                 validator=at_least(-1))
         .define("retry.backoff.ms", "LONG", 100, "LOW", "The first pause; each one after it doubles.",
-                validator=at_least(1))
+                validator=at_least(0))
         .define("connection.compression", "BOOLEAN", False, "LOW", "Send requests with gzip.")
         .define("connection.timeout.ms", "INT", 1000, "LOW", "Time to connect.", validator=at_least(1))
         .define("read.timeout.ms", "INT", 3000, "LOW", "Time for a response.", validator=at_least(1))

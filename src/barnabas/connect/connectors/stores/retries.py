@@ -20,8 +20,8 @@ class Pauses:
     """Milliseconds before each try: they double up to `ms_max`, or all are as long as the first."""
 
     def __init__(self, first_ms: int, ms_max: int = PAUSE_MS_MAX, *, is_constant: bool = False) -> None:
-        self._first_ms = first_ms
-        self._ms_max = ms_max
+        self._first_ms = max(1, first_ms)  # 0 would be a loop without a pause
+        self._ms_max = max(1, ms_max)
         self._is_constant = is_constant
 
     def after(self, failures: int) -> int:

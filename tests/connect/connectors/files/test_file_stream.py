@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from pathlib import Path
 
@@ -49,6 +51,22 @@ def test_a_batch_has_a_line_at_least(tmp_path: Path) -> None:
     found = [records.values.pylist() for records in iter(task.poll, None)]
     assert found == [["one"], ["two"]]
     task.stop()
+
+
+def test_standard_input_is_read_as_it_comes_and_waits_for_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as given, os.fdopen(writing, "wb", buffering=0) as typed:
+        monkeypatch.setattr(sys, "stdin", given)
+        task = started_source(FileStreamSourceConnector, {"topic": "t"}, Offsets())
+        assert task.poll() is None  # a read would not return
+        typed.write(b"one\ntwo\nth")
+        first = task.poll()
+        assert first is not None and first.values.pylist() == ["one", "two"]
+        assert task.poll() is None
+        typed.write(b"ree\n")
+        second = task.poll()
+        assert second is not None and second.values.pylist() == ["three"]
+        task.stop()
 
 
 def test_a_file_is_read_once_over_restarts(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ soon as the two differ, and `bytes` wins.
 from __future__ import annotations
 
 import logging
+import select
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,8 @@ class FileStreamSourceTask(SourceTask):
             if found is not None:
                 return self._records(found)
             file = self._opened()
+            if file is not None and not self._name and not self._has_input(file):
+                return None
             piece = b"" if file is None else file.read(READ_BYTES)
             if not piece:
                 self.context.stopping.wait(self.context.poll_seconds)
@@ -72,6 +75,10 @@ class FileStreamSourceTask(SourceTask):
             except OSError as error:
                 raise ConnectError(f"{self._name} cannot be read: {error.strerror or error}") from error
         return self._file
+
+    def _has_input(self, file: IO[bytes]) -> bool:
+        """Whether a read of standard input returns at once, after some waiting: a stop cannot end a read."""
+        return bool(select.select([file], [], [], self.context.poll_seconds)[0])
 
     def _records(self, lines: Lines) -> Records:
         self._bytes += lines.byte_count

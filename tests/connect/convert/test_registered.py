@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -18,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.config import ConfigError
 from barnabas.connect.convert.registered.avro import AvroConverter
-from barnabas.connect.convert.registered.converter import RegistryConverter
 from barnabas.connect.convert.registered.json_schema import JsonSchemaConverter
 from barnabas.connect.convert.registered.protobuf import ProtobufConverter
 from barnabas.connect.data import (
@@ -40,47 +38,10 @@ from barnabas.connect.plugins import RetriableError
 from barnabas.schemas import SchemaRegistryClient
 from barnabas.schemas.client.values import Schema as RegistrySchema
 from barnabas.schemas.protobuf.parsing import parse
+from connect.convert.made_converters import made, registered, round_trip
 from connect.convert.random_data import structs_with_values
-from registry.running import instant, running
 
 EXAMPLES = 60
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running(instant) as found:
-        yield found
-
-
-OPEN: list[RegistryConverter] = []
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    while OPEN:
-        OPEN.pop().close()
-
-
-def made(kind: type[RegistryConverter], url: str, is_key: bool = False, **more: str) -> Any:
-    found = kind()
-    found.configure({"schema.registry.url": url, **{n.replace("_", "."): v for n, v in more.items()}}, is_key)
-    OPEN.append(found)
-    return found
-
-
-def registered(url: str, subject: str) -> Any:
-    with SchemaRegistryClient(url) as client:
-        return json.loads(client.get_version(subject).schema.text)
-
-
-def round_trip(converter: Any, schema: Schema, values: list[Any], topic: str = "t") -> Column:
-    written = converter.to_bytes(topic, Column.of(values, schema))
-    assert not written.failures
-    read = converter.from_bytes(topic, written.data)
-    assert not read.failures
-    assert len(read.parts) == 1
-    return read.parts[0].column  # type: ignore[no-any-return]
 
 
 def test_random_structs_survive_avro(url: str) -> None:
@@ -355,92 +316,3 @@ def test_protobuf_of_other_producers_is_read(url: str) -> None:
     latest = made(ProtobufConverter, url, **{"use.latest.version": "true"})
     again = latest.to_bytes("proto", column)
     assert again.data.to_pylist() == [prefix + message.SerializeToString(deterministic=True), prefix]
-
-
-def protobuf_trip(url: str, topic: str, text: str, fill: Any, **more: str) -> tuple[Column, bytes, str]:
-    """A message of another producer as read; written again under a new topic: its bytes and its schema."""
-    with SchemaRegistryClient(url) as client:
-        number = client.register_schema(f"{topic}-value", RegistrySchema(text, "PROTOBUF")).id or 0
-        parsed = parse(text)
-        message = GetMessageClass(parsed.pool.FindMessageTypeByName(parsed.message_name((0,))))()
-        fill(message)
-        prefix = b"\0" + number.to_bytes(4, "big") + b"\0"
-        converter = made(ProtobufConverter, url, **more)
-        sent = message.SerializeToString(deterministic=True)
-        column = converter.from_bytes(topic, pa.array([prefix + sent], pa.binary())).parts[0].column
-        written = converter.to_bytes(f"{topic}-again", column)
-        assert not written.failures
-        assert written.data[0].as_py()[6:] == sent
-        return column, sent, client.get_version(f"{topic}-again-value").schema.text
-
-
-PAYMENT = """
-    syntax = "proto3";
-    package shop;
-    message Payment {
-      enum Color { BLUE = 0; RED = 7; }
-      message Address { string street = 1; }
-      oneof pay { string card = 3; Address invoice = 4; }
-      Address from = 5;
-      Address to = 6;
-      Color color = 8;
-      uint32 small = 9;
-      fixed64 large = 10;
-    }
-"""
-
-
-def filled(message: Any) -> None:
-    message.invoice.street = "a"
-    message.to.street = "b"
-    message.color, message.small, message.large = 7, 2**31, 5
-
-
-def test_unions_enums_and_kinds_of_numbers_survive_protobuf(url: str) -> None:
-    column, _, text = protobuf_trip(url, "payments", PAYMENT, filled)
-    schema = column.schema
-    assert schema is not None and schema.name == "Payment"
-    union = schema.field("pay_0")
-    assert union is not None and union.name == "io.confluent.connect.protobuf.Union.pay"
-    color, small = schema.field("color"), schema.field("small")
-    assert color is not None and (color.name, color.parameters["io.confluent.connect.protobuf.Enum.RED"]) == (
-        "Color", "7",
-    )  # fmt: skip
-    assert small is not None and small.parameters["io.confluent.connect.protobuf.Type"] == "uint32"
-    assert column.pylist()[0]["small"] == 2**31
-    again = parse(text)
-    found = again.pool.FindMessageTypeByName("Payment")
-    assert [each.name for each in found.oneofs] == ["pay"]
-    numbers = {each.name: (each.number, each.type) for each in found.fields}
-    own = parse(PAYMENT).pool.FindMessageTypeByName("shop.Payment")
-    assert numbers == {each.name: (each.number, each.type) for each in own.fields}
-    assert text.count("message Address") == 1
-
-
-def test_names_of_packages_and_generalized_unions_come_with_their_settings(url: str) -> None:
-    more = {"enhanced.protobuf.schema.support": "true", "generalized.sum.type.support": "true",
-            "generate.index.for.unions": "false"}  # fmt: skip
-    schema = protobuf_trip(url, "general", PAYMENT, filled, **more)[0].schema
-    assert schema is not None and schema.name == "shop.Payment"
-    union, color = schema.field("pay"), schema.field("color")
-    assert union is not None and union.parameters == {"org.apache.kafka.connect.data.Union": "pay"}
-    assert color is not None and color.parameters["org.apache.kafka.connect.data.Enum"] == "Color"
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (STRING, "é"), (INT32, -1), (INT64, 2**40), (Schema(type=Type.FLOAT32), 1.5),
-        (Schema(type=Type.FLOAT64), 0.1), (Schema(type=Type.BOOLEAN), True), (Schema(type=Type.BYTES), b"\0"),
-    ],
-)  # fmt: skip
-def test_a_value_that_is_no_struct_is_a_wrapper_of_protobuf(url: str, schema: Schema, value: Any) -> None:
-    topic = f"raw-{schema.type}"
-    converter = made(ProtobufConverter, url)
-    found = round_trip(converter, schema, [value, None, value], topic)
-    assert found.schema == schema and found.pylist() == [value, None, value]
-    with SchemaRegistryClient(url) as client:
-        assert "package google.protobuf;" in client.get_version(f"{topic}-value").schema.text
-    whole = made(ProtobufConverter, url, **{"wrapper.for.raw.primitives": "false"})
-    read = whole.from_bytes(topic, converter.to_bytes(topic, Column.of([value], schema)).data)
-    assert read.parts[0].column.pylist() == [{"value": value}]

@@ -13,10 +13,10 @@ from typing import Any
 from barnabas.connect.config import ConfigType, Importance, Settings
 from barnabas.connect.convert.registered.avro_schemas import (
     LOGICAL,
-    UNION,
     AvroOptions,
     OfAvro,
     ToAvro,
+    is_union,
     scrubbed,
 )
 from barnabas.connect.convert.registered.converter import RegistryConverter
@@ -39,6 +39,7 @@ class AvroConverter(RegistryConverter):
         ("connect.meta.data", True, "Write properties connect.* into schemas."),
         ("scrub.invalid.names", False, "Replace characters in names that Avro does not allow."),
         ("allow.optional.map.keys", False, "Maps with optional texts as keys are maps of Avro."),
+        ("generalized.sum.type.support", False, "Unions and enums have names that all converters share."),
         ("discard.type.doc.default", False, "Leave out documentation and defaults of types."),
     ):
         CONFIG.define(_name, ConfigType.BOOLEAN, _default, Importance.LOW, _doc)
@@ -49,6 +50,7 @@ class AvroConverter(RegistryConverter):
             settings.flag("connect.meta.data"),
             settings.flag("scrub.invalid.names"),
             settings.flag("allow.optional.map.keys"),
+            settings.flag("generalized.sum.type.support"),
         )
 
     def definition(self, schema: Schema) -> tuple[RegistrySchema, str | None]:
@@ -148,7 +150,7 @@ def to_avro(schema: Schema, options: AvroOptions) -> Convert | None:
 
 def _to_avro(schema: Schema, options: AvroOptions) -> Convert | None:
     if schema.type is Type.STRUCT:
-        return _to_union(schema, options) if schema.name == UNION else _to_record(schema, options)
+        return _to_union(schema, options) if is_union(schema) else _to_record(schema, options)
     if schema.type is Type.ARRAY:
         assert schema.value is not None
         item = to_avro(schema.value, options)

@@ -11,6 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.connect.convert.json_schemas import value_of_json, value_to_json
+from barnabas.connect.convert.registered.sums import (
+    GENERAL_ENUM,
+    GENERAL_UNION,
+    enum_parameters,
+    generalized,
+    symbols_of,
+)
 from barnabas.connect.data import DataError, Schema
 from barnabas.connect.data.schema import (
     DATE_NAME,
@@ -60,12 +67,17 @@ class AvroOptions:
     metadata: bool = True  # connect.meta.data
     scrubs: bool = False  # scrub.invalid.names
     optional_keys: bool = False  # allow.optional.map.keys
+    generalized: bool = False  # generalized.sum.type.support
 
 
 def scrubbed(name: str) -> str:
     """A name that Avro takes: other characters become underscores."""
     parts = [re.sub(r"[^A-Za-z0-9_]", "_", part) for part in name.split(".")]
     return ".".join(f"x{part}" if part[:1].isdigit() else part for part in parts)
+
+
+def is_union(schema: Schema) -> bool:
+    return schema.name == UNION or GENERAL_UNION in schema.parameters
 
 
 class ToAvro:
@@ -90,7 +102,7 @@ class ToAvro:
     def _base(self, schema: Schema, depth: int) -> Any:
         made: dict[str, Any]
         if schema.type is Type.STRUCT:
-            if schema.name == UNION:
+            if is_union(schema):
                 return [self.schema(one.schema.as_required(), depth + 1) for one in schema.fields]
             name = self.name(schema)
             known = self._defined.get(name)
@@ -141,10 +153,13 @@ class ToAvro:
     def _scalar(self, schema: Schema) -> dict[str, Any]:
         parameters = schema.parameters
         made: dict[str, Any]
-        if schema.type is Type.STRING and self._options.enhanced and ENUM in parameters:
-            space, _, short = (parameters[ENUM] or DEFAULT_NAME).rpartition(".")
+        word = GENERAL_ENUM if self._options.generalized else ENUM
+        writes_enums = self._options.enhanced or self._options.generalized
+        if schema.type is Type.STRING and writes_enums and word in parameters:
+            space, _, short = (parameters[word] or DEFAULT_NAME).rpartition(".")
             start = f"{ENUM}."
             symbols = [key.removeprefix(start) for key in parameters if key.startswith(start)]
+            symbols = symbols_of(schema) if self._options.generalized else symbols
             made = {"type": "enum", "name": short, "symbols": symbols}
             return {**made, "namespace": space} if space else made
         if schema.type is Type.BYTES and FIXED_SIZE in parameters and schema.logical is None:
@@ -199,6 +214,7 @@ class OfAvro:
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
         self._named: dict[str, Any] = {}
+        self._unions = 0
 
     def schema(self, avro: Any, space: str = "", depth: int = 0) -> Schema:
         if depth > DEPTH_MAX:
@@ -223,11 +239,13 @@ class OfAvro:
         if len(others) == 1:
             found = self.schema(others[0], space, depth + 1)
             return found.as_optional() if is_optional else found
+        number, self._unions = self._unions, self._unions + 1
         fields = []
         for each in others:
             found = self.schema(each, space, depth + 1).as_optional()
             fields.append(Field(branch_name(each, found, space if self._options.enhanced else None), found))
-        return Schema(type=Type.STRUCT, name=UNION, fields=tuple(fields), optional=is_optional)
+        union = Schema(type=Type.STRUCT, name=UNION, fields=tuple(fields), optional=is_optional)
+        return generalized(union, number) if self._options.generalized else union
 
     def _described(self, avro: dict[str, Any], space: str, depth: int) -> Schema:
         kind = avro["type"]
@@ -246,6 +264,8 @@ class OfAvro:
         elif kind == "enum":
             self._named[full] = avro
             parameters = {ENUM: full, **{f"{ENUM}.{each}": each for each in avro["symbols"]}}
+            if self._options.generalized:
+                parameters = enum_parameters(full, avro["symbols"])
             found = Schema(type=Type.STRING, parameters=parameters)
         elif kind == "fixed":
             self._named[full] = avro

@@ -11,12 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.connect.convert.json_schemas import value_of_json, value_to_json
+from barnabas.connect.convert.registered.sums import (
+    GENERAL_ENUM,
+    GENERAL_UNION,
+    enum_parameters,
+    generalized,
+    symbols_of,
+)
 from barnabas.connect.data import DataError, Schema
 from barnabas.connect.data.schema import DECIMAL_NAME, Field, Type
 
 TYPE, INDEX, VERSION, PARAMETERS = "connect.type", "connect.index", "connect.version", "connect.parameters"
 ENUM = "io.confluent.connect.json.Enum"
-SUMS = {"oneOf": "io.confluent.connect.json.OneOf", "anyOf": "io.confluent.connect.json.AnyOf"}
+SUM, SUM_WORDS = "io.confluent.connect.json.OneOf", ("oneOf", "anyOf")
 KEY, VALUE = "key", "value"
 DEPTH_MAX = 100
 NUMBERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
@@ -29,6 +36,10 @@ class JsonOptions:
     open_objects: bool = True  # object.additional.properties
     optional_by_absence: bool = False  # use.optional.for.nonrequired
     generalized: bool = False  # generalized.sum.type.support
+
+
+def is_sum(schema: Schema) -> bool:
+    return schema.name == SUM or GENERAL_UNION in schema.parameters
 
 
 def is_text_map(schema: Schema) -> bool:
@@ -70,16 +81,17 @@ class ToJsonSchema:
         if schema.type is Type.STRING:
             start = f"{ENUM}."
             symbols = [text for name, text in schema.parameters.items() if name.startswith(start)]
-            return {"type": "string", "enum": symbols} if ENUM in schema.parameters else {"type": "string"}
+            if GENERAL_ENUM in schema.parameters:
+                symbols = symbols_of(schema)
+            return {"type": "string", "enum": symbols} if symbols else {"type": "string"}
         if schema.type is Type.ARRAY:
             assert schema.value is not None
             return {"type": "array", "items": self.schema(schema.value, depth=depth + 1)}
         if schema.type is Type.MAP:
             return self._map(schema, depth)
-        word = next((word for word, name in SUMS.items() if schema.name == name), None)
-        if word is not None:
+        if is_sum(schema):
             return {
-                word: [
+                "oneOf": [
                     self.schema(one.schema.as_required(), n, depth + 1) for n, one in enumerate(schema.fields)
                 ]
             }
@@ -113,6 +125,7 @@ class OfJsonSchema:
         self._options = options
         self._top = top
         self._others = others
+        self._sums = 0
 
     def schema(self, found: Any, depth: int = 0, root: Any = None) -> Schema:
         root = self._top if root is None else root
@@ -132,7 +145,7 @@ class OfJsonSchema:
                 raise DataError(f"the JSON Schema has the types {kind}: Connect takes one, or one and null")
             made = self.schema({**found, "type": others[0]}, depth + 1, root)
             return made.as_optional() if "null" in kind else made
-        for word in SUMS:
+        for word in SUM_WORDS:
             if word in found:
                 return self._described(found, self._sum(found, word, depth, root))
         if "allOf" in found:
@@ -159,15 +172,16 @@ class OfJsonSchema:
     def _sum(self, found: dict[str, Any], word: str, depth: int, root: Any) -> Schema:
         branches = [each for each in found[word] if each != {"type": "null"} and each.get("type") != "null"]
         is_optional = len(branches) < len(found[word])
+        number, self._sums = self._sums, self._sums + 1
         if len(branches) == 1:
             made = self.schema(branches[0], depth + 1, root)
             return made.as_optional() if is_optional else made
-        name = SUMS[word]
         fields = tuple(
-            Field(f"{name}.field.{number}", self.schema(each, depth + 1, root).as_optional())
-            for number, each in enumerate(branches)
+            Field(f"{SUM}.field.{place}", self.schema(each, depth + 1, root).as_optional())
+            for place, each in enumerate(branches)
         )
-        return Schema(type=Type.STRUCT, name=name, fields=fields, optional=is_optional)
+        union = Schema(type=Type.STRUCT, name=SUM, fields=fields, optional=is_optional)
+        return generalized(union, number) if self._options.generalized else union
 
     def _plain(self, found: dict[str, Any], depth: int, root: Any) -> Schema:
         kind = found.get("type")
@@ -186,6 +200,8 @@ class OfJsonSchema:
         if "enum" in found or "const" in found:
             symbols = [str(each) for each in found.get("enum", [found.get("const")])]
             parameters = {ENUM: "", **{f"{ENUM}.{each}": each for each in symbols}}
+            if self._options.generalized:
+                parameters = enum_parameters("", symbols)
             return Schema(type=Type.STRING, parameters=parameters)
         if declared in BY_WORD:
             return Schema(type=BY_WORD[declared])
@@ -214,9 +230,10 @@ class OfJsonSchema:
     @staticmethod
     def _described(found: dict[str, Any], made: Schema) -> Schema:
         parameters = {**made.parameters, **(found.get(PARAMETERS) or {})}
+        title = found.get("title", made.name)
         made = replace(
             made,
-            name=made.name if made.name in SUMS.values() else found.get("title", made.name),
+            name=SUM if made.name == SUM else parameters.get(GENERAL_UNION, title),
             doc=found.get("description", made.doc),
             version=found.get(VERSION, made.version),
             parameters=parameters,

@@ -17,11 +17,11 @@ from barnabas.connect.convert.json_schemas import value_of_json, value_to_json
 from barnabas.connect.convert.registered.converter import RegistryConverter
 from barnabas.connect.convert.registered.json_forms import (
     KEY,
-    SUMS,
     VALUE,
     JsonOptions,
     OfJsonSchema,
     ToJsonSchema,
+    is_sum,
     is_text_map,
 )
 from barnabas.connect.convert.registered.settings import registry_settings
@@ -45,13 +45,15 @@ class JsonSchemaConverter(RegistryConverter):
         ("object.additional.properties", True, "Objects may have properties that the schema lacks."),
         ("use.optional.for.nonrequired", False, "Properties that are not required are optional."),
         ("json.fail.invalid.schema", False, "Check each value by its schema."),
-        ("generalized.sum.type.support", False, "Has no effect: sums have Confluent's older names."),
+        ("generalized.sum.type.support", False, "Unions and enums have names that all converters share."),
     ):
         CONFIG.define(_name, ConfigType.BOOLEAN, _default, Importance.LOW, _doc)
 
     def prepare(self, settings: Settings) -> None:
         self._options = JsonOptions(
-            settings.flag("object.additional.properties"), settings.flag("use.optional.for.nonrequired")
+            settings.flag("object.additional.properties"),
+            settings.flag("use.optional.for.nonrequired"),
+            settings.flag("generalized.sum.type.support"),
         )
         self._is_numeric = settings.text("decimal.format").upper() == "NUMERIC"
         self._checks = settings.flag("json.fail.invalid.schema")
@@ -119,7 +121,7 @@ def to_json(value: Any, schema: Schema, numeric: bool) -> Any:
     if value is None:
         return None
     if schema.type is Type.STRUCT:
-        if schema.name in SUMS.values():
+        if is_sum(schema):
             chosen = next((one for one in schema.fields if value.get(one.name) is not None), None)
             return None if chosen is None else to_json(value[chosen.name], chosen.schema, numeric)
         return {one.name: to_json(value.get(one.name), one.schema, numeric) for one in schema.fields}
@@ -140,7 +142,7 @@ def of_json(found: Any, schema: Schema, path: str = "") -> Any:
     if found is None or schema.type.is_primitive:
         return value_of_json(found, schema, path)
     if schema.type is Type.STRUCT:
-        if schema.name in SUMS.values():
+        if is_sum(schema):
             return of_sum(found, schema, path)
         if not isinstance(found, dict):
             raise DataError(f"{path or 'the value'} must be an object, not {found!r:.60}")

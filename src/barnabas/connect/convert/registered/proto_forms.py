@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from barnabas.connect.convert.registered.sums import GENERAL_ENUM, GENERAL_UNION
 from barnabas.connect.data import DataError, Schema
 from barnabas.connect.data.schema import (
     DATE,
@@ -27,7 +28,6 @@ from barnabas.connect.data.schema import (
 )
 
 DEFAULT_NAME = "ConnectDefault"
-GENERAL_UNION, GENERAL_ENUM = "org.apache.kafka.connect.data.Union", "org.apache.kafka.connect.data.Enum"
 TAG = "io.confluent.connect.protobuf.Tag"
 ENUM = "io.confluent.connect.protobuf.Enum"
 NUMBER_KIND = "io.confluent.connect.protobuf.Type"

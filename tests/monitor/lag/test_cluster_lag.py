@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.metadata.steps import at_once
 from barnabas.monitor.alert_service.measuring import PATIENT_RULES
-from barnabas.monitor.checks.group_checks import idle_topics
+from barnabas.monitor.checks.group_checks import group_findings, idle_topics
 from barnabas.monitor.lag.cluster_lag import ClusterLag, GroupInfo, LagRules
 from barnabas.monitor.lag.commit_records import CommitRecords, commit_of
 from barnabas.monitor.lag.group_lag import lags_of
@@ -246,3 +246,15 @@ def test_topics_to_which_nobody_writes_are_idle() -> None:
         lag.set_end("quiet", 0, 7, at_ms)
     found = {dict(each.labels)["topic"]: each.value for each in at_once(idle_topics(lag, NOW_MS + 200_000))}
     assert found == {"t": pytest.approx(20 / 60), "quiet": pytest.approx(200 / 60)}
+
+
+def test_hours_to_retention_are_told_for_groups_that_are_behind() -> None:
+    lag = cluster()
+    lag.set_start("t", 0, 60)
+    for group, offset in (("lost", 10), ("done", 100)):
+        commit(lag, offset, group=group)
+    found = at_once(group_findings(lag, NOW_MS))
+    [risk] = found["retention_hours"]
+    assert (risk.value, dict(risk.labels)) == (0.0, {"group": "lost"})
+    assert "50 records were deleted" in risk.detail
+    assert {dict(each.labels)["group"]: each.value for each in found["group_lag"]} == {"lost": 90, "done": 0}

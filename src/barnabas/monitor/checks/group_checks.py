@@ -13,7 +13,7 @@ from barnabas.metadata.steps import Steps
 from barnabas.monitor.alerts.rule import Finding, labels_of
 from barnabas.monitor.lag.cluster_lag import ClusterLag
 from barnabas.monitor.lag.forecast import RetentionRisk
-from barnabas.monitor.lag.group_forecasts import forecasts_of
+from barnabas.monitor.lag.group_forecasts import Shared, forecasts_of
 from barnabas.monitor.lag.groups import Group
 from barnabas.monitor.lag.judgement import Status
 from barnabas.monitor.lag.offset_times import moved_at
@@ -34,6 +34,7 @@ def group_findings(cluster: ClusterLag, now_ms: int) -> Steps[Mapping[str, list[
     lag: list[Finding] = []
     seconds: list[Finding] = []
     retention: list[Finding] = []
+    shared = Shared(cluster, now_ms)
     for group in list(cluster.groups.values()):
         if not is_found(cluster, group, now_ms):
             continue
@@ -43,9 +44,10 @@ def group_findings(cluster: ClusterLag, now_ms: int) -> Steps[Mapping[str, list[
         lag.append(Finding(float(judged.lag), labels))
         if judged.seconds is not None:
             seconds.append(Finding(judged.seconds, labels))
-        hours = yield from hours_to_retention(cluster, group, now_ms)
-        if hours is not None:
-            retention.append(Finding(hours[0], labels, hours[1]))
+        if judged.lag:  # retention reaches no group that has read everything
+            hours = yield from hours_to_retention(cluster, group, shared)
+            if hours is not None:
+                retention.append(Finding(hours[0], labels, hours[1]))
         yield
     return {
         "group_status": status,
@@ -77,9 +79,9 @@ def status_text(judged: GroupStatus) -> str:
     return f"{words} ({worst.topic}-{worst.partition}, {worst.lag:,} records behind{more})"
 
 
-def hours_to_retention(cluster: ClusterLag, group: Group, now_ms: int) -> Steps[tuple[float, str] | None]:
+def hours_to_retention(cluster: ClusterLag, group: Group, shared: Shared) -> Steps[tuple[float, str] | None]:
     """The smallest number of hours of all partitions; 0 where retention has overtaken the group."""
-    found = yield from forecasts_of(cluster, group, now_ms)
+    found = yield from forecasts_of(cluster, group, shared.now_ms, shared)
     hours: list[tuple[float, str]] = []
     for topic, index, each in found.partitions:
         if each.danger is RetentionRisk.OVERTAKEN:

@@ -16,6 +16,8 @@ from barnabas.protocol.log_records.consumer_offsets import (
     GroupMetadataKey,
     OffsetCommitKey,
 )
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.transactions.states import State
 
@@ -35,7 +37,7 @@ class CoordinatorStats:
         self.offset_expirations = 0
         self.offset_deletions = 0
         self.completed_rebalances = 0  # of classic groups
-        self.consumer_rebalances = 0  # new epochs of consumer groups
+        self.consumer_rebalances = 0  # new epochs of consumer groups that members bring about by staying
         self.transaction_timeouts = 0
         self.batches = 0
         self.processing = Histogram()  # of an event by its shard; sampled
@@ -59,7 +61,7 @@ class CoordinatorStats:
                 else:
                     self.offset_deletions += 1
             elif kind is ConsumerGroupMetadataKey:
-                self.consumer_rebalances += value is not None
+                self.consumer_rebalances += value is not None and is_of_member(request)
             elif kind is GroupMetadataKey and value is not None and type(request) is SyncGroupRequest:
                 self.completed_rebalances += 1
 
@@ -70,3 +72,10 @@ class CoordinatorStats:
         for entry in records:
             if entry.value is not None:
                 self.transaction_timeouts += entry.value.transaction_status == State.PREPARE_ABORT
+
+
+def is_of_member(request: Message | None) -> bool:
+    """Whether a member joins or stays. As in Apache Kafka, an epoch for one that leaves is none."""
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return request.member_epoch >= 0
+    return isinstance(request, JoinGroupRequest)

@@ -58,7 +58,11 @@ def register(broker: Broker) -> None:
         ("offset-expiration", "Offsets that expired.", lambda: stats.offset_expirations),
         ("offset-deletion", "Offsets deleted by requests.", lambda: stats.offset_deletions),
         ("group-completed-rebalance", "Rebalances of classic groups.", lambda: stats.completed_rebalances),
-        ("consumer-group-rebalance", "New epochs of consumer groups.", lambda: stats.consumer_rebalances),
+        (
+            "consumer-group-rebalance",
+            "New epochs of consumer groups, but those of members that leave.",
+            lambda: stats.consumer_rebalances,
+        ),
         ("share-group-rebalance", NEW_EPOCHS.format("share"), groups.share_rebalance_count),
         ("streams-group-rebalance", NEW_EPOCHS.format("streams"), groups.streams_rebalance_count),
     ):

@@ -58,6 +58,15 @@ clusters:
     assert (west.security.protocol, west.security.mechanism) == ("SASL_PLAINTEXT", "PLAIN")
 
 
+def test_a_property_that_is_misspelt_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = "cluster.a.bootstrap.servers=h:1\ncluster.a.security.protocl=SSL\ncluster.a.linger.ms=5\n"
+    watches(written(tmp_path, "lag.properties", text))
+    assert [each.getMessage() for each in caplog.records] == [
+        "cluster.a: the property linger.ms has no effect",
+        "cluster.a: the property security.protocl has no effect; did you mean security.protocol?",
+    ]
+
+
 def test_properties_name_a_cluster(tmp_path: Path) -> None:
     file = written(tmp_path, "lag.properties", "bootstrap.servers=h:1\ncluster.name=prod\nallowed.lag=5\n")
     found = watches(file)

@@ -8,6 +8,7 @@ stands in it.
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,10 +29,12 @@ from barnabas.monitor.checks.names import CHECK_NAMES
 from barnabas.monitor.lag.cluster_lag import LagRules
 from barnabas.monitor.targets.making import NotEmpty, Strict, TargetSettings, make_target
 from barnabas.monitor.targets.target import Target
-from barnabas.security.clients.client_security import ClientSecurity, client_security
+from barnabas.security.clients.client_security import ClientSecurity, client_security, ignored_properties
 from barnabas.security.clients.references import UnresolvedReference, resolve_text
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.settings.errors import SettingsError
+
+log = logging.getLogger("barnabas.alerts")
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 BOOTSTRAP = "bootstrap.servers"
@@ -307,6 +310,8 @@ def close_name(location: tuple[int | str, ...]) -> str:
 
 
 def cluster_of(entry: ClusterEntry) -> ClusterSettings:
+    for text in ignored_properties(entry.properties):
+        log.warning("clusters: %s: the property %s", entry.name, text)
     return ClusterSettings(
         entry.name,
         tuple(parse_bootstrap(entry.properties[BOOTSTRAP])),

@@ -5,6 +5,7 @@ In: `ServiceSettings` of the service `lag`. Out: a `Service`. SettingsError name
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 
@@ -14,7 +15,7 @@ from barnabas.monitor.lag_service.cluster_watch import WatchSettings
 from barnabas.monitor.lag_service.metrics_api import Dialects
 from barnabas.monitor.lag_service.probe import ProbeSettings
 from barnabas.monitor.lag_service.service import LagOptions, lag_service
-from barnabas.security.clients.client_security import client_security
+from barnabas.security.clients.client_security import client_security, ignored_properties
 from barnabas.security.errors import SecuritySettingsError
 from barnabas.services.app import Service
 from barnabas.services.settings.client_properties import BOOTSTRAP
@@ -22,6 +23,8 @@ from barnabas.services.settings.service_settings import ServiceSettings
 from barnabas.settings import SettingsError
 
 CLIENT_ID = "barnabas-lag"
+
+log = logging.getLogger("barnabas.lag")
 
 
 def service(settings: ServiceSettings) -> Service:
@@ -73,6 +76,8 @@ def watch_settings(settings: ServiceSettings, name: str, properties: Mapping[str
         security = client_security(properties)
     except SecuritySettingsError as error:
         raise SettingsError(f"cluster.{name}: {error}", name=f"cluster.{name}") from None
+    for text in ignored_properties(properties):
+        log.warning("cluster.%s: the property %s", name, text)
     return WatchSettings(
         name=name,
         bootstrap=tuple(bootstrap),

@@ -15,6 +15,8 @@ from barnabas.security.sasl.jaas import JaasEntry
 from barnabas.security.sasl.mechanism import ClientExchange
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+LOOKING_NAMES = ("bootstrap.servers", "client.id", "security.protocol")
+SECURITY_PREFIXES = ("ssl.", "sasl.", "config.providers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,18 @@ def client_security(
 
     mechanism, new_exchange = client_sasl(properties, jaas, random_bytes)
     return ClientSecurity(protocol, tls, mechanism, new_exchange)
+
+
+def ignored_properties(properties: Mapping[str, str]) -> list[str]:
+    """A sentence for each property that a service which only looks at a cluster does not read."""
+    from difflib import get_close_matches  # needed only here, and slow to import
+
+    found = []
+    for name in sorted(properties):
+        if name not in LOOKING_NAMES and not name.startswith(SECURITY_PREFIXES):
+            close = get_close_matches(name, LOOKING_NAMES, n=1, cutoff=0.8)
+            found.append(f"{name} has no effect" + (f"; did you mean {close[0]}?" if close else ""))
+    return found
 
 
 def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.connect.connectors.test_mysql_cdc import Capture, config, connected
+from tests.connect.connectors.test_mysql_signals import follow_quietly, with_file
 
 from barnabas.connect.connectors.mysql_cdc.connector import MySqlConnector
 from barnabas.testing import mysql, oracle_mysql
@@ -149,3 +150,14 @@ def test_values_that_json_does_not_have_keep_their_digits(server: mysql.MySqlSer
         "d": Decimal("12345678901234567890.000000000000123456789"), "n": Decimal("-0.50"),
         "at": "2024-05-06 07:08:09.250000", "day": "2024-05-06", "time": "-12:34:56", "bytes": "AP8Q",
     }  # fmt: skip
+
+
+@pytest.mark.long
+def test_an_incremental_snapshot_that_writes_nothing_equals_the_table(
+    server: mysql.MySqlServer, tmp_path: Path
+) -> None:
+    with closing(connected(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE quiet_a (id int PRIMARY KEY, v double NOT NULL)")
+        cursor.executemany("INSERT INTO quiet_a VALUES (%s, %s)", [(n, n) for n in range(1, 901)])
+    given = config(server, "quiet", tmp_path, snapshot_mode="no_data", read_only="true")
+    follow_quietly(Capture(with_file(given, tmp_path), MySqlConnector), server)

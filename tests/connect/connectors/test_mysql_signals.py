@@ -98,6 +98,53 @@ def test_an_incremental_snapshot_under_writes_and_restarts_equals_the_table(
     assert not any(each.topic.endswith("signals") for each in capture.records)
 
 
+def test_an_incremental_snapshot_that_writes_nothing_equals_the_table_under_writes(
+    server: mysql.MySqlServer, tmp_path: Path
+) -> None:
+    execute(
+        server, "CREATE TABLE quiet_a (id int PRIMARY KEY, v double NOT NULL)", NUMBERS.format("quiet_a", 900)
+    )
+    given = config(server, "quiet", tmp_path, snapshot_mode="no_data", read_only="true")
+    follow_quietly(Capture(with_file(given, tmp_path)), server)
+
+
+def with_file(given: dict[str, str], folder: Path) -> dict[str, str]:
+    """The settings of a connector that reads signals of a file, and chunks without marks."""
+    more = {"signal.enabled.channels": "file", "signal.file": str(folder / "signals.txt")}
+    return given | more | {"signal.poll.interval.ms": "1", "incremental.snapshot.chunk.size": "50"}
+
+
+def follow_quietly(capture: Capture, server: mysql.MySqlServer) -> None:
+    """An incremental snapshot of quiet_a under writes and restarts, without a table of signals."""
+    capture.settle()
+    data = {"data-collections": ["shop.quiet_a"]}
+    wish = json.dumps({"id": "1", "type": "execute-snapshot", "data": data})
+    Path(capture.given["signal.file"]).write_text(wish)
+    writers = [threading.Thread(target=churn, args=(server, ["quiet_a"], seed, 60)) for seed in (1, 2)]
+    for each in writers:
+        each.start()
+    polls = 0
+
+    def is_done() -> bool:
+        nonlocal polls
+        polls += 1
+        capture.poll()
+        if polls % 40 == 0:
+            capture.restart()
+        is_over = polls > 1 and "incremental_snapshot_collections" not in capture.offset
+        seen = {each.key["id"] for each in capture.records}
+        return is_over and {450, 900} <= seen and not any(each.is_alive() for each in writers)
+
+    wait_until(is_done, 90)
+    execute(server, "INSERT INTO quiet_a VALUES (999999, 1)")
+    wait_until(
+        lambda: capture.poll() and any(each.key == {"id": 999999} for each in capture.records[-60:]), 30
+    )
+    capture.task.stop()
+    assert state(capture.records, "quiet.shop.quiet_a") == rows_of(server, "quiet_a")
+    assert len(read_again(capture.records)) > 700
+
+
 def test_a_change_inside_of_a_window_wins_over_the_row_that_was_read(
     server: mysql.MySqlServer, tmp_path: Path
 ) -> None:

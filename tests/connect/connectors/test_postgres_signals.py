@@ -107,6 +107,49 @@ def test_an_incremental_snapshot_under_writes_and_restarts_equals_the_table(
     assert not any(each.topic.endswith("signals") for each in capture.records)
 
 
+def test_an_incremental_snapshot_that_writes_nothing_equals_the_table_under_writes(
+    server: postgres.Postgres, tmp_path: Path
+) -> None:
+    execute(
+        server,
+        "CREATE TABLE quiet_a (id int PRIMARY KEY, v float8 NOT NULL)",
+        "INSERT INTO quiet_a SELECT n, n FROM generate_series(1, 900) n",
+    )
+    wishes = tmp_path / "signals.txt"
+    given = config(
+        server, "quiet", snapshot_mode="no_data", read_only="true", signal_enabled_channels="file",
+        signal_file=str(wishes), signal_poll_interval_ms="1", incremental_snapshot_chunk_size="50",
+    )  # fmt: skip
+    capture = Capture(given)
+    capture.poll()
+    data = {"data-collections": ["public.quiet_a"]}
+    wishes.write_text(json.dumps({"id": "1", "type": "execute-snapshot", "data": data}))
+    writers = [threading.Thread(target=churn, args=(server, ["quiet_a"], seed, 60)) for seed in (0, 1)]
+    for each in writers:
+        each.start()
+    polls = 0
+
+    def is_done() -> bool:
+        nonlocal polls
+        polls += 1
+        capture.poll()
+        if polls % 40 == 0:
+            capture.restart()
+        is_over = polls > 1 and "incremental_snapshot_collections" not in offset_of(capture)
+        seen = {each.key["id"] for each in capture.records}
+        return is_over and {1, 450, 900} <= seen and not any(each.is_alive() for each in writers)
+
+    wait_until(is_done, 60)
+    execute(server, "INSERT INTO quiet_a VALUES (999999, 1)")
+    wait_until(
+        lambda: capture.poll() and any(each.key == {"id": 999999} for each in capture.records[-60:]), 30
+    )
+    capture.task.stop()
+    assert state(capture.records, "quiet.public.quiet_a") == rows_of(server, "quiet_a")
+    read = [each.key["id"] for each in capture.records if each.value and each.value["op"] == "r"]
+    assert len(read) > 700
+
+
 def test_signals_of_files_and_topics_with_conditions(
     server: postgres.Postgres, tmp_path: Path, barnabas_broker: Any
 ) -> None:

@@ -1,7 +1,8 @@
 """The state of an incremental snapshot: which tables, how far, which rows of a chunk are still to be sent.
 
-A chunk is read between two rows in the signal table, the window. When the stream reaches the end of the
-window, rows of the chunk are sent that no change of the window has touched. Pure.
+A chunk is read between two rows in the signal table, the window; with `read.only` between the place of the
+stream and the end of the log behind the query. When the stream reaches the end of the window, rows of the
+chunk are sent that no change of the window has touched. Pure.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Chunk:
     last: list[str]
     is_open: bool = False  # the stream is inside of the window
     name: str = ""
+    end: Any = None  # with `read.only`: the place of the log where the window ends, in place of a row
 
 
 @dataclass
@@ -140,6 +142,11 @@ class Incremental:
         """A change of the window wins over the chunk's row."""
         if self.chunk is not None and self.chunk.is_open and self.chunk.table == table:
             self.chunk.rows.pop(key, None)
+
+    def ended(self, place: Any) -> str | None:
+        """The name of the chunk whose window ends before a place of the log."""
+        chunk = self.chunk
+        return None if chunk is None or chunk.end is None or place < chunk.end else chunk.name
 
     def closed(self, name: str) -> Chunk | None:
         """The chunk whose window ends here; its rows are sent now."""

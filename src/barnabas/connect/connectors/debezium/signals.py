@@ -52,6 +52,8 @@ def define_signals(settings: ConfigDef) -> ConfigDef:
     }
     for name, (default, doc) in texts.items():
         settings.define(name, "STRING", default, "MEDIUM", doc)
+    doc = "Read chunks of incremental snapshots without writing into the table of signals."
+    settings.define("read.only", "BOOLEAN", False, "LOW", doc)
     settings.define("signal.enabled.channels", "LIST", "source", "MEDIUM", "Channels: source, kafka, file.")
     for name, number in (("signal.poll.interval.ms", 5000), ("incremental.snapshot.chunk.size", 1024)):
         settings.define(name, "INT", number, "MEDIUM", "A whole number.", validator=at_least(1))

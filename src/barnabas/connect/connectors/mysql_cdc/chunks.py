@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from barnabas.connect.connectors.debezium.envelope import Change
+from barnabas.connect.connectors.debezium.heartbeat import moved
 from barnabas.connect.connectors.debezium.incremental import Chunk, Incremental
 from barnabas.connect.connectors.debezium.signals import CLOSE, OPEN, signal_of
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of
 from barnabas.connect.connectors.mysql_cdc.server import Wanted, quoted, text_of
 from barnabas.connect.connectors.mysql_cdc.tables import ColumnDef
+from barnabas.connect.data import Records
+from barnabas.connect.plugins import RetriableError
 
 if TYPE_CHECKING:
     from barnabas.connect.connectors.mysql_cdc.task import MySqlTask
 
 log = logging.getLogger(__name__)
+LOOKS_MAX, LOOK_PAUSE_S = 200, 0.05
 EXACT = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "DECIMAL", "YEAR", "FLOAT", "DOUBLE")
 NUMBERED = ("ENUM", "SET", "BIT")  # ordered by their numbers
 BYTES = ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
@@ -45,6 +49,7 @@ class Chunks:
         self.state = state
         database, _, name = task.settings.text("signal.data.collection").rpartition(".")
         self.signal_table = (database, name) if name else None
+        self._is_read_only = task.settings.flag("read.only")
 
     def is_signal(self, database: str, name: str) -> bool:
         return self.signal_table == (database, name)
@@ -68,11 +73,12 @@ class Chunks:
             self.state.opened(name.removesuffix("-open"))
             return None
         if kind == CLOSE:
-            return self._closed(name.removesuffix("-close"))
+            return self.closed(name.removesuffix("-close"))
         self.state.obey(signal_of(name, kind, given.get("data")))
         return None
 
-    def _closed(self, name: str) -> tuple[Table, list[Change]] | None:
+    def closed(self, name: str) -> tuple[Table, list[Change]] | None:
+        """Changes of the chunk whose window ends now."""
         chunk = self.state.closed(name)
         table = None if chunk is None else self._found(chunk.table)
         if chunk is None or table is None:
@@ -82,6 +88,13 @@ class Chunks:
             db=table.definition.database, table=table.definition.name, server_id=0, file="", pos=0,
         )  # fmt: skip
         return table, [Change("r", None, row, source) for row in chunk.rows.values()]
+
+    def records(self, found: tuple[Table, list[Change]] | None, position: Any) -> Records:
+        """The rows of a chunk, or its place alone if changes have replaced all of them."""
+        if found is None or not found[1]:
+            return moved(position)
+        table, changes = found
+        return table.schemas.records(changes, time.time_ns(), [position])
 
     def _found(self, name: str) -> Table | None:
         database, _, table = name.rpartition(".")
@@ -98,10 +111,11 @@ class Chunks:
             return
         while state.is_active and state.chunk is None:
             name, condition = state.tables[0]
-            table = self._found(name) if self.signal_table is not None else None
+            can_read = self._is_read_only or self.signal_table is not None
+            table = self._found(name) if can_read else None
             if table is None or not table.schemas.keys:
                 reason = "has no key" if table is not None else "is not captured"
-                reason = reason if self.signal_table is not None else "needs signal.data.collection"
+                reason = reason if can_read else "needs signal.data.collection or read.only"
                 log.warning("%s %s: its incremental snapshot is left out", name, reason)
                 state.next_table()
                 continue
@@ -140,16 +154,33 @@ class Chunks:
         columns = ", ".join(quoted(each.name) for each in definition.columns)
         query = f"SELECT {texts}, {columns} FROM {given} WHERE {where} AND {bounds} ORDER BY {order} LIMIT %s"
         window = str(uuid4())
-        self._mark(f"{window}-open", OPEN)
-        rows = server.all(query, *values, self._task.settings.integer("incremental.snapshot.chunk.size"))
+        values.append(self._task.settings.integer("incremental.snapshot.chunk.size"))
+        end = None
+        if self._is_read_only:
+            rows, end = self._visible(query, values)
+        else:
+            self._mark(f"{window}-open", OPEN)
+            rows = server.all(query, *values)
         if not rows:
             return False
         read = [row for each in rows if (row := table.row(each[len(keys) :])) is not None]
         by_key = {table.schemas.key_of(each): each for each in read}
         last = [text_of(each) for each in rows[-1][: len(keys)]]
-        state.chunk = Chunk(definition.id, by_key, last, name=window)  # the name that changes have
-        self._mark(f"{window}-close", CLOSE)
+        # The table has the name that changes have.
+        state.chunk = Chunk(definition.id, by_key, last, end is not None, window, end)
+        if end is None:
+            self._mark(f"{window}-close", CLOSE)
         return True
+
+    def _visible(self, query: str, values: list[Any]) -> tuple[list[Any], tuple[str, int]]:
+        """Rows that have all that the stream has brought, and a place of the log behind them. The log tells a
+        transaction a moment before queries see it."""
+        server, place = self._task.server, self._task.place()
+        for _ in range(LOOKS_MAX):
+            if (found := server.look(query, values, place)) is not None:
+                return found
+            self._task.context.stopping.wait(LOOK_PAUSE_S)
+        raise RetriableError("transactions of the stream are not visible to queries")
 
     def _mark(self, name: str, kind: str) -> None:
         assert self.signal_table is not None

@@ -179,6 +179,24 @@ class Server:
         gtids = str(self.one("SELECT binlog_gtid_pos(%s, %s)", file, pos)[0] or "")
         return Place(file, pos, gtids=gtids)
 
+    def look(
+        self, query: str, values: Sequence[Any], streamed: Place
+    ) -> tuple[list[tuple[Any, ...]], tuple[str, int]] | None:
+        """Rows, and a place of the log behind all that they have. None if they do not have all that was
+        streamed. MariaDB tells the place of a consistent snapshot, MySQL which GTIDs queries see."""
+        if self.is_mariadb:
+            self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            self.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            try:
+                place = self._snapshot_place()
+                return (self.all(query, *values), place.order) if place.order >= streamed.order else None
+            finally:
+                self.execute("ROLLBACK")
+        if not streamed.gtids:
+            raise ConnectError("read.only needs GTIDs at a MySQL: set gtid_mode=ON, or read.only=false")
+        seen = self.one("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", streamed.gtids)[0]
+        return (self.all(query, *values), self.place().order) if int(seen) else None
+
     def end_snapshot(self) -> None:
         self.execute("COMMIT")
         self.execute("UNLOCK TABLES")

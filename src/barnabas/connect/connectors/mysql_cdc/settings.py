@@ -14,6 +14,8 @@ SNAPSHOT_MODES = (
     "always", "initial", "initial_only", "no_data", "schema_only", "never", "when_needed", "recovery",
     "schema_only_recovery",
 )  # fmt: skip
+WITHOUT_ROWS = ("no_data", "schema_only", "recovery", "schema_only_recovery")
+RECOVERIES = ("recovery", "schema_only_recovery")
 TEXTS: dict[str, tuple[str | None, str]] = {
     "database.ssl.mode": ("preferred", "disabled, preferred, required, verify_ca or verify_identity"),
     "database.ssl.ca": (None, "File with the certificates of authorities"),
@@ -62,7 +64,6 @@ WITHOUT_EFFECT = {
     "gtid.source.excludes": (None, "all GTIDs of the server count"),
     "gtid.source.filter.dml.events": ("true", "all GTIDs of the server count"),
     "incremental.snapshot.watermarking.strategy": ("INSERT_INSERT", "windows are two rows"),
-    "read.only": ("false", "incremental snapshots write into the table of signals"),
     "include.query": ("false", "events do not have the statement"),
     "inconsistent.schema.handling.mode": ("fail", "tables whose columns are unknown fail the task"),
     "event.deserialization.failure.handling.mode": ("fail", "events that cannot be read fail the task"),

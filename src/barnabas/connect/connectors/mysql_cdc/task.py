@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from barnabas.connect.connectors.debezium.context_headers import context_headers
 from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.filters import topic_name
-from barnabas.connect.connectors.debezium.heartbeat import heartbeat, moved
+from barnabas.connect.connectors.debezium.heartbeat import heartbeat
 from barnabas.connect.connectors.debezium.incremental import Incremental
 from barnabas.connect.connectors.debezium.runs import Run, bytes_max
 from barnabas.connect.connectors.debezium.signals import Channels
@@ -34,13 +34,12 @@ from barnabas.connect.connectors.mysql_cdc.position import Place, purged, with_g
 from barnabas.connect.connectors.mysql_cdc.row_values import images, readers_of
 from barnabas.connect.connectors.mysql_cdc.schema_changes import schema_change
 from barnabas.connect.connectors.mysql_cdc.server import Server, Wanted, server_id
+from barnabas.connect.connectors.mysql_cdc.settings import RECOVERIES, WITHOUT_ROWS
 from barnabas.connect.connectors.mysql_cdc.snapshot import Snapshot
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import ConnectError, Positions, RetriableError, SourceContext, SourceTask
 
 log = logging.getLogger(__name__)
-WITHOUT_ROWS = ("no_data", "schema_only", "recovery", "schema_only_recovery")
-RECOVERIES = ("recovery", "schema_only_recovery")
 FIRST_PLACE = 4
 Given = tuple[Records, Place]
 
@@ -165,6 +164,7 @@ class MySqlTask(SourceTask):
         assert self._server is not None and self._place is not None
         place = self._place
         self._file, self._gtid = place.file, ""
+        self._reached = place.order
         self._thread: int | None = None
         self._time_us = 0
         self._resume_event, self._resume_row = place.event, place.row
@@ -224,11 +224,24 @@ class MySqlTask(SourceTask):
         if signals := self._channels.read():
             for signal in signals:
                 self._chunks.state.obey(signal)
-            self._flush()
-            self._queue.append((moved((self.partition, self.place().offset)), self.place()))
+            self._send(None)
             return  # topics and files tell them once: the offset has them before more happens
         if not self._is_inside:
+            self._end_window()
+            had_tables = bool(self._chunks.state.tables)
             self._chunks.step()
+            if had_tables and not self._chunks.state.tables:
+                self._send(None)
+
+    def _end_window(self) -> None:
+        """Send the rows of a chunk that was read without marks, when the stream is behind its query."""
+        if (name := self._chunks.state.ended(self._reached)) is not None and not self._is_inside:
+            self._send(self._chunks.closed(name))
+
+    def _send(self, found: tuple[Table, list[Change]] | None) -> None:
+        self._flush()
+        place = self.place()
+        self._queue.append((self._chunks.records(found, (self.partition, place.offset)), place))
 
     def place(self) -> Place:
         """The place with the states of transactions and of an incremental snapshot."""
@@ -243,6 +256,8 @@ class MySqlTask(SourceTask):
 
     def _apply(self, event: binlog.Event) -> None:
         kind = event.kind
+        if event.end:
+            self._reached = self._file, event.end
         if kind == binlog.ROTATE:
             self._file = binlog.rotate_of(event).file
             self._maps.clear()
@@ -260,9 +275,8 @@ class MySqlTask(SourceTask):
             if not is_alone:
                 self._begin(event)
         elif kind in (binlog.QUERY, 165):
-            self._query(
-                event, binlog.query_of(event) if kind == binlog.QUERY else binlog.compressed_query(event)
-            )
+            read = binlog.query_of if kind == binlog.QUERY else binlog.compressed_query
+            self._query(event, read(event))
         elif kind in (binlog.XID, binlog.XA_PREPARE):
             self._commit(event)
         elif self._is_inside and event.end:
@@ -360,8 +374,8 @@ class MySqlTask(SourceTask):
     def _truncated(self, event: binlog.Event, change: TableChange) -> None:
         table = self.table(change.database, change.name)
         if table is not None:
-            source = self._source(event, change.database, change.name, 0)
-            self._run.add(table.schemas, [Change("t", None, None, source)], 0)
+            truncated = Change("t", None, None, self._source(event, change.database, change.name, 0))
+            self._run.add(table.schemas, [truncated], 0)
             self._flush()
 
     def _map(self, event: binlog.Event) -> None:
@@ -381,8 +395,6 @@ class MySqlTask(SourceTask):
         self._maps[mapped.table_id] = mapped, table, readers
 
     def _rows(self, event: binlog.Event) -> None:
-        place = self._place
-        assert place is not None
         found = binlog.rows_of(event)
         mapped, table, readers = self._maps.get(found.table_id, (None, None, []))
         if mapped is None or table is None or self._events < self._resume_event:
@@ -394,7 +406,6 @@ class MySqlTask(SourceTask):
             return
         first = self._resume_row if self._events == self._resume_event else 0
         rows = list(images(found, mapped, readers))
-        full = table.definition.id
         for number, (before, after) in enumerate(rows):
             if number < first:
                 continue
@@ -404,13 +415,17 @@ class MySqlTask(SourceTask):
             change = Change(found.op, table.row(before), table.row(after), source)
             for row in (change.before, change.after):
                 if row is not None:
-                    self._chunks.state.touched(full, table.schemas.key_of(row))
+                    self._chunks.state.touched(table.definition.id, table.schemas.key_of(row))
             changes = self._counted(table, table.schemas.expanded(change), event)
             if changes:
                 self._run.add(table.schemas, changes, len(event.body) // len(rows))
-            self._place = replace(place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
-                self._events, number + 1, is_last=number + 1 == len(rows)
-            )
+            self._place = self._after(event, number, len(rows))
+
+    def _after(self, event: binlog.Event, number: int, count: int) -> Place:
+        """The place behind a row of an event."""
+        assert self._place is not None
+        place = replace(self._place, time_s=event.timestamp_s, server_id=event.server_id)
+        return place.after_row(self._events, number + 1, is_last=number + 1 == count)
 
     def _signals(self, event: binlog.Event, table: Table, rows: list[Any]) -> None:
         """Rows of the signal table: wishes of users, and edges of windows."""
@@ -426,14 +441,8 @@ class MySqlTask(SourceTask):
             if found is None or not found[1]:
                 continue
             # Behind this row, so that a restart does not look for the end of a window that it has seen.
-            place = replace(self._place, time_s=event.timestamp_s, server_id=event.server_id).after_row(
-                self._events, number + 1, is_last=number + 1 == len(rows)
-            )
-            self._place = place
-            made_of, changes = found
-            place = self.place()
-            made = made_of.schemas.records(changes, time.time_ns(), [(self.partition, place.offset)])
-            self._queue.append((made, place))
+            self._place = self._after(event, number, len(rows))
+            self._send(found)
 
     def _source(self, event: binlog.Event, database: str, table: str, row: int) -> dict[str, Any]:
         return source_of(

@@ -13,6 +13,7 @@ from barnabas.connect.plugins import ConnectError
 
 log = logging.getLogger(__name__)
 DROPS_MAX, DROP_PAUSE_S = 50, 0.1
+PAGE_BYTES, PAGE_HEADERS = 8192, (24, 40)  # of the log; the first page of a file has the longer header
 # Texts of values do not depend on the settings of the database or the user.
 STYLE = (
     "-c DateStyle=ISO -c IntervalStyle=postgres -c TimeZone=UTC -c extra_float_digits=1 -c bytea_output=hex"
@@ -194,7 +195,9 @@ def drop_slot(connection: Any, name: str) -> None:
 
 
 def end_of_log(connection: Any) -> int:
-    """The place where the log of the server ends now."""
+    """A place behind all transactions that a query sees now. At the begin of a page it is before the header:
+    the server's own place is there until something is written."""
     is_replica = connection.execute("SELECT pg_is_in_recovery()").fetchone()[0]
-    function = "pg_last_wal_replay_lsn" if is_replica else "pg_current_wal_lsn"
-    return lsn_of(connection.execute(f"SELECT {function}()::text").fetchone()[0])
+    function = "pg_last_wal_replay_lsn" if is_replica else "pg_current_wal_insert_lsn"
+    found = lsn_of(connection.execute(f"SELECT {function}()::text").fetchone()[0])
+    return found - found % PAGE_BYTES if found % PAGE_BYTES in PAGE_HEADERS else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -11,11 +12,16 @@ from barnabas.connect.connectors.debezium.envelope import Change
 from barnabas.connect.connectors.debezium.incremental import Chunk, Incremental
 from barnabas.connect.connectors.debezium.signals import CLOSE, OPEN, signal_of
 from barnabas.connect.connectors.postgres_cdc.capture import Table
+from barnabas.connect.connectors.postgres_cdc.catalog import end_of_log
+from barnabas.connect.connectors.postgres_cdc.position import SeenTransactions
+from barnabas.connect.plugins import RetriableError
 
 if TYPE_CHECKING:
     from barnabas.connect.connectors.postgres_cdc.task import PostgresTask
 
 log = logging.getLogger(__name__)
+STREAMED_MAX = 1000
+LOOKS_MAX, LOOK_PAUSE_S = 200, 0.05
 
 
 class Chunks:
@@ -26,6 +32,8 @@ class Chunks:
         self.state = state
         schema, _, name = task.settings.text("signal.data.collection").rpartition(".")
         self.signal_table = (schema or "public", name) if name else None
+        self._is_read_only = task.settings.flag("read.only")
+        self.streamed: deque[int] = deque(maxlen=STREAMED_MAX)  # the last transactions of the stream
 
     def is_signal(self, schema: str, name: str) -> bool:
         return self.signal_table == (schema, name)
@@ -38,11 +46,12 @@ class Chunks:
             self.state.opened(name.removesuffix("-open"))
             return None
         if kind == CLOSE:
-            return self._closed(name.removesuffix("-close"))
+            return self.closed(name.removesuffix("-close"))
         self.state.obey(signal_of(name, kind, given.get("data")))
         return None
 
-    def _closed(self, name: str) -> list[Change] | None:
+    def closed(self, name: str) -> list[Change] | None:
+        """Changes of the chunk whose window ends now."""
         chunk = self.state.closed(name)
         if chunk is None:
             return None
@@ -70,10 +79,9 @@ class Chunks:
             return
         while state.is_active and state.chunk is None:
             name, condition = state.tables[0]
-            if self.signal_table is None:
-                log.warning(
-                    "an incremental snapshot of %s needs signal.data.collection: it is left out", name
-                )
+            if self.signal_table is None and not self._is_read_only:
+                text = "the snapshot of %s is left out: it needs signal.data.collection or read.only"
+                log.warning(text, name)
                 state.next_table()
                 continue
             table = self._found(name)
@@ -117,15 +125,37 @@ class Chunks:
             sql.Literal(self._task.settings.integer("incremental.snapshot.chunk.size")),
         )  # fmt: skip
         window = str(uuid4())[:36]
-        self._mark(f"{window}-open", OPEN)
-        rows = self._task.texts.execute(query, values).fetchall()
+        if self._is_read_only:
+            rows = self._visible(query, values)
+        else:
+            self._mark(f"{window}-open", OPEN)
+            rows = self._task.texts.execute(query, values).fetchall()
         if not rows:
             return False
         read = [table.row(names, each[len(keys) :]) for each in rows]
         by_key = {table.schemas.key_of(each): each for each in read}
         state.chunk = Chunk(name, by_key, [str(each) for each in rows[-1][: len(keys)]], name=window)
-        self._mark(f"{window}-close", CLOSE)
+        if self._is_read_only:
+            state.chunk.is_open, state.chunk.end = True, end_of_log(self._task.sql)
+            self._task.ask_progress()
+        else:
+            self._mark(f"{window}-close", CLOSE)
         return True
+
+    def _visible(self, query: Any, values: Any) -> list[Any]:
+        """Rows that have all that the stream has brought: the log tells a transaction a moment before queries
+        see it."""
+        texts = self._task.texts
+        for _ in range(LOOKS_MAX):
+            texts.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                seen = SeenTransactions.of(texts.execute("SELECT pg_current_snapshot()").fetchone()[0], 0)
+                if all(seen.has(each, 0) for each in self.streamed):
+                    return list(texts.execute(query, values).fetchall())
+            finally:
+                texts.execute("ROLLBACK")
+            self._task.context.stopping.wait(LOOK_PAUSE_S)
+        raise RetriableError("transactions of the stream are not visible to queries")
 
     def _mark(self, name: str, kind: str) -> None:
         from psycopg import sql

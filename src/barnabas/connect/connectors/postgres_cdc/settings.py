@@ -77,7 +77,6 @@ WITHOUT_EFFECT = {
     "slot.retry.delay.ms": ("10000", "pauses between attempts grow by themselves"),
     "slot.stream.params": (None, "pgoutput gets the publication only"),
     "incremental.snapshot.watermarking.strategy": ("INSERT_INSERT", "windows are two rows"),
-    "read.only": ("false", "incremental snapshots write into the table of signals"),
     "flush.lsn.source": ("true", "the slot follows stored offsets"),
     "lsn.flush.mode": ("connector", "the slot follows stored offsets"),
     "schema.refresh.mode": ("columns_diff", "the catalogue is asked for each relation"),

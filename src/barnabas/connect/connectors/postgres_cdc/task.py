@@ -242,9 +242,16 @@ class PostgresTask(SourceTask):
                 self._alive(frame)
             elif self._run:
                 self._flush()
-            elif time.monotonic() >= until_s:
-                break
+            else:
+                self.ask_progress()
+                if time.monotonic() >= until_s:
+                    break
         return self._queue.popleft() if self._queue else None
+
+    def ask_progress(self) -> None:
+        """Ask the server how far the log was read, if the window of a chunk waits for that."""
+        if self._chunks.state.chunk is not None and self._chunks.state.chunk.end is not None:
+            self._report(now=True, wants_reply=True)
 
     def _obey(self) -> None:
         """Follow signals, and read the next chunk of an incremental snapshot."""
@@ -252,11 +259,18 @@ class PostgresTask(SourceTask):
         if signals := self._channels.read():
             for signal in signals:
                 self._chunks.state.obey(signal)
-            self._flush()
-            self._queue.append((moved((self.partition, self.place().offset)), self.place()))
+            self._tell_place()
             return  # topics and files tell them once: the offset has them before more happens
         if self._begin is None:
+            had_tables = bool(self._chunks.state.tables)
             self._chunks.step()
+            if had_tables and not self._chunks.state.tables:
+                self._tell_place()
+
+    def _tell_place(self) -> None:
+        self._flush()
+        place = self.place()
+        self._queue.append((moved((self.partition, place.offset)), place))
 
     def _apply(self, frame: pgoutput.Frame) -> None:
         message = pgoutput.decode(frame.payload)
@@ -309,9 +323,23 @@ class PostgresTask(SourceTask):
             self._flush()
             row = self._transactions.end(commit.time_us // 1000, f"{xid}:{lsn}")
         self._place = self._place.after_commit(commit.end_lsn, commit.time_us)
+        self._chunks.streamed.append(xid)
         if row is not None and self._transactions is not None:
             place = self.place()
             self._queue.append((self._transactions.ended(row, (self.partition, place.offset)), place))
+        self._end_window(commit.end_lsn)
+
+    def _end_window(self, lsn: int) -> None:
+        """Send the rows of a chunk that was read without marks, when the stream is behind its query."""
+        state = self._chunks.state
+        if self._begin is not None or (name := state.ended(lsn)) is None or state.chunk is None:
+            return
+        table = self._chunks.table_of(state.chunk.table)
+        self._flush()
+        rows, place = self._chunks.closed(name), self.place()
+        positions = [(self.partition, place.offset)]
+        made = table.schemas.records(rows, time.time_ns(), positions) if rows else moved(positions[0])
+        self._queue.append((made, place))
 
     def _is_signal(self, message: pgoutput.RowChange) -> bool:
         relation = self._relations.get(message.oid)
@@ -429,16 +457,17 @@ class PostgresTask(SourceTask):
             self._next_move_s = time.monotonic() + self._report_s
             self._place = place.after_quiet(frame.lsn)
             self._queue.append((moved((self.partition, self.place().offset)), self.place()))
+        self._end_window(frame.lsn)
         self._report(now=frame.wants_reply)
         self._beat()
 
-    def _report(self, *, now: bool = False) -> None:
+    def _report(self, *, now: bool = False, wants_reply: bool = False) -> None:
         """Tell the server what is durable, now and then: it ends connections that are silent."""
         if self._stream is None or not (now or time.monotonic() >= self._next_report_s):
             return
         self._next_report_s = time.monotonic() + self._report_s
         self._confirmed = max(self._confirmed, self._durable)
-        self._stream.confirm(self._confirmed, wants_reply=not now)
+        self._stream.confirm(self._confirmed, wants_reply=wants_reply or not now)
 
     def _beat(self) -> None:
         interval_s = self.settings.integer("heartbeat.interval.ms") / 1000

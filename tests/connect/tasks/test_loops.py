@@ -334,10 +334,13 @@ def test_after_a_flush_that_failed_records_come_again_from_where_reading_began(
     seen("rewinds")["put"].clear()
     seen("rewinds")["flush fails"] = True
     tasks.start("rewinds", 0, sink_config(barnabas_topic), "STARTED", States())
-    until(lambda: len(seen("rewinds")["put"]) >= 4)
-    until(lambda: tasks.progress()[0].commits > 0)
+
+    def put() -> list[str]:
+        return [value for _, _, value in seen("rewinds")["put"]]
+
+    until(lambda: put()[-1:] == ["six"] and tasks.progress()[0].commits > 0)
     tasks.stop_all()
-    assert [value for _, _, value in seen("rewinds")["put"]] == ["five", "six"] * 2
+    assert put() in (["five", "six"] * 2, ["five", "five", "six"])  # as they came, together or not
 
 
 def test_a_paused_task_does_nothing_until_it_is_resumed(

@@ -231,11 +231,12 @@ def test_commands_and_names_of_redis_own_connector(server: redis_server.RedisSer
 
 def test_records_wait_for_replicas(server: redis_server.RedisServer) -> None:
     client = server.client()
-    more = {"redis_wait_replicas": "1", "redis_wait_timeout": "50", "retry_backoff_ms": "1"}
-    task = sink(server, redis_type="list", **more)
+    more = {"redis_type": "list", "redis_wait_replicas": "1"}
+    hasty, task = (sink(server, **more, redis_wait_timeout=each) for each in ("50", "9000"))
     batch = records(["a"], Column.of(["x"]))
     with pytest.raises(RetriableError, match="0 of 1 replicas"):
-        task.put(batch)
+        hasty.put(batch)
+    hasty.stop()
     with redis_server.RedisServer("--replicaof", "127.0.0.1", str(server.port)) as replica:
         redis_server.wait_until(lambda: client.info("replication")["connected_slaves"] == 1, 30.0)
         redis_server.wait_until(lambda: replica.client().exists("orders") == 1, 30.0)

@@ -81,6 +81,16 @@ def test_decimals_keep_all_their_digits() -> None:
     assert Column.of([read(digits)], schema).pylist() == [Decimal(digits)]
 
 
+def test_vectors_are_lists_of_numbers() -> None:
+    column = ColumnDef("v", "VECTOR", 8)
+    mapped = TableMap(1, "shop", "t", bytes((242,)), (4,))
+    packed = struct.pack("<I3f", 12, 1, -2.5, 0)
+    [reader] = readers_of(mapped, (column,))
+    raw, end = reader(packed, 0)
+    schema, read = typed(column, Modes.of(CONFIG.parse(GIVEN)))
+    assert (read(raw), end, schema.name) == ([1.0, -2.5, 0.0], 16, "io.debezium.data.FloatVector")
+
+
 def inside(kind: int, body: bytes) -> bytes:
     return struct.pack("<IBIIIH", 7, kind, 1, len(body) + 19, 0, 0) + body
 

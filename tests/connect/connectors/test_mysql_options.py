@@ -161,3 +161,24 @@ def test_an_incremental_snapshot_that_writes_nothing_equals_the_table(
         cursor.executemany("INSERT INTO quiet_a VALUES (%s, %s)", [(n, n) for n in range(1, 901)])
     given = config(server, "quiet", tmp_path, snapshot_mode="no_data", read_only="true")
     follow_quietly(Capture(with_file(given, tmp_path), MySqlConnector), server)
+
+
+@pytest.mark.long
+def test_vectors_are_lists_of_numbers_in_snapshots_and_the_stream(
+    server: mysql.MySqlServer, tmp_path: Path
+) -> None:
+    row = (Decimal("12345678901234567890123456789012345.123456789012345678901234567890"), [1.0, -2.5, 0.0])
+    with closing(connected(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE vec_a (id int PRIMARY KEY, d decimal(65,30), v vector(8))")
+        insert = f"INSERT INTO vec_a VALUES (%s, '{row[0]}', to_vector('[1,-2.5,0]'))"
+        cursor.execute(insert, (1,))
+        capture = captured(server, "vec", tmp_path)
+        capture.drain(1)
+        cursor.execute(insert, (2,))
+        cursor.execute("INSERT INTO vec_a (id) VALUES (3)")
+        until(capture, 3)
+    capture.task.stop()
+    rows = [each.value["after"] for each in capture.records]
+    assert [(each["d"], each["v"]) for each in rows] == [row, row, (None, None)]
+    schema = capture.records[1].value_schema.field("after").field("v")
+    assert (schema.name, schema.version, schema.value.type) == ("io.debezium.data.FloatVector", 1, "float32")

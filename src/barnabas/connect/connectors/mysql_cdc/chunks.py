@@ -18,7 +18,7 @@ from barnabas.connect.connectors.debezium.heartbeat import moved
 from barnabas.connect.connectors.debezium.incremental import Chunk, Incremental
 from barnabas.connect.connectors.debezium.signals import CLOSE, OPEN, signal_of
 from barnabas.connect.connectors.mysql_cdc.capture import Table, source_of
-from barnabas.connect.connectors.mysql_cdc.server import Wanted, quoted, text_of
+from barnabas.connect.connectors.mysql_cdc.server import Wanted, quoted, selected, text_of
 from barnabas.connect.connectors.mysql_cdc.tables import ColumnDef
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import RetriableError
@@ -151,7 +151,7 @@ class Chunks:
         if state.last is not None:
             bounds = f"({order}) > ({marks}) AND {bounds}"
             values = [*key_values(keys, state.last), *values]
-        columns = ", ".join(quoted(each.name) for each in definition.columns)
+        columns = ", ".join(selected(each) for each in definition.columns)
         query = f"SELECT {texts}, {columns} FROM {given} WHERE {where} AND {bounds} ORDER BY {order} LIMIT %s"
         window = str(uuid4())
         values.append(self._task.settings.integer("incremental.snapshot.chunk.size"))

@@ -119,8 +119,8 @@ def reader_of(kind: int, meta: int, column: ColumnDef) -> Reader:
         return strings(meta, column)
     if kind in (15, 253, 140, 141):
         return sized(2 if meta > 255 else 1, text_of(column))
-    if kind in (249, 250, 251, 252, 255):
-        return sized(meta or 4, bytes if kind == 255 else text_of(column))
+    if kind in (242, 249, 250, 251, 252, 255):
+        return sized(meta or 4, bytes if kind in (242, 255) else text_of(column))
     if kind == JSON:
         return sized(meta, json_text)
     raise ValueError(f"the column {column.name} has the type {kind} in the log, which is not known")

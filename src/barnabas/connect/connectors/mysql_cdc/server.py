@@ -12,6 +12,7 @@ from barnabas.connect.connectors.debezium.runs import bytes_max, row_batches
 from barnabas.connect.connectors.mysql_cdc.ddl import Tables
 from barnabas.connect.connectors.mysql_cdc.dump import SILENCE_S_MAX
 from barnabas.connect.connectors.mysql_cdc.position import Place
+from barnabas.connect.connectors.mysql_cdc.tables import ColumnDef
 from barnabas.connect.plugins import ConnectError
 
 SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
@@ -228,6 +229,12 @@ def server_id(settings: Settings, connector: str) -> int:
 
 def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
+
+
+def selected(column: ColumnDef) -> str:
+    """A column in a SELECT. The driver reads vectors as texts, so they are asked for as bytes."""
+    name = quoted(column.name)
+    return f"CAST({name} AS BINARY)" if column.type == "VECTOR" else name
 
 
 def text_of(value: Any) -> str:

@@ -17,7 +17,7 @@ from barnabas.connect.connectors.mysql_cdc.ddl_tokens import DdlError
 from barnabas.connect.connectors.mysql_cdc.history import History
 from barnabas.connect.connectors.mysql_cdc.position import Place
 from barnabas.connect.connectors.mysql_cdc.schema_changes import schema_change
-from barnabas.connect.connectors.mysql_cdc.server import SYSTEM, Server, quoted
+from barnabas.connect.connectors.mysql_cdc.server import SYSTEM, Server, quoted, selected
 from barnabas.connect.data import Column, Records
 from barnabas.connect.plugins import ConnectError
 
@@ -158,7 +158,7 @@ class Snapshot:
     def _batches(self, server: Server, table: Table) -> Iterator[list[Row]]:
         size = self._settings.integer("snapshot.fetch.size") or 1
         database, name = table.definition.database, table.definition.name
-        columns = ", ".join(quoted(each.name) for each in table.definition.columns)
+        columns = ", ".join(selected(each) for each in table.definition.columns)
         statement = self._override(database, name) or (
             f"SELECT {columns} FROM {quoted(database)}.{quoted(name)}"
         )

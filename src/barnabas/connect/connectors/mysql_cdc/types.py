@@ -32,6 +32,7 @@ from barnabas.connect.data import (
     TIMESTAMP,
     Schema,
     Type,
+    array,
     decimal,
     struct,
 )
@@ -51,6 +52,7 @@ POINT = struct(
     version=1,
     doc="Geometry (POINT)",
 )
+VECTOR = replace(array(FLOAT32), name="io.debezium.data.FloatVector", version=1)
 SHAPES = (
     "GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMCOLLECTION",
 )  # fmt: skip
@@ -150,10 +152,14 @@ def simple(column: ColumnDef, modes: Modes) -> tuple[Schema, Read]:
     if kind in SHAPES:
         return GEOMETRY, lambda value: {"wkb": value[4:], "srid": srid(value)}
     if kind == "VECTOR":
-        return BYTES, bytes
+        return VECTOR, vector
     if kind in ("UUID", "INET6", "INET4"):
         return STRING, address_of(kind)
     return STRING, text
+
+
+def vector(value: bytes) -> list[float]:
+    return list(packing.unpack(f"<{len(value) // 4}f", value))
 
 
 def text(value: Any) -> str:

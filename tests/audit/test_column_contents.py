@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
+from audit.counted import T0, ledger_of
+from barnabas.audit import PRODUCER
+from barnabas.audit.cluster.remote_counter import RemoteCounter
+from barnabas.audit.core.batch_counts import Opens
 from barnabas.audit.core.buckets import bucket_of
 from barnabas.audit.core.contents import MODULUS_MASK, content_of
-from barnabas.audit.core.messages import Tally
-from barnabas.audit.core.window import Window
 from barnabas.audit.lake.contents import by_bucket, contents_of
-from barnabas.audit.lake.topics import add_table
+from barnabas.audit.lake.topics import audited
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.spark.sink import write_rows
+from barnabas.spark.sink_options import sink_options
+from barnabas.testing import Broker
 
 WIDTH = 1_000
 parts = st.none() | st.binary(max_size=5)
@@ -38,19 +50,35 @@ def test_columns_have_the_numbers_of_their_records(
     } == {bucket: (len(some), sum(some) & MODULUS_MASK) for bucket, some in sums.items()}
 
 
-def test_rows_that_are_written_have_the_contents_of_their_records() -> None:
-    table = pa.table(
-        {
-            "topic": ["a", "b", "a"],
-            "value": pa.array([b"1", None, "é".encode()], pa.binary()),
-            "timestamp": pa.array([5, None, 7], pa.timestamp("ms")),
-        }
-    )
-    window = Window(WIDTH)
-    add_table(window, table, None, 9, has_sums=True)
-    found = {topic: entry.tally for topic, [entry] in window.entries()}
-    both = (content_of(None, b"1", 5) + content_of(None, "é".encode(), 7)) & MODULUS_MASK
-    assert found == {
-        "a": Tally(2, summed=2, content=both),
-        "b": Tally(1, summed=1, content=content_of(None, None, 9)),
-    }
+@pytest.mark.parametrize("is_append_time", [False, True])
+def test_a_sink_counts_what_the_brokers_have_at_the_time_of_their_log(
+    counting: Broker, new_topic: Callable[..., str], is_append_time: bool
+) -> None:
+    """Rows without a timestamp, and a topic that gives its own: both would be counted at another time."""
+    topic = new_topic(2, message_timestamp_type="LogAppendTime" if is_append_time else "CreateTime")
+    rows = {"key": [b"a", None, b"c"], "value": [b"1", None, "é".encode()], "partition": [0, 1, 1]}
+    types = (pa.binary(), pa.binary(), pa.int32())
+    columns = [pa.array(each, type_) for each, type_ in zip(rows.values(), types, strict=True)]
+    stamps = pa.array([T0 * 1_000, None, T0 * 1_000], pa.timestamp("us", "UTC"))
+    batch = pa.RecordBatch.from_arrays([*columns, stamps], names=[*rows, "timestamp"])
+    options = {"kafka.bootstrap.servers": counting.bootstrap, "topic": topic, **audited(sums="true")}
+    schema = StructType().add("key", "binary").add("value", "binary").add("partition", "integer")
+    write_rows(sink_options(options, schema.add("timestamp", "timestamp")), iter([batch]), None)
+    asyncio.run(count_contents(counting.bootstrap, topic))
+    tallies = [
+        (column[PRODUCER].by_partition(), column["cluster/outside"].by_partition())
+        for (name, _), column in ledger_of(counting.bootstrap).columns.items()
+        if name == topic
+    ]
+    assert len(tallies) == (1 if is_append_time else 2)
+    assert all(sink == log for sink, log in tallies)
+    assert sum(each.summed for sink, _ in tallies for each in (sink or {}).values()) == 3
+
+
+async def count_contents(bootstrap: str, topic: str) -> None:
+    addresses = parse_bootstrap(bootstrap)
+    async with Cluster(addresses) as counted, Cluster(addresses) as audited_:
+        tier = "cluster/outside"
+        counter = RemoteCounter(counted, audited_, tier=tier, topics={topic}, opens=Opens.CONTENTS)
+        await counter.count_all()
+        await counter.close()

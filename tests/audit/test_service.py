@@ -184,3 +184,15 @@ def test_a_counter_keeps_its_counts_while_brokers_are_away(tmp_path: Path) -> No
         assert audit.flush(60)
         assert audit.close()
         assert counts(broker.bootstrap, "orders", PRODUCER) == {T0: 3}
+
+
+def test_verify_names_a_topic_that_it_cannot_reach_before_it_starts_spark(
+    counting: Broker, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counting.create_topic(topic, 2)
+    known, port = f"{counting.bootstrap}/{topic}", free_ports(1)[0]
+    assert main(["audit", "verify", known, f"{counting.bootstrap}/missing"]) == 1
+    assert "there is no topic missing" in capsys.readouterr().err
+    assert main(["audit", "verify", known, f"127.0.0.1:{port}/{topic}"]) == 1
+    shown = capsys.readouterr().err
+    assert f"reading {known}: 2 partitions" in shown and f"127.0.0.1:{port}" in shown.splitlines()[-1]

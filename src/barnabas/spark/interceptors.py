@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from barnabas.spark.basics.cluster import WorkerCluster
     from barnabas.spark.reading.fetcher import OffsetRange
+    from barnabas.spark.writing.encoding import Encoded
 
 OPTION = "interceptors"
 SETTINGS = "interceptor."
@@ -37,9 +38,8 @@ class Reading(Protocol):
 class Writing(Protocol):
     """Sees the rows that one task writes."""
 
-    def written(self, table: pa.Table, topic: str | None, now_ms: int) -> None:
-        """Rows that are on their way, as they will be written: rows without a timestamp get `now_ms`, rows
-        without a topic `topic`."""
+    def acknowledged(self, batch: Encoded, append_time_ms: int) -> None:
+        """Rows that the brokers have. The time that the topic gave them is -1 if they have their own."""
 
     def rows(self) -> pa.Table | None:
         """Rows to write behind all others (columns topic, key and value), in the transaction of the task if

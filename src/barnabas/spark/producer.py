@@ -42,6 +42,7 @@ OF_ONE_RECORD = TOO_LARGE | {ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTA
 Filling = dict[TopicPartition, Encoded]
 MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 OnMissing = Callable[[str], int]  # a topic that is not there (any more); how many partitions it has now
+OnAcknowledged = Callable[[Encoded, int], None]
 OnRefused = Callable[[TopicPartition, bytes | None, str], None]  # where, the key, the error
 
 
@@ -65,13 +66,17 @@ class BlockingProducer:
         timeout_ms: int,
         on_refused: OnRefused | None = None,
         on_missing: OnMissing | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
         queue: SendQueue[Encoded] | None = None,
     ) -> None:
         """`on_refused` hears of a record that the broker refuses; the record is left out, and the others
-        go on. `on_missing` makes a topic again that was deleted; without it the producer waits for the
-        topic. A `queue` of an earlier producer with the same id goes on with its sequences."""
+        go on. `on_acknowledged` hears of each batch that is written, with the time that the topic gave its
+        records (-1: they have their own). `on_missing` makes a topic again that was deleted; without it
+        the producer waits for the topic. A `queue` of an earlier producer with the same id goes on with its
+        sequences."""
         self._on_refused = on_refused
         self._on_missing = on_missing
+        self._on_acknowledged = on_acknowledged
         self._cluster = cluster
         self._encoder = encoder
         self._transaction = transaction
@@ -178,6 +183,8 @@ class BlockingProducer:
             batch = filling.pop(where)
             if result.error_code in WRITTEN:
                 self._queue.acknowledged(batch)
+                if self._on_acknowledged is not None:
+                    self._on_acknowledged(batch, result.log_append_time_ms)
             else:
                 self._queue.failed(batch, error_of(result.error_code, result.error_message))
         for batch in filling.values():

@@ -36,7 +36,7 @@ from barnabas.spark.basics.settings import OptionError
 from barnabas.spark.formats.formats import encode_column
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.sink_options import COLUMN_TYPES, SinkOptions
-from barnabas.spark.writing.encoding import Encoder
+from barnabas.spark.writing.encoding import Encoded, Encoder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,15 +132,25 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
             rng=random.Random(),
             level=options.compression_level,
         )
-        producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=options.delivery_timeout_ms)
         writings = [each.writing(coordinators) for each in options.interceptors.make(options.client)]
+
+        def acknowledged(batch: Encoded, append_time_ms: int) -> None:
+            for each in writings:
+                each.acknowledged(batch, append_time_ms)
+
+        producer = BlockingProducer(
+            cluster,
+            encoder,
+            transaction,
+            timeout_ms=options.delivery_timeout_ms,
+            on_acknowledged=acknowledged if writings else None,
+        )
         rows = 0
         for table in (encoded(options, each) for each in tables(batches)):
             rows += table.num_rows
-            now_ms = int(time.time() * 1000)
-            for each in writings:
-                each.written(table, options.topic, now_ms)
-            producer.write(encoder.batches(table, options.topic, now_ms))
+            producer.write(encoder.batches(table, options.topic, int(time.time() * 1000)))
+        if writings:
+            producer.flush()  # they see what the brokers have
         for each in writings:
             if (more := each.rows()) is not None:
                 producer.write(encoder.batches(more, None, int(time.time() * 1000)))

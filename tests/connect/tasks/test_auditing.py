@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +13,13 @@ import pytest
 
 from audit.counted import counts, ledger_of
 from barnabas.audit import PRODUCER, sink
+from barnabas.audit.core.contents import MODULUS_MASK, content_of
 from barnabas.audit.core.messages import CountMessage
 from barnabas.audit.counters.audit_counter import AuditSettings
 from barnabas.client.core.topology import TopicPartition
+from barnabas.connect.data.schema import Schema, Type
+from barnabas.connect.jobs.encoding import Encoding
+from barnabas.connect.jobs.pieces import Piece
 from barnabas.connect.tasks import auditing
 from barnabas.connect.tasks.auditing import SinkAudit
 from barnabas.connect.tasks.polled import Polled
@@ -24,6 +30,7 @@ from connect.tasks.parts import States, runner, seen
 from connect.tasks.test_loops import sink_config, source_config
 
 AUDIT = {"barnabas_audit_enable": "true", "barnabas_audit_sums": "true"}
+TEXT_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 PLACE = TopicPartition("orders", 0)
 IDS = {"orders": bytes(16)}
 
@@ -143,3 +150,22 @@ def test_counts_wait_although_the_cluster_was_never_reached() -> None:
 
 def unreachable(cluster: object) -> None:
     raise OSError("no broker")
+
+
+def test_a_piece_of_a_job_counts_what_the_brokers_have_at_the_time_of_their_log(
+    barnabas_broker: Broker, barnabas_topic: str
+) -> None:
+    bootstrap, topic = barnabas_broker.bootstrap, f"{barnabas_topic}-appended"
+    barnabas_broker.create_topic(topic, 1, {"message.timestamp.type": "LogAppendTime"})
+    text = Schema(type=Type.STRING)
+    converters = dict.fromkeys(("key.converter", "value.converter"), TEXT_CONVERTER)
+    piece = Piece("c", 0, "source", {"name": "c"}, converters, (), {"bootstrap.servers": bootstrap}, True)
+    rows = pa.RecordBatch.from_pydict({"key": ["a", "b"], "value": ["1", "2"]})
+    before_ms = int(time.time() * 1000)
+    [found] = Encoding(piece, topic, text, text).write(iter([rows]))
+    report = json.loads(found.column("report")[0].as_py())
+    [[name, partition, _, _, [[stamp, count, content]]]] = report["counts"]
+    assert (name, partition, count) == (topic, 0, 2) and not report["failure"]
+    assert before_ms <= stamp <= int(time.time() * 1000)
+    expected = sum(content_of(key, value, stamp) for key, value in ((b"a", b"1"), (b"b", b"2")))
+    assert content == expected & MODULUS_MASK

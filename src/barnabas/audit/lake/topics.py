@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.audit.core.buckets import WIDTH_MS, check_width
-from barnabas.audit.core.messages import ENTRIES_MAX, NO_PARTITION, CountMessage, StreamKind, encode
+from barnabas.audit.core.messages import ENTRIES_MAX, CountMessage, StreamKind, encode
 from barnabas.audit.core.tiers import PRODUCER
 from barnabas.audit.core.window import Window
 from barnabas.audit.counters.audit_counter import AuditSettings
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, ensure_topic, is_counted
-from barnabas.audit.lake.contents import Contents, Numbers, by_bucket, contents_of
+from barnabas.audit.lake.contents import Bucketed, Contents, Numbers, by_bucket, contents_of
 from barnabas.client.admin.admin import Admin
 from barnabas.client.blocking import run
 from barnabas.protocol import uuid as topic_ids
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.spark.basics.cluster import WorkerCluster
     from barnabas.spark.basics.settings import ClientSettings
     from barnabas.spark.reading.fetcher import OffsetRange
+    from barnabas.spark.writing.encoding import Encoded
 
 NAMES = ("tier", "topic", "application", "bucket.ms", "sums")
 CELLS_MAX = ENTRIES_MAX - 1  # the counts of a range fit one message
@@ -125,10 +126,10 @@ class TaskCounts:
     def __init__(self, audit: TopicAudit, cluster: WorkerCluster) -> None:
         self._audit = audit
         self._cluster = cluster
-        self._window = Window(audit.settings.width_ms, CELLS_MAX)
+        self._window = Window(audit.settings.width_ms)
 
-    def written(self, table: pa.Table, topic: str | None, now_ms: int) -> None:
-        add_table(self._window, table, topic, now_ms, has_sums=self._audit.settings.sums)
+    def acknowledged(self, batch: Encoded, append_time_ms: int) -> None:
+        add_batch(self._window, batch, append_time_ms, has_sums=self._audit.settings.sums)
 
     def rows(self) -> pa.Table | None:
         settings = self._audit.settings
@@ -202,50 +203,25 @@ def add(
         window.add(*place, stamp, seen_ms, count, content=content)
 
 
-def add_table(
-    window: Window, table: pa.Table, topic: str | None, now_ms: int, *, has_sums: bool = False
-) -> None:
-    """Count rows that are written: those without a timestamp get `now_ms`, those without a topic `topic`."""
-    stamps = stamps_of(table, now_ms)
-    contents = contents_of(key_and_value(table), stamps) if has_sums else None
-    if "topic" not in table.column_names:
-        add(window, (topic or "", NO_PARTITION), stamps, now_ms, contents)
-        return
-    names = table.column("topic").combine_chunks().cast(pa.string())
-    names = names.fill_null(topic or "").dictionary_encode()
-    codes = names.indices.to_numpy(zero_copy_only=False)
-    for code, name in enumerate(names.dictionary.to_pylist()):
-        here = codes == code
-        some = contents[here] if contents is not None else None
-        add(window, (name, NO_PARTITION), stamps[here], now_ms, some)
+def add_batch(window: Window, batch: Encoded, append_time_ms: int, *, has_sums: bool) -> None:
+    """Count the rows of a batch that the brokers have."""
+    seen_ms = int(time.time() * 1000)
+    for stamp, count, content in counts_of(batch, append_time_ms, window.width_ms, has_sums=has_sums):
+        window.add(batch.where.topic, batch.where.partition, stamp, seen_ms, count, content=content)
 
 
-def key_and_value(table: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Of rows that are written; a column that is missing is null."""
-    nulls = pa.nulls(table.num_rows, pa.binary())
-    key, value = (
-        table.column(name).combine_chunks() if name in table.column_names else nulls
-        for name in ("key", "value")
-    )
-    return key, value
-
-
-def stamped(table: pa.Table) -> pa.Table:
-    """The same rows, all with a timestamp: so they are counted in the bucket in which they are written."""
-    stamps = pa.array(stamps_of(table, int(time.time() * 1000))).cast(pa.timestamp("ms"))
-    if "timestamp" not in table.column_names:
-        return table.append_column("timestamp", stamps)
-    return table.set_column(table.column_names.index("timestamp"), "timestamp", stamps)
-
-
-def stamps_of(table: pa.Table, now_ms: int) -> Numbers:
-    """The timestamps of rows that are written, in milliseconds; `now_ms` for those that have none."""
-    stamps = np.full(table.num_rows, now_ms, np.int64)
-    if "timestamp" not in table.column_names:
-        return stamps
-    column = table.column("timestamp").combine_chunks()
-    is_given = column.is_valid().to_numpy(zero_copy_only=False)
-    return np.where(is_given, milliseconds(column.fill_null(0)), stamps)
+def counts_of(batch: Encoded, append_time_ms: int, width_ms: int, *, has_sums: bool) -> list[Bucketed]:
+    """The rows of a batch by bucket. `append_time_ms` is the time that the topic gave them, or -1."""
+    rows, piece = batch.rows
+    stamps: Numbers = rows.timestamps[piece]
+    if append_time_ms >= 0:
+        stamps = np.full(len(piece), append_time_ms, np.int64)
+    contents = None
+    if has_sums:
+        columns = (rows.keys.value(row) for row in piece), (rows.values.value(row) for row in piece)
+        keys, values = (pa.array(each, pa.large_binary()) for each in columns)
+        contents = contents_of((keys, values), stamps)
+    return by_bucket(stamps, width_ms, contents)
 
 
 def has_sums(settings: Mapping[str, str]) -> bool:

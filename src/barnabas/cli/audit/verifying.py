@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import sys
 
 from barnabas.audit.deep.compare import Aspects
 from barnabas.audit.deep.verify import TopicAddress, open_session, verify
-from barnabas.cli.frame.connecting import load_properties, resolved
+from barnabas.cli.frame.connecting import load_properties, resolved, security_of
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.errors import ClientError
 from barnabas.engine.session import SessionError
+from barnabas.protocol import KafkaError
+
+CHECK_MS_MAX = 20_000
 
 
 def run(options: argparse.Namespace, out: Output) -> int:
@@ -23,6 +31,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
         target = TopicAddress.parse(options.target, theirs)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    asyncio.run(check_topics(source, target))
     aspects = Aspects(options.headers, options.timestamps, not options.no_order, options.latest)
     try:
         spark = open_session(options.spark)
@@ -46,3 +55,23 @@ def run(options: argparse.Namespace, out: Output) -> int:
     for each in found.differences:
         out.line(str(each))
     return 1
+
+
+async def check_topics(*addresses: TopicAddress) -> None:
+    """ToolError if a topic cannot be reached: Spark would say so after half a minute, in fifty lines."""
+    for each in addresses:
+        where = f"{each.bootstrap}/{each.topic}"
+        try:
+            bootstrap = parse_bootstrap(each.bootstrap)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}") from None
+        cluster = Cluster(bootstrap, client_id="barnabas-audit", security=security_of(each.properties))
+        try:
+            async with asyncio.timeout(CHECK_MS_MAX / 1000), cluster:
+                found = await cluster.topics([each.topic])
+        except TimeoutError:
+            raise ToolError(f"{where}: no broker answers within {CHECK_MS_MAX // 1000} s") from None
+        except (KafkaError, ClientError, OSError) as error:
+            raise ToolError(f"{where}: {error}") from None
+        count = len(found[each.topic].partitions)
+        print(f"reading {where}: {count} partitions", file=sys.stderr)

@@ -8,18 +8,15 @@ partition, because sequences of a producer id belong to it. Does not know: where
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas.audit.core.buckets import WIDTH_MS
-from barnabas.audit.lake.contents import by_bucket, contents_of
-from barnabas.audit.lake.topics import key_and_value, stamped, stamps_of
+from barnabas.audit.lake.topics import counts_of
 from barnabas.client.core.traffic import Traffic
 from barnabas.connect.data import Column, Header, Records, Schema
 from barnabas.connect.data.arrow_shapes import fitted
@@ -31,6 +28,8 @@ from barnabas.connect.tasks.chain import HEADER_TYPE
 from barnabas.connect.tasks.producing import TaskProducer
 from barnabas.connect.tasks.topic_creation import CreationGroup, TopicCreation
 from barnabas.spark import worker
+from barnabas.spark.producer import OnAcknowledged
+from barnabas.spark.writing.encoding import Encoded
 
 ROWS_MAX = 20_000  # of one conversion
 REPORT = "report string"
@@ -51,13 +50,6 @@ ENCODED_ARROW = pa.schema(
         ("report", pa.string()),
     ]
 )
-
-
-def counted(table: pa.Table, *, has_sums: bool) -> Counts:
-    """Rows of one topic, by their timestamps."""
-    stamps = stamps_of(table, int(time.time() * 1000))
-    contents = contents_of(key_and_value(table), stamps) if has_sums else None
-    return table.column("topic")[0].as_py(), -1, -1, -1, by_bucket(stamps, WIDTH_MS, contents)
 
 
 @dataclass(frozen=True)
@@ -84,13 +76,13 @@ class Encoding:
         counts: list[Counts] = []
         failure: BaseException | None = None
         try:
+            producer.on_acknowledged = self._counting(counts)
             producer.start()
             for table, rows in self._tables(batches, opened):
                 count_in += rows
                 if table is not None:
                     topics.add(table.column("topic")[0].as_py())
                     count_out += producer.write([table])
-                    counts.append(counted(table, has_sums=self.piece.has_sums))
             producer.flush()
         except Exception as error:
             failure = error
@@ -140,6 +132,7 @@ class Encoding:
         producer = self._producer(opened)
         assert self.joined is not None
         producer.join(*self.joined)
+        producer.on_acknowledged = self._counting(report.counts)
         passed: list[str] = []
         places: set[tuple[str, int]] = set()
         try:
@@ -158,9 +151,6 @@ class Encoding:
                 table = table.drop_columns(["timestamp_ms", "piece", "place", "report"])
                 table = table.append_column("timestamp", stamps)
                 report.records_out += producer.write([table])
-                for topic in table["topic"].unique().to_pylist():
-                    some = table.filter(pc.equal(table["topic"], topic))
-                    report.counts.append(counted(some, has_sums=self.piece.has_sums))
             producer.flush()
         except Exception as error:
             report.failed(error)
@@ -184,6 +174,15 @@ class Encoding:
             seed=f"{self.joined}-{opened.number}",
         )
 
+    def _counting(self, counts: list[Counts]) -> OnAcknowledged:
+        """Add the counts of each batch that the brokers have."""
+
+        def acknowledged(batch: Encoded, append_time_ms: int) -> None:
+            found = counts_of(batch, append_time_ms, WIDTH_MS, has_sums=self.piece.has_sums)
+            counts.append((batch.where.topic, batch.where.partition, -1, -1, found))
+
+        return acknowledged
+
     def _tables(
         self, batches: Iterator[pa.RecordBatch], opened: OpenPiece
     ) -> Iterator[tuple[pa.Table | None, int]]:
@@ -195,7 +194,7 @@ class Encoding:
                 for part in opened.chain.transformed(self.records(batch)):
                     for table in opened.chain.encoded(part):
                         if table.num_rows:
-                            yield stamped(table), 0
+                            yield table, 0
 
     def records(self, batch: pa.RecordBatch) -> Records:
         """Rows of the frame as records."""

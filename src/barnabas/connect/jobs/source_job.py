@@ -177,8 +177,8 @@ class SourceJob:
                 self._producer.write([self._store.table(positions)])
             self._producer.commit()
             if self._audit is not None:
-                for topic, _, _, _, counts in (each for report in reports for each in report.counts):
-                    self._audit.has(topic, counts)
+                for topic, partition, _, _, counts in (each for report in reports for each in report.counts):
+                    self._audit.has(topic, partition, counts)
                 self._audit.settled()
             self._store.save(positions)
         except BaseException:

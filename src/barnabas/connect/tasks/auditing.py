@@ -15,16 +15,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from barnabas.audit.core.messages import ENTRIES_MAX, NO_PARTITION, CountMessage, StreamKind
+from barnabas.audit.core.messages import ENTRIES_MAX, CountMessage, StreamKind
 from barnabas.audit.core.tiers import PRODUCER, sink
 from barnabas.audit.core.window import ABORTED, COUNT, Window
 from barnabas.audit.counters.audit_counter import AuditCounter, AuditSettings
 from barnabas.audit.counters.audit_topic import AUDIT_TOPIC, is_counted
 from barnabas.audit.counters.publisher import Publisher
 from barnabas.audit.lake.contents import Bucketed, by_bucket, contents_of
-from barnabas.audit.lake.topics import add_table
+from barnabas.audit.lake.topics import add_batch
 from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import parse_bootstrap
@@ -35,6 +33,7 @@ from barnabas.connect.tasks.consuming import on_loop
 from barnabas.connect.tasks.polled import Polled
 from barnabas.protocol import KafkaError, uuid
 from barnabas.protocol.types import NULL_UUID
+from barnabas.spark.writing.encoding import Encoded
 
 log = logging.getLogger("barnabas.connect")
 
@@ -202,21 +201,23 @@ def joined(pieces: Iterable[Counted], width_ms: int) -> list[Counted]:
 class SourceAudit:
     """Counts of one source task: what its producer has for good. Offsets of the source are not counted."""
 
-    def __init__(self, settings: AuditSettings) -> None:
+    def __init__(self, settings: AuditSettings, offsets_topic: str | None = None) -> None:
+        self._offsets_topic = offsets_topic
         self._counter = AuditCounter(settings, PRODUCER)
         self._has_sums = settings.sums
         self._window = Window(settings.width_ms)
 
-    def written(self, table: pa.Table) -> None:
-        """Rows that are on their way, all with timestamps (`stamped`)."""
-        add_table(self._window, table, None, int(time.time() * 1000), has_sums=self._has_sums)
+    def acknowledged(self, batch: Encoded, append_time_ms: int) -> None:
+        """Rows that the brokers have."""
+        if batch.where.topic != self._offsets_topic:
+            add_batch(self._window, batch, append_time_ms, has_sums=self._has_sums)
 
-    def has(self, topic: str, counts: Iterable[Bucketed]) -> None:
+    def has(self, topic: str, partition: int, counts: Iterable[Bucketed]) -> None:
         """Rows that somebody else has written: timestamps, each with a number of rows and the sum of their
         contents, if it is known."""
         now_ms = int(time.time() * 1000)
         for stamp, count, content in counts:
-            self._window.add(topic, NO_PARTITION, stamp, now_ms, count, content=content)
+            self._window.add(topic, partition, stamp, now_ms, count, content=content)
 
     def settled(self, *, is_aborted: bool = False) -> None:
         """Brokers have acknowledged all rows, or the transaction with them has ended."""

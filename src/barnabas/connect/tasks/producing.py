@@ -27,8 +27,8 @@ from barnabas.connect.tasks.client_properties import connection_settings
 from barnabas.connect.tasks.errors import Stopped
 from barnabas.records.compression import Compression
 from barnabas.spark.basics.cluster import WorkerCluster
-from barnabas.spark.producer import BlockingProducer, OnRefused
-from barnabas.spark.writing.encoding import Encoder
+from barnabas.spark.producer import BlockingProducer, OnAcknowledged, OnRefused
+from barnabas.spark.writing.encoding import Encoded, Encoder
 from barnabas.spark.writing.rows import RowError, Undelivered
 
 BATCH_BYTES = 512 * 1024
@@ -112,6 +112,7 @@ class TaskProducer:
         for each in (self._cluster, self._coordinators):
             each.network = StoppableNetwork(stopping, on_away)
         self.transactional_id = transactional_id
+        self.on_acknowledged: OnAcknowledged | None = None
         self.has_failed = False  # records may be missing: no offset behind them may count
         timeout_ms = int(properties.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
         self._transaction = Transaction(
@@ -145,7 +146,12 @@ class TaskProducer:
             timeout_ms=self._delivery_ms,
             on_refused=self._on_refused,
             on_missing=self.partitions.looked_up_again,
+            on_acknowledged=self._acknowledged,
         )
+
+    def _acknowledged(self, batch: Encoded, append_time_ms: int) -> None:
+        if self.on_acknowledged is not None:
+            self.on_acknowledged(batch, append_time_ms)
 
     @property
     def traffic(self) -> Traffic:

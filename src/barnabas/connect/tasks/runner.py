@@ -292,8 +292,9 @@ class RunningTask:
         )  # fmt: skip
         properties = self.properties("producer", f"connector-audit-{self.connector}-{self.task}")
         counting = audit_settings(self._worker, properties)
-        audit = None if counting is None else SourceAudit(counting)
+        audit = None if counting is None else SourceAudit(counting, store.topic)
         if audit is not None:
+            producer.on_acknowledged = audit.acknowledged
             self._closers.append(audit.close)
         self._closers.append(task.stop)
         task.start(context)

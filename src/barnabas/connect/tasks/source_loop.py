@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from barnabas.audit.lake.topics import stamped
 from barnabas.connect.data import Records
 from barnabas.connect.plugins import RetriableError, SourceTask
 from barnabas.connect.tasks.auditing import SourceAudit
@@ -175,10 +174,7 @@ class SourceLoop:
                 if topic is not None and topic not in self._progress.topics:
                     self._progress.topics.add(topic)
                     self._used_topic(topic)
-                written = table if self._audit is None else stamped(table)
-                self._progress.records_out += self._producer.write([written])
-                if self._audit is not None:
-                    self._audit.written(written)
+                self._progress.records_out += self._producer.write([table])
         for partition, offset in records.positions:
             self._pending[canonical(partition)] = (dict(partition), dict(offset))
         self._uncommitted += len(records)

@@ -251,7 +251,7 @@ def test_topics_to_which_nobody_writes_are_idle() -> None:
 def test_hours_to_retention_are_told_for_groups_that_are_behind() -> None:
     lag = cluster()
     lag.set_start("t", 0, 60)
-    for group, offset in (("lost", 10), ("done", 100)):
+    for group, offset in (("lost", 10), ("done", 100), ("kminion-end-to-end-1", 10)):  # no probe's
         commit(lag, offset, group=group)
     found = at_once(group_findings(lag, NOW_MS))
     [risk] = found["retention_hours"]

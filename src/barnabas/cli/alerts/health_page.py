@@ -16,6 +16,7 @@ from barnabas.client.core.cluster import ClusterCore
 from barnabas.monitor.alerts.rule import Finding, Rule, Severity, labels_of
 from barnabas.monitor.checks.cluster_checks import named
 from barnabas.monitor.checks.cluster_facts import ERRORS, ClusterFacts, reason_of
+from barnabas.monitor.lag.groups import PROBE_GROUPS
 
 if TYPE_CHECKING:
     from barnabas.monitor.lag.group_lag import GroupLag
@@ -78,7 +79,7 @@ def not_seen(facts: ClusterFacts) -> dict[str, str]:
 
 def group_problems(groups: Iterable[GroupLag], words: tuple[tuple[str, str], ...]) -> Iterator[Problem]:
     for group in groups:
-        if not group.lag:
+        if not group.lag or group.group_id.startswith(PROBE_GROUPS):
             continue
         labels = labels_of(group=group.group_id)
         topics = named(sorted({each.where.topic for each in group.partitions if each.lag}))

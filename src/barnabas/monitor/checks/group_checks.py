@@ -14,7 +14,7 @@ from barnabas.monitor.alerts.rule import Finding, labels_of
 from barnabas.monitor.lag.cluster_lag import ClusterLag
 from barnabas.monitor.lag.forecast import RetentionRisk
 from barnabas.monitor.lag.group_forecasts import Shared, forecasts_of
-from barnabas.monitor.lag.groups import Group
+from barnabas.monitor.lag.groups import PROBE_GROUPS, Group
 from barnabas.monitor.lag.judgement import Status
 from barnabas.monitor.lag.offset_times import moved_at
 from barnabas.monitor.lag.statuses import GroupStatus, is_found, status_of
@@ -36,7 +36,7 @@ def group_findings(cluster: ClusterLag, now_ms: int) -> Steps[Mapping[str, list[
     retention: list[Finding] = []
     shared = Shared(cluster, now_ms)
     for group in list(cluster.groups.values()):
-        if not is_found(cluster, group, now_ms):
+        if not is_found(cluster, group, now_ms) or group.group_id.startswith(PROBE_GROUPS):
             continue
         judged = yield from status_of(cluster, group, now_ms)
         labels = labels_of(group=group.group_id)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from barnabas.monitor.lag.commit_window import Commit, new_window, newest
 from barnabas.monitor.lag.topics import UNKNOWN, PartitionOffsets
 
+PROBE_GROUPS = "kminion-end-to-end"  # ids of groups of end-to-end probes begin so, kminion's and ours
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

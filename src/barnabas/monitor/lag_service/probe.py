@@ -27,6 +27,7 @@ from barnabas.client.consumer import Consumer, ConsumerSettings
 from barnabas.client.core.errors import ClientError
 from barnabas.client.core.topology import TopicPartition
 from barnabas.client.producer import Producer, ProducerSettings
+from barnabas.monitor.lag.groups import PROBE_GROUPS
 from barnabas.monitor.lag_service.cluster_watch import WatchSettings
 from barnabas.monitor.lag_service.repeating import Jobs
 from barnabas.protocol import ErrorCode, KafkaError
@@ -37,7 +38,6 @@ POLL_MS = 500.0
 COMMIT_S = 5.0
 TOPIC_S = 30.0
 OUTSTANDING_MAX = 10_000
-GROUP_PREFIX = "kminion-end-to-end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Probe:
         self._settings = settings
         self._metrics = metrics
         self._id = str(uuid.uuid4())
-        self._group = f"{GROUP_PREFIX}-{self._id}"
+        self._group = f"{PROBE_GROUPS}-{self._id}"
         self._client = Cluster(
             watch.bootstrap, client_id=watch.client_id, security=watch.security, waits_for_bootstrap=True
         )

@@ -225,6 +225,45 @@ def test_records_without_a_key_are_dead_letters_of_an_upsert(
     assert rows_of(spark, tmp_path / "keys") == [{"id": "b", "v": 3}]
 
 
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_records_that_break_a_constraint_are_dead_letters_and_the_others_are_written(
+    tasks: Tasks, barnabas_broker: Any, spark: Any, tmp_path: Path, mode: str
+) -> None:
+    topic, path = f"checked-{mode}", tmp_path / f"checked-{mode}"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, n BIGINT, note STRING) USING delta")
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (n < 100 AND note IS NULL)")
+    numbers = [*range(20), 100, 200, 20]
+    rows: list[tuple[str | None, str | None]] = [(str(n % 50), json.dumps({"n": n})) for n in numbers]
+    produce(barnabas_broker.bootstrap, topic, [*rows, ("77", json.dumps({"n": None}))])
+    given = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": f"{topic}-dead",
+             "errors.deadletterqueue.topic.replication.factor": "1",
+             "errors.deadletterqueue.context.headers.enable": "true",
+             "insert.mode": mode, "pk.mode": "record_key", "pk.fields": "id"}  # fmt: skip
+    states = tasks.start(topic, {**config(topic, tmp_path), **given})
+    until(lambda: has_ended(tasks, topic))
+    assert states.last == "RUNNING", states.trace
+    assert sorted(row["n"] for row in rows_of(spark, path)) == [*range(21)]
+    dead = [value for _, _, _, value in read_topic(barnabas_broker.bootstrap, f"{topic}-dead")]
+    assert sorted(str(each["n"]) for each in dead) == ["100", "200", "None"]
+    texts = [each["__connect.errors.exception.message"] for each in headers_in(
+        barnabas_broker.bootstrap, f"{topic}-dead")]  # fmt: skip
+    assert all("constraint small" in each for each in texts)
+    tasks.runner.stop(topic, 0, 60)
+
+
+def test_a_record_that_breaks_a_constraint_fails_a_task_that_tolerates_none(
+    tasks: Tasks, barnabas_broker: Any, spark: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "strict"
+    spark.sql(f"CREATE TABLE delta.`{path}` (n BIGINT) USING delta")
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (n < 100)")
+    produce(barnabas_broker.bootstrap, "strict", [(None, json.dumps({"n": n})) for n in (1, 100)])
+    states = tasks.start("strict", config("strict", tmp_path))
+    until(lambda: states.last == "FAILED")
+    assert "constraint small (n < 100) does not hold" in states.trace and "offset 1" in states.trace
+    assert rows_of(spark, path) == []
+
+
 def test_two_topics_share_a_table_and_no_batch_is_left_out_or_twice(
     tasks: Tasks, barnabas_broker: Any, spark: Any, tmp_path: Path
 ) -> None:

@@ -114,6 +114,16 @@ def test_keys_that_are_missing_or_lack_fields() -> None:
     assert sorted(refused) == [1, 3] and "the record's value has n" in refused[1]
 
 
+def test_records_that_broke_a_constraint_are_refused_by_their_place() -> None:
+    values = [{"n": 1}, {"n": 2}, None, {"n": 4}]
+    _, refused = judged(
+        check(broken={"t": {(0, 1): "too much", (1, 3): "of another partition"}, "u": {(0, 0): "other"}}),
+        "t",
+        records(values),
+    )
+    assert refused == {1: "too much"}
+
+
 def test_a_null_key_field_does_not_fit_a_required_column_also_where_the_row_is_deleted() -> None:
     table = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
     keyed = {"pk_mode": "record_key", "pk_fields": ("id",), "deletes": True}

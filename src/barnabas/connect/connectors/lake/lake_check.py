@@ -8,7 +8,7 @@ may not get, types and values that do not fit. Does not know: Spark, commits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from barnabas.connect.config import Settings
+from barnabas.connect.connectors.lake.lake_constraints import Broken
 from barnabas.connect.connectors.lake.lake_rows import names_by_case
 from barnabas.connect.connectors.lake.misfits import Misfits, Rules, add, misfits_of_columns, places_of
 
@@ -57,12 +58,16 @@ class LakeCheck:
     pk_fields: tuple[str, ...]
     deletes: bool  # records without a value delete rows
     evolves: bool
+    broken: Mapping[str, Broken] = field(default_factory=dict)  # by topic: records that break a constraint
 
     @classmethod
-    def of(cls, tables: Mapping[str, pa.Schema], settings: Settings) -> LakeCheck:
+    def of(
+        cls, tables: Mapping[str, pa.Schema], settings: Settings, broken: Mapping[str, Broken] | None = None
+    ) -> LakeCheck:
         deletes = settings.text("insert.mode") == "upsert" and settings.flag("delete.enabled")
         keys = tuple(settings.entries("pk.fields"))
-        return cls(tables, settings.text("pk.mode"), keys, deletes, settings.flag("auto.evolve"))
+        evolves = settings.flag("auto.evolve")
+        return cls(tables, settings.text("pk.mode"), keys, deletes, evolves, broken or {})
 
     def __call__(self, records: pa.Table) -> Misfits:
         found: Misfits = {}
@@ -74,7 +79,15 @@ class LakeCheck:
                 some = records if len(rows) == records.num_rows else records.take(pa.array(rows))
                 own = self._of_rows(some, has_values=has_values)
                 add(found, {rows[place]: text for place, text in own.items()})
+        add(found, self._broken(records))
         return found
+
+    def _broken(self, records: pa.Table) -> Misfits:
+        known = self.broken.get(records.column("topic")[0].as_py()) if records.num_rows else None
+        if not known:
+            return {}
+        places = zip(*(records.column(each).to_pylist() for each in ("partition", "offset")), strict=True)
+        return {row: known[place] for row, place in enumerate(places) if place in known}
 
     def _of_rows(self, records: pa.Table, *, has_values: bool) -> Misfits:
         count = records.num_rows

@@ -36,12 +36,7 @@ def table_rows(frame: DataFrame, settings: Settings, *, has_values: bool = True)
     from pyspark.sql import functions as sql
 
     keys = key_columns(frame, settings)
-    columns: dict[str, Any] = dict(keys)
-    for name, column in value_columns(frame).items() if has_values else ():
-        columns.setdefault(name, column)
-    if settings.flag("lake.coordinates"):
-        for name in COORDINATES:
-            columns[f"kafka_{name}"] = sql.col(f"`{name}`")
+    columns = columns_of(frame, settings, has_values=has_values)
     check_names(columns)
     chosen = [column.alias(name) for name, column in columns.items()]
     names = tuple(columns)
@@ -51,6 +46,19 @@ def table_rows(frame: DataFrame, settings: Settings, *, has_values: bool = True)
     given = frame if deletes else frame.filter("value IS NOT NULL")
     rows = given.select(*chosen, sql.col("value").isNull().alias(DELETES), sql.col("`offset`").alias(PLACE))
     return TableRows(last_of_each(rows, tuple(keys)), tuple(keys), names)
+
+
+def columns_of(frame: DataFrame, settings: Settings, *, has_values: bool) -> dict[str, Any]:
+    """The columns of a table as expressions over records."""
+    from pyspark.sql import functions as sql
+
+    columns = key_columns(frame, settings)
+    for name, column in value_columns(frame).items() if has_values else ():
+        columns.setdefault(name, column)
+    if settings.flag("lake.coordinates"):
+        for name in COORDINATES:
+            columns[f"kafka_{name}"] = sql.col(f"`{name}`")
+    return columns
 
 
 def key_columns(frame: DataFrame, settings: Settings) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from barnabas.connect.config import ConfigDef
 from barnabas.connect.connectors.lake.batch_notes import note_of, noted_in, ranges_in
 from barnabas.connect.connectors.lake.lake_check import LakeCheck
+from barnabas.connect.connectors.lake.lake_constraints import Broken, broken_by, is_violation
 from barnabas.connect.connectors.lake.lake_failures import lake_failures
 from barnabas.connect.connectors.lake.lake_rows import (
     DELETES,
@@ -64,6 +65,7 @@ class LakeSink(SparkSink):
         self._last: tuple[int, Ranges] = (-1, {})
         self._topics: set[str] = set()
         self._fenced: set[str] = set()  # paths of tables
+        self._broken: dict[str, Broken] = {}  # by topic, for the batch that comes again
         self._checked: dict[str, StructType | None] | None = None  # by path, for the last check
         root = self._settings.text("lake.path").rstrip("/")
         self._root = root if URL.match(root) else str(Path(root).expanduser().absolute())
@@ -145,13 +147,28 @@ class LakeSink(SparkSink):
             self._checked[path] = there
             if there is not None:
                 tables[topic] = to_arrow_schema(there, timezone="UTC")
-        return LakeCheck.of(tables, self._settings)
+        return LakeCheck.of(tables, self._settings, self._broken)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         path, has_values = self.path_of(batch.topic), batch.value_schema is not None
         with lake_failures(f"{path} cannot be written"):
             if has_values or LakeCheck.of({}, self._settings).deletes:
-                self._write(frame, batch, path, has_values=has_values)
+                try:
+                    self._write(frame, batch, path, has_values=has_values)
+                except Exception as error:
+                    if not is_violation(error):
+                        raise
+                    self._refuse_broken(frame, batch.topic, path, error)
+        self._broken.pop(batch.topic, None)
+
+    def _refuse_broken(self, frame: DataFrame, topic: str, path: str, error: Exception) -> None:
+        """The batch comes again without the records that break a constraint of the table."""
+        found = broken_by(frame, self._settings, path, schema_of(frame.sparkSession, path))
+        known = self._broken.setdefault(topic, {})
+        if found.keys() <= known.keys():
+            raise error
+        known.update(found)
+        raise RetriableError(f"{len(found)} records break a constraint of {path}") from error
 
     def _write(self, frame: DataFrame, batch: Batch, path: str, *, has_values: bool) -> None:
         spark = frame.sparkSession

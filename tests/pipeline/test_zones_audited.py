@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,8 +14,12 @@ from pyspark.sql import functions as F
 
 from audit.conftest import COUNTS
 from audit.counted import T0, WIDTH, counts, ledger_of, wait_for_counts
+from barnabas.audit.cluster.remote_counter import RemoteCounter
+from barnabas.audit.core.batch_counts import Opens
 from barnabas.audit.core.report import Report, Rules, make_report
 from barnabas.audit.core.verdicts import PATIENCE_MS
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
 from barnabas.pipeline import Audit, Pipeline, in_range
 from barnabas.pipeline.ingest import zone_audit, zone_writer
 from barnabas.pipeline.ingest.judging.parsed_batch import ROWS_ON_DRIVER_MAX
@@ -76,10 +81,10 @@ def send(counting: Broker, topic: str) -> Send:
     return produce
 
 
-def report(counting: Broker, topic: str) -> Report:
+def report(counting: Broker, topic: str, rules: Rules | None = None) -> Report:
     """What the audit says when the patience after the last count is over, too."""
     now_ms = int(time.time() * 1000) + 2 * PATIENCE_MS
-    return make_report(ledger_of(counting.bootstrap), Rules(), now_ms, topic=topic)
+    return make_report(ledger_of(counting.bootstrap), rules or Rules(), now_ms, topic=topic)
 
 
 def sums(counting: Broker, topic: str, tier: str) -> tuple[int, int]:
@@ -106,6 +111,32 @@ def test_each_zone_accounts_for_every_record(
     assert not found.alarms and not found.notes
     compared = {(row.tier, row.references) for row in found.rows}
     assert compared == {("cluster", ()), (RAW, ("cluster",)), (STAGING, (RAW,)), (TRUSTED, (RAW,))}
+
+
+def test_sums_of_what_raw_holds_are_those_of_the_brokers(
+    spark: Any, counting: Broker, topic: str, pipeline: Pipeline, send: Send
+) -> None:
+    """A counter that opens batches has sums too: here it is one from outside, as another tier."""
+    pipeline = replace(pipeline, audit=replace(pipeline.audit, has_sums=True))
+    send([order(1), order(2), order(102), order(4, shop="")])
+    SourceRunner(spark, pipeline, "orders").drain()
+    asyncio.run(count_contents(counting.bootstrap, topic))
+    rules = Rules(references={RAW: ("cluster/outside",)})
+    columns = ledger_of(counting.bootstrap).columns
+    for bucket, number in ((T0, 3), (T0 + WIDTH, 1)):
+        raw, outside = (columns[topic, bucket][tier].total for tier in (RAW, "cluster/outside"))
+        assert raw.summed == number and raw == outside
+    assert not report(counting, topic, rules).alarms
+
+
+async def count_contents(bootstrap: str, topic: str) -> None:
+    addresses = parse_bootstrap(bootstrap)
+    async with Cluster(addresses) as counted, Cluster(addresses) as audited:
+        counter = RemoteCounter(
+            counted, audited, tier="cluster/outside", topics={topic}, opens=Opens.CONTENTS
+        )
+        await counter.count_all()
+        await counter.close()
 
 
 def test_rows_that_a_zone_loses_or_doubles_are_named_with_zone_topic_bucket_and_partition(

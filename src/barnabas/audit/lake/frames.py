@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from barnabas.audit.core.contents import MODULUS_MASK
 from barnabas.audit.core.delays import Delays
 from barnabas.audit.core.messages import ENTRIES_MAX, NO_OFFSET, CountMessage, Entry, StreamKind, Tally
 from barnabas.audit.counters.audit_counter import AuditSettings
@@ -39,6 +40,7 @@ class Columns:
     timestamp: str = "timestamp"
     batch: str = "batch"
     offset: str = ""  # tells where a reader began, if the frame has it
+    content: str = ""  # numbers of records' contents (`lake/contents.py`), if the frame has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Group:
     newest: int = 0
     dropped: int = 0
     first: int = NO_OFFSET  # the smallest offset
+    content: int | None = None  # the sum of the rows' contents, modulo 2^64
 
     @property
     def place(self) -> tuple[int, str, int, int]:
@@ -66,6 +69,7 @@ def grouped(frame: DataFrame, width_ms: int, columns: Columns, *others: str) -> 
 
     stamp, width = f.col("_stamp"), f.lit(width_ms)
     offset = f.col(columns.offset) if columns.offset else f.lit(NO_OFFSET)
+    content = f.col(columns.content) if columns.content else f.lit(None)
     return (
         frame.withColumn("_stamp", f.coalesce(f.unix_millis(columns.timestamp), f.lit(-1)))
         .groupBy(
@@ -80,6 +84,7 @@ def grouped(frame: DataFrame, width_ms: int, columns: Columns, *others: str) -> 
             f.min(stamp).alias("oldest"),
             f.max(stamp).alias("newest"),
             f.coalesce(f.min(offset.cast("bigint")), f.lit(NO_OFFSET)).alias("first"),
+            f.sum(content.cast("decimal(20,0)")).cast("decimal(38,0)").alias("content"),
         )
     )
 
@@ -127,7 +132,10 @@ def messages_of(
         if group.bucket >= 0 and group.rows:
             delays.add(now_ms - group.oldest)  # the two ends of the group: more is not known here
             delays.add(now_ms - group.newest, group.rows - 1)
-        entry = Entry(group.bucket, Tally(group.rows, group.dropped), group.partition, delays, group.first)
+        tally = Tally(group.rows, group.dropped)
+        if group.content is not None:
+            tally = tally._replace(summed=group.rows, content=int(group.content) & MODULUS_MASK)
+        entry = Entry(group.bucket, tally, group.partition, delays, group.first)
         found.setdefault((group.batch, group.topic), []).append(entry)
     return [
         CountMessage(

@@ -112,7 +112,7 @@ def made(shape: PipelineShape, document: Document, file: Path | None) -> Pipelin
         lineage=LineageServer()
         if lineage is None
         else LineageServer(text(lineage.url), lineage.endpoint, text(lineage.token), lineage.timeout),
-        audit=Audit() if audit is None else Audit(True, audit.topic, audit.bucket),
+        audit=Audit() if audit is None else Audit(True, audit.topic, audit.bucket, audit.sums),
         file=file,
     )
 

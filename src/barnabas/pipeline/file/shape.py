@@ -306,6 +306,7 @@ def audit_names(value: Any) -> Any:
 class AuditShape(Shape):
     topic: Word = described("the topic that gets the counts; by default _barnabas_audit", "")
     bucket: Seconds = described("the width of buckets, that of the brokers that count", model.AUDIT_BUCKET_S)
+    sums: Flag = described("sums up what raw's rows hold: reads all of their bytes again", False)
 
 
 class MaintenanceShape(Shape):

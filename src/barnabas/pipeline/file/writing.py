@@ -256,7 +256,7 @@ def audit_document(audit: Audit) -> Document | bool | None:
     if not audit.is_enabled:
         return None
     bucket = "" if audit.bucket_s == AUDIT_BUCKET_S else duration_text(audit.bucket_s)
-    return without_empty({"topic": audit.topic, "bucket": bucket}) or True
+    return without_empty({"topic": audit.topic, "bucket": bucket, "sums": audit.has_sums}) or True
 
 
 def without_empty(values: Document) -> Document:

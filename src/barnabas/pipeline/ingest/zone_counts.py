@@ -14,9 +14,12 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from barnabas.audit.core.tiers import zone_of_source
+from barnabas.audit.lake.contents import contents_of
 from barnabas.audit.lake.frames import Columns, Group, grouped
 from barnabas.pipeline.ingest import quarantine
 from barnabas.pipeline.ingest.audit_mark import Duplicates
@@ -27,9 +30,9 @@ from barnabas.pipeline.spec.model import Merging, Pipeline, Source, Staging, Tru
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-COUNTED = Columns(offset="offset")
+COUNTED = Columns(offset="offset", content="content")
 OF_ZONES = Columns(TOPIC, PARTITION, TIMESTAMP, BATCH, OFFSET)
-TABLE, REFUSED = "table", "refused"
+TABLE, REFUSED, STAMP = "table", "refused", "_stamp"
 
 Groups = dict[str, list[Group]]  # by tier
 
@@ -103,7 +106,10 @@ def frames_of(
     lake, (first, end) = pipeline.lake_location, batches
     raw = TableName(Zone.RAW, source.name)
     within = f"batch >= {first} AND batch < {end}"
-    yield narrow(lake.read(spark, raw).where(within), F.lit(str(raw)), COUNTED, is_refused=False)
+    rows = lake.read(spark, raw).where(within)
+    if pipeline.audit.has_sums:
+        rows = with_contents(rows)
+    yield narrow(rows, F.lit(str(raw)), COUNTED, is_refused=False)
     stagings, trusteds = counted_tables(pipeline, source)
     tables = [TableName(Zone.STAGING, each.name) for each in stagings]
     tables += [TableName(Zone.TRUSTED, each.name) for _, each in trusteds]
@@ -119,6 +125,23 @@ def frames_of(
             yield narrow(lake.read(spark, table).where(mine), place, COUNTED, is_refused=True)
 
 
+def with_contents(rows: DataFrame) -> DataFrame:
+    """Rows of raw with the numbers of their contents, as the brokers have them."""
+    coordinates = [COUNTED.topic, COUNTED.partition, COUNTED.timestamp, COUNTED.batch, COUNTED.offset]
+    stamp = F.coalesce(F.unix_millis(COUNTED.timestamp), F.lit(-1))
+    given = rows.select(*coordinates, "key", "value", stamp.alias(STAMP))
+    kept = given.select(*coordinates).schema
+    return given.mapInArrow(contents_of_rows, kept.add(COUNTED.content, "long"))
+
+
+def contents_of_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        stamps = batch.column(STAMP).to_numpy(zero_copy_only=False)
+        contents = contents_of((batch.column("key"), batch.column("value")), stamps)
+        kept = batch.drop_columns(["key", "value", STAMP])
+        yield kept.append_column(COUNTED.content, pa.array(contents.view(np.int64)))
+
+
 def narrow(rows: DataFrame, table: Column, columns: Columns, *, is_refused: bool) -> DataFrame:
     return rows.select(
         table.alias(TABLE),
@@ -128,4 +151,7 @@ def narrow(rows: DataFrame, table: Column, columns: Columns, *, is_refused: bool
         F.col(columns.partition).alias(COUNTED.partition),
         F.col(columns.timestamp).alias(COUNTED.timestamp),
         F.col(columns.offset).alias(COUNTED.offset),
+        (F.col(columns.content) if columns.content in rows.columns else F.lit(None))
+        .cast("bigint")
+        .alias(COUNTED.content),
     )

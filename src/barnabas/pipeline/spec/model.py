@@ -375,6 +375,7 @@ class Audit:
     is_enabled: bool = False
     topic: str = ""  # empty: _barnabas_audit
     bucket_s: float = AUDIT_BUCKET_S
+    has_sums: bool = False  # of what raw's rows hold
 
 
 @dataclass(frozen=True, slots=True)

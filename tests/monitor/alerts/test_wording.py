@@ -114,7 +114,7 @@ METRIC = Rule("Slow", "metric", rule_named("GroupFailing").severity, "{value} ms
 def test_a_metric_that_is_no_number_is_no_finding() -> None:
     samples = samples_of('slow{q="1"} NaN\nslow{q="2"} 7\n', {"slow"}, "here")
     history = MetricHistory()
-    history.add("here", samples)
+    history.add("here", samples, 0)
     assert [each.value for each in history.values("slow", "here")] == [7.0]
 
 

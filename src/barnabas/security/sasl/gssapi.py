@@ -141,9 +141,12 @@ def client_credentials(options: Mapping[str, str]) -> Any:
     principal = options.get("principal", "")
     name = api.Name(principal, api.NameType.kerberos_principal) if principal else None
     if is_true(options, "useKeyTab"):
-        store = {"ccache": f"MEMORY:barnabas-{principal}"}
-        if options.get("keyTab"):
-            store["client_keytab"] = options["keyTab"]
+        key_table = options.get("keyTab", "")
+        store = {
+            "ccache": f"MEMORY:barnabas-{principal}-{key_table}"
+        }  # another table may be of other centres
+        if key_table:
+            store["client_keytab"] = key_table
         return api.Credentials(name=name, usage="initiate", store=store)
     if options.get("ticketCache"):
         return api.Credentials(name=name, usage="initiate", store={"ccache": options["ticketCache"]})

@@ -138,6 +138,22 @@ def test_a_login_is_a_spnego_token_for_the_host(kdc: Kdc) -> None:
     assert server.tokens[0].startswith(b"\x60") and b"\x2b\x06\x01\x05\x05\x02" in server.tokens[0][:12]
 
 
+def test_each_key_table_has_tickets_of_its_own(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tickets of one centre are worth nothing at another one, whose principals have the same names."""
+
+    def log_in(centre: Kdc) -> int:
+        centre.key_table(f"HTTP/{HOST}@{REALM}")
+        with httpx.Client(transport=Asked(), auth=Negotiate(CLIENT, centre.key_table(CLIENT))) as client:
+            return client.get(f"http://{HOST}:1/a").status_code
+
+    assert log_in(kdc) == 200
+    with Kdc() as other:
+        monkeypatch.setenv("KRB5_CONFIG", other.environment["KRB5_CONFIG"])
+        assert log_in(other) == 200
+    monkeypatch.setenv("KRB5_CONFIG", kdc.environment["KRB5_CONFIG"])
+    assert log_in(kdc) == 200
+
+
 @pytest.mark.parametrize(
     ("principal", "host", "message"),
     [

@@ -261,7 +261,7 @@ def test_records_of_other_versions_fit_the_open_file(
 ) -> None:
     fields = [("a", INT32), ("b", OPTIONAL_STRING), ("c", OPTIONAL_STRING)]
     config = {"hdfs.url": str(tmp_path), "flush.size": "100", "format.class": "AvroFormat"}
-    config |= {"schema.compatibility": level, "rotate.schedule.interval.ms": "1"}
+    config |= {"schema.compatibility": level}
     task = started_sink(HdfsSinkConnector, config)
     for offset, version in enumerate(versions):
         schema = struct(dict(fields[:version]), name="V", version=version)

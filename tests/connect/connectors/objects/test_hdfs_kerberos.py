@@ -139,19 +139,18 @@ def test_a_login_is_a_spnego_token_for_the_host(kdc: Kdc) -> None:
 
 
 def test_each_key_table_has_tickets_of_its_own(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tickets of one centre are worth nothing at another one, whose principals have the same names."""
+    """A ticket of one centre is worth nothing at another one, whose principals have the same names."""
 
-    def log_in(centre: Kdc) -> int:
-        centre.key_table(f"HTTP/{HOST}@{REALM}")
-        with httpx.Client(transport=Asked(), auth=Negotiate(CLIENT, centre.key_table(CLIENT))) as client:
-            return client.get(f"http://{HOST}:1/a").status_code
+    def log_in(centre: Kdc, host: str) -> int:
+        centre.key_table(f"HTTP/{host}@{REALM}")
+        login = Negotiate(CLIENT, centre.key_table(CLIENT))
+        with httpx.Client(transport=Asked(), auth=login) as client:
+            return client.get(f"http://{host}:1/a").status_code
 
-    assert log_in(kdc) == 200
+    assert log_in(kdc, HOST) == 200
     with Kdc() as other:
         monkeypatch.setenv("KRB5_CONFIG", other.environment["KRB5_CONFIG"])
-        assert log_in(other) == 200
-    monkeypatch.setenv("KRB5_CONFIG", kdc.environment["KRB5_CONFIG"])
-    assert log_in(kdc) == 200
+        assert log_in(other, "other.test") == 200
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,22 @@ def two(world: World) -> Any:
 FIRING, RESOLVED = ("readers", "firing"), ("readers", "resolved")
 
 
+def test_an_end_is_told_though_the_leader_died_before_it_stored_whom_it_told(world: World, two: Any) -> None:
+    leader, follower = two
+    world.groups.failing = {"readers"}
+    world.look(leader, follower)
+    assert world.told("first") == world.told("second") == [FIRING]
+    for _ in "12":
+        _, key, value = world.topics.records.pop()  # the process dies between message and record
+        assert key is not None and key.startswith(b"told/") and value is not None
+    world.groups.failing = set()
+    world.lead(follower)
+    world.look(follower)
+    world.look(follower, after_ms=60_000)
+    assert world.told("first")[-1] == world.told("second")[-1] == RESOLVED
+    assert not any(world.topics.kept.underway.values())
+
+
 def test_a_target_that_failed_under_the_old_leader_is_told_by_the_new_one(world: World, two: Any) -> None:
     leader, follower = two
     world.hooks["second"].status = 500

@@ -98,7 +98,9 @@ def test_no_alert_is_lost_and_none_told_again_when_leaders_die(
         heard, late = told(receivers[0], part), told(receivers[1], part)
         assert runs(heard) == ["firing", "resolved"] * rounds
         assert len(heard) <= 2 * rounds + KILLS  # twice by a leader that died before it stored it
-        assert runs(late) == ["firing", "resolved"] * (len(runs(late)) // 2)
+        # A leader that dies while it tells a target leaves it open whether the target has heard.
+        ends = late[1:] if late[:1] == ["resolved"] else late
+        assert runs(ends) == ["firing", "resolved"] * (len(runs(ends)) // 2)
     assert len(runs(told(receivers[1], "c"))) == 2 * KILLS
 
 

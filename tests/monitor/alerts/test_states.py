@@ -243,7 +243,7 @@ def test_the_end_of_a_silenced_alert_is_told_to_those_that_heard_of_its_begin() 
 def test_the_heir_of_an_evaluator_tells_nothing_twice() -> None:
     due = notices()
     told = {"mail": {alert("a").fingerprint, alert("b").fingerprint}}
-    due.restore([alert("a"), alert("b")], told, 1_000)
+    due.restore([alert("a"), alert("b")], told, {}, 1_000)
     assert due.due(300_000, nobody) == []
     due.add([alert("a", State.RESOLVED)], 300_000)
     (notice,) = due.due(300_001, nobody)

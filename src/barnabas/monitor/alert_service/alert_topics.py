@@ -45,6 +45,7 @@ class KeptState:
     alerts: dict[str, Alert] = field(default_factory=dict)  # by fingerprint
     silences: dict[str, Silence] = field(default_factory=dict)
     told: dict[str, set[str]] = field(default_factory=dict)  # by target: what it takes for firing
+    underway: dict[str, set[str]] = field(default_factory=dict)  # by target: what it may have heard of, too
     told_ms: int = 0
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
@@ -58,9 +59,11 @@ class KeptState:
                 self._set(self.silences, name.removeprefix(SILENCE), found and Silence.from_json(found))
             elif name.startswith(TOLD) and found is not None:
                 self.told[name.removeprefix(TOLD)] = set(found["fingerprints"])
+                self.underway[name.removeprefix(TOLD)] = set(found.get("underway", ()))
                 self.told_ms = max(self.told_ms, int(found["time_ms"]))
             elif name.startswith(TOLD):
                 self.told.pop(name.removeprefix(TOLD), None)
+                self.underway.pop(name.removeprefix(TOLD), None)
         except (ValueError, KeyError, TypeError) as error:
             log.warning("a record of %s is skipped: %s", STATE_TOPIC, error)
 
@@ -173,8 +176,11 @@ class AlertTopics:
         await self._send(STATE_TOPIC, state)
         await self._send(HISTORY_TOPIC, history)
 
-    async def record_told(self, target: str, fingerprints: Iterable[str], now_ms: int) -> None:
-        body = {"fingerprints": sorted(fingerprints), "time_ms": now_ms}
+    async def record_told(
+        self, target: str, fingerprints: Iterable[str], underway: Iterable[str], now_ms: int
+    ) -> None:
+        """Store what a target takes for firing, and what a message that is being sent tells it."""
+        body = {"fingerprints": sorted(fingerprints), "underway": sorted(underway), "time_ms": now_ms}
         await self._send(STATE_TOPIC, [NewRecord(0, (TOLD + target).encode(), json.dumps(body).encode())])
 
     async def forget_alerts(self, fingerprints: Iterable[str]) -> None:

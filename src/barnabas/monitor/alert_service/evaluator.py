@@ -53,7 +53,9 @@ class Memory(Protocol):
     async def record_changes(
         self, changes: list[Alert], now_ms: int, host: str, known: Collection[str]
     ) -> None: ...
-    async def record_told(self, target: str, fingerprints: list[str], now_ms: int) -> None: ...
+    async def record_told(
+        self, target: str, fingerprints: Collection[str], underway: Collection[str], now_ms: int
+    ) -> None: ...
     async def forget_alerts(self, fingerprints: list[str]) -> None: ...
     async def record_silence(self, silence: Silence) -> None: ...
     async def forget_silences(self, ids: list[str]) -> None: ...
@@ -91,6 +93,8 @@ class Evaluator:
         self._notices = Notices(file.grouping, file.routes, {**refreshed_s, **file.refreshed_s})
         self._unstored: deque[tuple[Alert, int]] = deque(maxlen=UNSTORED_MAX)
         self._told: dict[str, set[str]] = {}  # by target: what it takes for firing
+        self._underway: dict[str, set[str]] = {}  # by target: what it may have heard of, too
+        self._told_ms = 0  # the last message to any target
         self._follows_since_ms: int | None = None
         self._not_stored_told: set[str] = set()  # targets of which `_told` is not stored
         self._over: set[str] = set()  # alerts whose end every target has heard of, and that are still stored
@@ -123,7 +127,9 @@ class Evaluator:
         self._told = {
             target: kept.told.get(target, set()) | own.get(target, set()) for target in self.file.targets
         }
-        self._notices.restore(found, self._told, kept.told_ms)
+        self._told_ms = kept.told_ms
+        self._underway = {target: set(kept.underway.get(target, ())) for target in self.file.targets}
+        self._notices.restore(found, self._told, self._underway, kept.told_ms)
         known = self._known
         self._over |= {
             mark for mark, each in kept.alerts.items() if each.state is not State.FIRING and mark not in known
@@ -207,7 +213,7 @@ class Evaluator:
                 self._unstored.popleft()
             async with asyncio.timeout(STORE_S_MAX):
                 for target in sorted(self._not_stored_told):
-                    await memory.record_told(target, sorted(self._told[target]), self._clock())
+                    await self._record_told(memory, target, self._clock())
                     self._not_stored_told.discard(target)
                 self._over -= self._known | {alert.fingerprint for alert in self.book.alerts()}
                 if self._over:
@@ -242,7 +248,10 @@ class Evaluator:
 
     async def _deliver(self, notice: Notice) -> None:
         target = self.file.targets[notice.target]
+        news = {alert.fingerprint for alert in notice.firing} - self._told.get(notice.target, set())
         try:
+            if news:
+                await self._note_underway(notice.target, news)
             async with asyncio.timeout(DELIVERY_S_MAX):
                 threads = self._threads[notice.target]
                 await asyncio.get_running_loop().run_in_executor(threads, target.deliver, notice)
@@ -251,11 +260,13 @@ class Evaluator:
             self._notices.failed(notice, self._clock())
             reason = str(error) or f"no end within {DELIVERY_S_MAX:g} s"
             log.error("target %s did not accept %d alerts: %s", notice.target, len(notice.alerts), reason)
+            await self._note_underway(notice.target, set(), over=news)
             return
         except Exception:
             self.failures += 1
             self._notices.failed(notice, self._clock())
             log.exception("target %s failed", notice.target)
+            await self._note_underway(notice.target, set(), over=news)
             return
         self.deliveries += 1
         now = self._clock()
@@ -265,20 +276,37 @@ class Evaluator:
         told -= {alert.fingerprint for alert in notice.resolved}
         # A mere refresh is not stored: the heir's messages to other targets follow the time that is.
         is_refresh = told == before and notice.target in self._notices.refreshed_s
-        self._told[notice.target] = told
+        self._told[notice.target], self._told_ms = told, now
+        self._underway.get(notice.target, set()).difference_update(each.fingerprint for each in notice.alerts)
         self._over |= {alert.fingerprint for alert in notice.resolved}
         if self._memory is None or not is_refresh:
             self._not_stored_told.add(notice.target)
         if self._memory is not None and not is_refresh:
             with contextlib.suppress(*UNSTORABLE):
                 async with asyncio.timeout(STORE_S_MAX):
-                    await self._memory.record_told(notice.target, sorted(told), now)
+                    await self._record_told(self._memory, notice.target, now)
                 self._not_stored_told.discard(notice.target)
+
+    async def _note_underway(self, target: str, news: set[str], over: Collection[str] = ()) -> None:
+        """Store that a target is about to hear of alerts: if this process dies meanwhile, the next leader
+        tells of their end. `over`: it did not hear of these."""
+        known = self._underway.setdefault(target, set())
+        known |= news
+        known.difference_update(over)
+        # While the cluster is away, alerts do not wait for it.
+        if self._memory is not None and (news or over) and not self._unstored:
+            with contextlib.suppress(*UNSTORABLE):
+                async with asyncio.timeout(STORE_S_MAX):
+                    await self._record_told(self._memory, target, self._told_ms)
+
+    async def _record_told(self, memory: Memory, target: str, at_ms: int) -> None:
+        told, underway = self._told.get(target, set()), self._underway.get(target, set())
+        await memory.record_told(target, sorted(told), sorted(underway), at_ms)
 
     @property
     def _known(self) -> set[str]:
-        """The fingerprints that some target takes for firing."""
-        return set().union(*self._told.values())
+        """The fingerprints that some target takes for firing, or may take for it."""
+        return set().union(*self._told.values(), *self._underway.values())
 
     # -- silences ------------------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ class Group:
     failures: int = 0
     retry_ms: int = 0
     underway: frozenset[str] | None = None  # firing alerts of a message that is being sent
+    doubted: frozenset[str] = frozenset()  # firing alerts that an evaluator was telling when it died
 
 
 class Notices:
@@ -104,7 +105,7 @@ class Notices:
             group.firing[mark] = alert
         else:
             group.firing.pop(mark, None)
-            if mark not in group.told and mark not in (group.underway or ()):
+            if mark not in group.told and mark not in (group.underway or ()) and mark not in group.doubted:
                 return  # nobody heard of it
             group.resolved[mark] = alert
             while len(group.resolved) > RESOLVED_MAX:
@@ -112,9 +113,16 @@ class Notices:
         if group.changed_ms is None:
             group.changed_ms = now_ms
 
-    def restore(self, alerts: Iterable[Alert], told: Mapping[str, Collection[str]], sent_ms: int) -> None:
+    def restore(
+        self,
+        alerts: Iterable[Alert],
+        told: Mapping[str, Collection[str]],
+        underway: Mapping[str, Collection[str]],
+        sent_ms: int,
+    ) -> None:
         """Continue after another evaluator. `alerts`: those that fire, and those that ended while some target
-        still takes them for firing. `told`: what each target takes for firing."""
+        still takes them for firing. `told`: what each target takes for firing. `underway`: what it may have
+        heard of, too: it is told again of what fires, and of what ends."""
         ended = []
         for alert in alerts:
             if alert.state is State.FIRING:
@@ -127,8 +135,11 @@ class Notices:
                     group.resolved[alert.fingerprint] = alert
         for (target, _), group in self._groups.items():
             known = told.get(target, ())
+            group.doubted = frozenset(underway.get(target, ()))
             # The target has heard of the end of the others.
-            group.resolved = {mark: each for mark, each in group.resolved.items() if mark in known}
+            group.resolved = {
+                mark: each for mark, each in group.resolved.items() if mark in known or mark in group.doubted
+            }
             group.told = {mark for mark in (*group.firing, *group.resolved) if mark in known}
             if group.told:
                 group.sent_ms = sent_ms
@@ -176,7 +187,11 @@ class Notices:
     def failed(self, notice: Notice, now_ms: int) -> None:
         group = self._groups[notice.target, notice.group]
         group.underway = None
-        group.resolved = {mark: alert for mark, alert in group.resolved.items() if mark in group.told}
+        group.resolved = {
+            mark: alert
+            for mark, alert in group.resolved.items()
+            if mark in group.told or mark in group.doubted
+        }
         group.failures += 1
         longest_ms = min(RETRY_MS_MAX, int(self.refreshed_s.get(notice.target, RETRY_MS_MAX) * 1000))
         group.retry_ms = now_ms + min(RETRY_MS << min(group.failures - 1, 10), longest_ms)

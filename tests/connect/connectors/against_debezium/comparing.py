@@ -71,7 +71,8 @@ def hidden(value: Any, *, is_recorded: bool) -> Any:
     if is_recorded:
         for holder in (payload, payload.get("transaction")):
             if isinstance(holder, dict) and isinstance(holder.get("id"), str):
-                holder["id"] = re.sub(r"\d+", "0", holder["id"])
+                server = re.sub(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "server", holder["id"])
+                holder["id"] = re.sub(r"\d+", "0", server)
     return {**value, "payload": payload}
 
 

@@ -20,7 +20,7 @@ from connect.connectors.against_debezium.running import Debezium, Event, Written
 from connect.connectors.contexts import frozen
 
 pytestmark = pytest.mark.long
-TABLES = ["CREATE TABLE rows (id int PRIMARY KEY, v int)", "INSERT INTO rows VALUES (-1, 0), (-2, 0)"]
+TABLES = ["CREATE TABLE counted (id int PRIMARY KEY, v int)", "INSERT INTO counted VALUES (-1, 0), (-2, 0)"]
 REPEATED_MAX = 60  # what Debezium may send again: the transactions since its last stored offset
 
 
@@ -38,7 +38,7 @@ class Writer:
         while not self._stop.wait(0.01):
             size = self.last % 7 + 1
             rows = ", ".join(f"({self.last + each}, 0)" for each in range(1, size + 1))
-            self._execute(f"INSERT INTO rows VALUES {rows}")
+            self._execute(f"INSERT INTO counted VALUES {rows}")
             self.last += size
 
     def stop(self) -> int:
@@ -50,7 +50,7 @@ class Writer:
 def ids(events: list[Event]) -> list[int]:
     found = []
     for each in events:
-        if each.topic.endswith(".rows") and each.value is not None:
+        if each.topic.endswith(".counted") and each.value is not None:
             payload = json.loads(each.value)["payload"]
             assert payload["op"] in "cr"
             found.append(payload["after"]["id"])
